@@ -1,0 +1,225 @@
+"""The typed configuration file (TOML), its JSON Schema, and what it decides.
+
+Everything in it is public knowledge by contract (P3): the adversary may know the whole file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from privbench.errors import ConfigError
+
+Role = Literal["private", "public"]
+Scalar = str | int | float | bool
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DatabaseConfig(_Section):
+    """Which database this is.
+
+    Attributes:
+        identity: Declared name, shared by replicas and restores (P27). Without it the system
+            identifier and the database's name stand in, and the report says so.
+        schemas: PostgreSQL schemas to clone; None means every schema but the system's own.
+        exclude: Tables left out of the clone.
+    """
+
+    identity: str | None = None
+    schemas: list[str] | None = None
+    exclude: list[str] = []
+
+
+class PrivacyConfig(_Section):
+    """The promise.
+
+    Attributes:
+        epsilon: ε of the whole release; the command line may give it instead.
+        delta: δ of the whole release; 0 forbids threshold releases of categories.
+        accounting: Pure ε, or zCDP converted once to (ε, δ).
+        neighbours: One unit added or removed, or one replaced (P11).
+        unit: ``owner`` is database-level DP; ``row`` is table-level DP (P12).
+        seed: Seeds the noise: the fit is then stamped NOT PRIVATE (P24).
+        roles: ``declared`` in this file by its owner, or ``proposed`` by the tool and accepted.
+    """
+
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    delta: Annotated[float, Field(ge=0, lt=1)] = 1e-9
+    accounting: Literal["pure", "zcdp"] = "pure"
+    neighbours: Literal["add-remove", "replace"] = "add-remove"
+    unit: Literal["owner", "row"] = "owner"
+    seed: int | None = None
+    roles: Literal["declared", "proposed"] = "declared"
+
+    @model_validator(mode="after")
+    def _zcdp_needs_delta(self) -> Self:
+        if self.accounting == "zcdp" and self.delta == 0:
+            raise ValueError("accounting 'zcdp' needs delta > 0")
+        return self
+
+
+class LedgerConfig(_Section):
+    """Where losses add up over releases, and when to stop.
+
+    Attributes:
+        path: Directory of the ledger; None means the user's state directory.
+        cap_epsilon: No release may take the database's total ε past this.
+        cap_delta: Likewise for δ.
+    """
+
+    path: str | None = None
+    cap_epsilon: Annotated[float, Field(gt=0)] | None = None
+    cap_delta: Annotated[float, Field(ge=0)] | None = None
+
+
+class ColumnConfig(_Section):
+    """What is publicly known of one column.
+
+    Attributes:
+        kind: ``auto`` by type; ``categories`` a list (declared, or released under δ); ``range``
+            public bounds; ``text`` free text, never copied; ``skip`` filled with NULL or a constant.
+        values: Declared categories, or labels in order.
+        min: Lower public bound, as a literal of the column's type.
+        max: Upper public bound, inclusive.
+        bins: Number of equal bins for metrics and for wide ranges.
+        per_unit: How many distinct values one privacy unit may propose (P19).
+        faker: Semantic type for made-up text: a Faker provider's name.
+    """
+
+    kind: Literal["auto", "categories", "range", "text", "skip"] = "auto"
+    values: list[Scalar] | None = None
+    min: Scalar | None = None
+    max: Scalar | None = None
+    bins: Annotated[int, Field(ge=1, le=65536)] | None = None
+    per_unit: Annotated[int, Field(ge=1, le=64)] = 1
+    faker: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.values is not None and self.kind not in ("auto", "categories"):
+            raise ValueError(f"kind {self.kind!r} takes no values")
+        if self.values is not None and not self.values:
+            raise ValueError("values is empty")
+        if self.kind == "range" and (self.min is None or self.max is None):
+            raise ValueError("kind 'range' needs min and max")
+        return self
+
+
+class TableConfig(_Section):
+    """One table's role.
+
+    Attributes:
+        role: Private, or public: COPIED VERBATIM.
+        own: Columns of the foreign key whose parent owns the rows; ``[]`` makes every row a root.
+            None leaves it to the proposal.
+        bound: How a unit's rows are bounded: by weights (P15) or by truncation (P14).
+        tau: τ of the bound.
+        weight: The table's share of the budget relative to the others.
+        columns: What is known of its columns.
+    """
+
+    role: Role = "private"
+    own: list[str] | None = None
+    bound: Literal["weights", "truncation"] = "weights"
+    tau: Annotated[int, Field(ge=1, le=64)] = 2
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    columns: dict[str, ColumnConfig] = {}
+
+    @field_validator("own", mode="before")
+    @classmethod
+    def _one_owner(cls, value: Any) -> Any:
+        if isinstance(value, list) and any(isinstance(item, list) for item in value):
+            if len(value) > 1:
+                raise ValueError(
+                    "two OWN keys are declared; a table has at most one. A row that belongs to two "
+                    "owners would let two privacy units share it: keep the OWN key whose subject "
+                    "you protect, and leave the other out (it becomes REF: its rows stay and the "
+                    "edge is hidden when its target goes)"
+                )
+            return value[0]
+        return value
+
+
+class SynthesizerConfig(_Section):
+    """Which learner, and its own parameters (checked by the learner)."""
+
+    name: str = "privbench-paper"
+    options: dict[str, Scalar] = {}
+
+
+class Config(_Section):
+    """The whole file.
+
+    >>> Config.loads('[privacy]\\nepsilon = 3.2').privacy.epsilon
+    3.2
+    """
+
+    database: DatabaseConfig = DatabaseConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
+    ledger: LedgerConfig = LedgerConfig()
+    synthesizer: SynthesizerConfig = SynthesizerConfig()
+    tables: dict[str, TableConfig] = {}
+
+    @classmethod
+    def loads(cls, text: str, source: str = "config") -> Self:
+        """Parse TOML text.
+
+        Raises:
+            ConfigError: Not TOML, or not a config; the message names the place.
+        """
+        try:
+            return cls.model_validate(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{source} is not valid TOML: {error}.") from error
+        except ValidationError as error:
+            raise ConfigError(_explain(source, error)) from error
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a TOML file.
+
+        Raises:
+            ConfigError: The file cannot be read, is not TOML, or not a config.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read the config {path}: {error}.") from error
+        return cls.loads(text, str(path))
+
+    def dumps(self) -> str:
+        """The config as TOML, defaults left out."""
+        return tomli_w.dumps(self.model_dump(exclude_defaults=True, exclude_none=True))
+
+    def with_privacy(self, **changes: Any) -> Self:
+        """A copy with some fields of ``[privacy]`` changed, validated again.
+
+        Raises:
+            ConfigError: A changed value is not allowed.
+        """
+        section = {**self.privacy.model_dump(), **changes}
+        try:
+            return self.model_copy(update={"privacy": PrivacyConfig.model_validate(section)})
+        except ValidationError as error:
+            raise ConfigError(_explain("privacy", error)) from error
+
+
+def _explain(source: str, error: ValidationError) -> str:
+    lines = [
+        f"[{'.'.join(str(part) for part in item['loc'])}] "
+        f"{item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors()
+    ]
+    return f"{source}: " + "; ".join(lines) + "."
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of the config file, for editors."""
+    return Config.model_json_schema()

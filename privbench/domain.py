@@ -1,0 +1,79 @@
+"""Coded domains: what a learner knows of a column.
+
+Every modelled column (*attribute*) is a vector of small integers. Codes ``0 .. values-1`` are the
+values, in the column's order when ``ordered``; then come the special cells (for example ``other``,
+``nan``, ``below``, ``above``); NULL, when the column may hold it, is the last code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Codes of one attribute: shape (rows,), the narrowest unsigned type that holds the domain.
+Codes = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The codes of one attribute.
+
+    Attributes:
+        values: Number of ordinary cells, at least 0.
+        ordered: Whether the ordinary cells follow an order that range predicates use.
+        specials: Names of the special cells that follow the ordinary ones.
+        nullable: Whether the last code is NULL.
+
+    >>> Domain(10, ordered=True, specials=("other",), nullable=True).size
+    12
+    """
+
+    values: int
+    ordered: bool = False
+    specials: tuple[str, ...] = ()
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.values < 0 or self.size < 1:
+            raise ValueError("a domain has at least one cell")
+
+    @property
+    def size(self) -> int:
+        """Number of codes, special cells and NULL included."""
+        return self.values + len(self.specials) + self.nullable
+
+    @property
+    def null_code(self) -> int | None:
+        """The code of NULL, or None where NULL cannot occur."""
+        return self.size - 1 if self.nullable else None
+
+    def special_code(self, name: str) -> int:
+        """The code of a special cell."""
+        return self.values + self.specials.index(name)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The narrowest unsigned type that holds every code."""
+        return np.dtype(np.min_scalar_type(self.size - 1))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back."""
+        return {
+            "values": self.values,
+            "ordered": self.ordered,
+            "specials": list(self.specials),
+            "nullable": self.nullable,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The domain that `to_json` wrote."""
+        return cls(
+            int(data["values"]),
+            bool(data["ordered"]),
+            tuple(str(name) for name in data["specials"]),
+            bool(data["nullable"]),
+        )

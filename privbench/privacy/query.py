@@ -1,0 +1,82 @@
+"""Queries: exact integer statistics of the private database, with their claimed sensitivity.
+
+A query is a frozen value. It states what it measures, how far one privacy unit can move it, and
+why; `Session` alone evaluates it, and only to add noise. The stability harness replays every query
+of a fit on every neighbour and checks the claim against the exact integers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.privacy.spec import DatabaseSpec
+
+if TYPE_CHECKING:
+    from privbench.privacy.data import PrivateDatabase
+
+#: Grid of the weights (P15): a weight of 1 is GRID units.
+GRID = 2**30
+
+#: An exact statistic, any shape.
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far a statistic moves between neighbours, in grid units.
+
+    Attributes:
+        l1: Largest L1 change.
+        l2: Largest L2 change (an upper bound, at most ``l1``).
+        linf: Largest change of one cell; what a selection is charged by.
+        l0: Largest number of cells that change; used by threshold releases alone.
+    """
+
+    l1: int
+    l2: float
+    linf: int
+    l0: int | None = None
+
+
+class Query(ABC):
+    """An exact integer statistic of private rows.
+
+    Subclasses are frozen dataclasses whose fields are public: names, shapes, released values.
+    """
+
+    #: Short name of what is measured, as the ledger and ``plan`` print it.
+    kind: str
+    #: Grid units per counted 1: `GRID` for weighted statistics, 1 for plain counts.
+    unit: int
+
+    @property
+    @abstractmethod
+    def table(self) -> str:
+        """The table whose rows are counted."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Attributes or keys that are read."""
+        return ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the statistic; public, independent of rows."""
+
+    @abstractmethod
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """The claim, under ``spec.relation``; its proof is the subclass's docstring."""
+
+    @abstractmethod
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """The exact statistic, of `shape`. Called by `Session` and the stability harness only."""
+
+    def roots(self, spec: DatabaseSpec) -> frozenset[str]:
+        """Root tables whose units can move the statistic; what the event is charged to."""
+        return spec.roots(self.table)

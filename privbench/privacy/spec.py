@@ -1,0 +1,155 @@
+"""What is public about the private database: tables, attributes, keys, roles, relation.
+
+A `DatabaseSpec` holds nothing from rows. It fixes which table can root a unit that reaches which
+other table, and so which budget an event is charged to (`DatabaseSpec.roots`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+from privbench.domain import Domain
+from privbench.errors import SchemaError
+
+#: Part of an attribute's name that follows its column's name, e.g. ``name␟length``.
+PART = "\x1f"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """When two databases are neighbours (P11, P12).
+
+    Attributes:
+        neighbours: One unit added or removed, or one replaced by another of its root table.
+        unit: ``owner``: a root record and all it owns. ``row``: a single row.
+    """
+
+    neighbours: Literal["add-remove", "replace"] = "add-remove"
+    unit: Literal["owner", "row"] = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """One foreign key between tables of the database.
+
+    Attributes:
+        name: Constraint name, unique within its table.
+        table: The referencing table.
+        parent: The referenced table.
+        role: ``own``: rows go with the parent. ``ref``: rows stay, the edge becomes ⊥.
+            ``public``: the parent is a public table.
+        nullable: Whether a row may have no reference.
+        unique: Whether at most one row refers to each parent row (one-to-one).
+    """
+
+    name: str
+    table: str
+    parent: str
+    role: Literal["own", "ref", "public"]
+    nullable: bool = False
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """One private table.
+
+    Attributes:
+        name: ``schema.table``.
+        attributes: Coded attributes whose domain is settled, in column order.
+        keys: Foreign keys, by column number.
+        bound: How a unit's rows are bounded.
+        tau: τ of the bound.
+        weight: Relative share of the budget that the user asked for.
+    """
+
+    name: str
+    attributes: Mapping[str, Domain]
+    keys: tuple[KeySpec, ...] = ()
+    bound: Literal["weights", "truncation"] = "weights"
+    tau: int = 2
+    weight: float = 1.0
+
+    @property
+    def own(self) -> KeySpec | None:
+        """The OWN key, or None for a root table."""
+        return next((key for key in self.keys if key.role == "own"), None)
+
+    def key(self, name: str) -> KeySpec:
+        """The key of that name."""
+        return next(key for key in self.keys if key.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSpec:
+    """All private tables and the neighbour relation.
+
+    Raises:
+        SchemaError: Two OWN keys in one table, an OWN cycle, an OWN self-reference (P8), or an OWN
+            key under ``unit = "row"`` (P12).
+    """
+
+    tables: Mapping[str, TableSpec]
+    relation: Relation = Relation()
+
+    def __post_init__(self) -> None:
+        for table in self.tables.values():
+            own = [key for key in table.keys if key.role == "own"]
+            if len(own) > 1:
+                raise SchemaError(
+                    f"two OWN keys ({', '.join(key.name for key in own)}).",
+                    table=table.name,
+                    remedy="Declare one of them REF: leave it out of 'own'.",
+                )
+            if own and self.relation.unit == "row":
+                raise SchemaError(
+                    "unit = 'row' has no OWN keys.", table=table.name, remedy="Set own = []."
+                )
+        for name in self.tables:
+            self.ancestors(name)
+
+    def ancestors(self, table: str) -> tuple[str, ...]:
+        """Owners of a table's rows, nearest first; the last one is the root of the forest's tree.
+
+        Raises:
+            SchemaError: The OWN keys form a cycle.
+        """
+        chain: list[str] = []
+        own = self.tables[table].own
+        while own is not None:
+            if own.parent in chain or own.parent == table:
+                raise SchemaError(
+                    "the OWN keys form a cycle.",
+                    table=table,
+                    remedy="Declare one of its keys REF: leave it out of 'own'.",
+                )
+            chain.append(own.parent)
+            own = self.tables[own.parent].own
+        return tuple(chain)
+
+    def roots(self, table: str) -> frozenset[str]:
+        """Tables whose rows can be the root of a unit that holds a row of ``table``.
+
+        The tree's root, and every table on the way down whose OWN key may be NULL or ⊥ (P7): a row
+        without an owner is a root of its own. ⊥ cannot occur on OWN edges (the row goes with its
+        owner), except where a key is not validated; those rows count as roots too, so every
+        table with an OWN key is included unless the key is NOT NULL.
+        """
+        chain = (table, *self.ancestors(table))
+        found = set()
+        for name in chain:
+            own = self.tables[name].own
+            if own is None or own.nullable:
+                found.add(name)
+        return frozenset(found)
+
+    def order(self) -> tuple[str, ...]:
+        """Tables with every owner before what it owns; ties by name."""
+        return tuple(sorted(self.tables, key=lambda name: (len(self.ancestors(name)), name)))
+
+    def with_attributes(self, table: str, attributes: Mapping[str, Domain]) -> Self:
+        """A copy in which one table has other attributes."""
+        changed = replace(self.tables[table], attributes=dict(attributes))
+        return replace(self, tables={**self.tables, table: changed})

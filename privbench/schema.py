@@ -1,0 +1,347 @@
+"""The frozen picture of a PostgreSQL schema: what the catalog states, nothing from rows.
+
+All of it is public knowledge by contract. It is plain data: `privbench.postgres` fills it from
+``pg_catalog``, everything else reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+from privbench.errors import SchemaError
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
+
+#: ON DELETE / ON UPDATE action, as pg_constraint spells it.
+Action = Literal["a", "r", "c", "n", "d"]
+
+
+def quote(identifier: str) -> str:
+    """An identifier for people: quoted only where PostgreSQL would need it.
+
+    >>> quote("users"), quote("My Table")
+    ('users', '"My Table"')
+    """
+    if _PLAIN.match(identifier):
+        return identifier
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    """A schema-qualified table name.
+
+    >>> str(TableName("public", "users")), str(TableName("Shop", "Order Items"))
+    ('public.users', '"Shop"."Order Items"')
+    >>> TableName.parse('users'), TableName.parse('"Shop"."Order Items"').name
+    (TableName(schema='public', name='users'), 'Order Items')
+    """
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{quote(self.schema)}.{quote(self.name)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``table``, ``schema.table`` or quoted forms; no schema means ``public``.
+
+        Raises:
+            SchemaError: The text is not a table name.
+        """
+        parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', text)
+        names = [quoted.replace('""', '"') if quoted else plain for quoted, plain in parts]
+        if len(names) == 1:
+            return cls("public", names[0])
+        if len(names) == 2:
+            return cls(names[0], names[1])
+        raise SchemaError(f"{text!r} is not a table name.", remedy="Write schema.table.")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """The exact type of a column.
+
+    Attributes:
+        sql: As ``format_type`` prints it, with modifiers: ``numeric(10,2)``, ``varchar(20)[]``.
+        base: Name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``.
+        kind: ``pg_type.typtype`` of the unwrapped type: b base, e enum, c composite, r range,
+            m multirange, p pseudo.
+        category: ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
+        labels: Labels of an enum in their order.
+        length: Declared length of char(n), varchar(n), bit(n).
+        precision: Declared precision of numeric, time, timestamp, interval.
+        scale: Declared scale of numeric.
+        domain: The domain's name where the column's type is a domain.
+        domain_checks: CHECK expressions of the domain and of the domains beneath it.
+        element: Base name of an array's element type.
+        extension: The extension that owns the type.
+    """
+
+    sql: str
+    base: str
+    kind: str = "b"
+    category: str = "U"
+    labels: tuple[str, ...] = ()
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    domain: TableName | None = None
+    domain_checks: tuple[str, ...] = ()
+    element: str | None = None
+    extension: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; ``not_null`` counts a domain's NOT NULL too."""
+
+    name: str
+    position: int
+    type: ColumnType
+    not_null: bool = False
+    default: str | None = None
+    identity: Literal["", "a", "d"] = ""
+    generated: Literal["", "s", "v"] = ""
+    collation: str | None = None
+    sequence: TableName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """A PRIMARY KEY, a UNIQUE constraint or a unique index over plain columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    primary: bool = False
+    nulls_not_distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``."""
+
+    name: str
+    table: TableName
+    columns: tuple[str, ...]
+    ref_table: TableName
+    ref_columns: tuple[str, ...]
+    on_delete: Action = "a"
+    on_update: Action = "a"
+    match: Literal["s", "f", "p"] = "s"
+    deferrable: bool = False
+    validated: bool = True
+
+    @property
+    def is_self(self) -> bool:
+        """Whether the key points into its own table."""
+        return self.table == self.ref_table
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints."""
+
+    name: str
+    expression: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index, as ``pg_get_indexdef`` prints it."""
+
+    name: str
+    definition: str
+    unique: bool = False
+    columns: tuple[str, ...] = ()
+    predicate: str | None = None
+    has_expressions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A sequence and the column that owns it; never its position."""
+
+    name: TableName
+    start: int = 1
+    increment: int = 1
+    minimum: int = 1
+    maximum: int = 2**63 - 1
+    cycle: bool = False
+    owned_by: tuple[TableName, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. Partitions are folded into their root, which is the table that is modelled.
+
+    Attributes:
+        kind: ``pg_class.relkind``: r ordinary, p partitioned.
+        partitions: Leaf partitions of a partitioned table.
+        partition_key: ``pg_get_partkeydef`` of a partitioned table.
+        comment: The table's comment; read for hints by `privbench.roles`, never released.
+    """
+
+    name: TableName
+    columns: tuple[Column, ...]
+    primary_key: Unique | None = None
+    uniques: tuple[Unique, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    checks: tuple[Check, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    kind: Literal["r", "p"] = "r"
+    partitions: tuple[TableName, ...] = ()
+    partition_key: str | None = None
+    comment: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name under which config, specs, models and reports know the table."""
+        return str(self.name)
+
+    def column(self, name: str) -> Column:
+        """The column of that name.
+
+        Raises:
+            SchemaError: No such column.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError("no such column.", table=self.key, column=name)
+
+    def foreign_key(self, name: str) -> ForeignKey:
+        """The foreign key of that constraint name.
+
+        Raises:
+            SchemaError: No such foreign key.
+        """
+        for key in self.foreign_keys:
+            if key.name == name:
+                return key
+        raise SchemaError(f"no foreign key {name!r}.", table=self.key)
+
+    @property
+    def unique_sets(self) -> tuple[Unique, ...]:
+        """Primary key first, then the other unique column sets."""
+        return ((self.primary_key,) if self.primary_key else ()) + self.uniques
+
+    @property
+    def key_columns(self) -> frozenset[str]:
+        """Columns that stand in a foreign key."""
+        return frozenset(name for key in self.foreign_keys for name in key.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Everything the catalog states about the chosen PostgreSQL schemas, tables sorted by name."""
+
+    tables: tuple[Table, ...]
+    sequences: tuple[Sequence, ...] = ()
+    enums: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    extensions: tuple[str, ...] = ()
+    views: tuple[TableName, ...] = ()
+    materialized_views: tuple[TableName, ...] = ()
+    schemas: tuple[str, ...] = ("public",)
+    server_version: int = 0
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.tables)
+
+    def __contains__(self, key: object) -> bool:
+        return any(table.key == key or table.name == key for table in self.tables)
+
+    def table(self, key: str | TableName) -> Table:
+        """The table of that key (``schema.table``) or name.
+
+        Raises:
+            SchemaError: No such table.
+        """
+        wanted = TableName.parse(key) if isinstance(key, str) else key
+        for table in self.tables:
+            if table.name == wanted:
+                return table
+        known = ", ".join(table.key for table in self.tables[:8])
+        raise SchemaError(f"there is no table {wanted}.", remedy=f"Tables: {known} …")
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back; comments are left out (P4)."""
+        data = asdict(self)
+        for table in data["tables"]:
+            table.pop("comment")
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The schema that `to_json` wrote."""
+        return cls(
+            tables=tuple(_table(item) for item in data["tables"]),
+            sequences=tuple(_sequence(item) for item in data["sequences"]),
+            enums={name: tuple(labels) for name, labels in data["enums"].items()},
+            extensions=tuple(data["extensions"]),
+            views=tuple(_name(item) for item in data["views"]),
+            materialized_views=tuple(_name(item) for item in data["materialized_views"]),
+            schemas=tuple(data["schemas"]),
+            server_version=int(data["server_version"]),
+        )
+
+
+def _name(data: dict[str, str]) -> TableName:
+    return TableName(data["schema"], data["name"])
+
+
+def _sequence(data: dict[str, Any]) -> Sequence:
+    owner = data["owned_by"]
+    return Sequence(
+        **{
+            **data,
+            "name": _name(data["name"]),
+            "owned_by": (_name(owner[0]), owner[1]) if owner else None,
+        }
+    )
+
+
+def _tuples(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
+
+def _type(data: dict[str, Any]) -> ColumnType:
+    domain = data["domain"]
+    return ColumnType(**{**_tuples(data), "domain": _name(domain) if domain else None})
+
+
+def _column(data: dict[str, Any]) -> Column:
+    sequence = data["sequence"]
+    return Column(
+        **{
+            **data,
+            "type": _type(data["type"]),
+            "sequence": _name(sequence) if sequence else None,
+        }
+    )
+
+
+def _foreign_key(data: dict[str, Any]) -> ForeignKey:
+    names = {"table": _name(data["table"]), "ref_table": _name(data["ref_table"])}
+    return ForeignKey(**{**_tuples(data), **names})
+
+
+def _table(data: dict[str, Any]) -> Table:
+    primary = data["primary_key"]
+    return Table(
+        name=_name(data["name"]),
+        columns=tuple(_column(item) for item in data["columns"]),
+        primary_key=Unique(**_tuples(primary)) if primary else None,
+        uniques=tuple(Unique(**_tuples(item)) for item in data["uniques"]),
+        foreign_keys=tuple(_foreign_key(item) for item in data["foreign_keys"]),
+        checks=tuple(Check(**_tuples(item)) for item in data["checks"]),
+        indexes=tuple(Index(**_tuples(item)) for item in data["indexes"]),
+        kind=data["kind"],
+        partitions=tuple(_name(item) for item in data["partitions"]),
+        partition_key=data["partition_key"],
+    )
