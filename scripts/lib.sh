@@ -79,7 +79,7 @@ ensure_env() {
     log="$venv/install-$extra.log"
     say "installing privbench[$extra] into .venv (once; a few minutes on a slow line)"
     if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
-        --editable "$root[$extra]" 2>&1 | tee "$log" | show_progress; then
+        --editable "${root}[$extra]" 2>&1 | tee "$log" | show_progress; then
         tail -n 20 "$log" >&2
         die "pip could not install the dependencies; the whole output is in $log"
     fi
