@@ -1,0 +1,1 @@
+"""The PostgreSQL side: connections, the catalog, snapshots of rows, DDL, loading."""

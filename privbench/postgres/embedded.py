@@ -1,0 +1,289 @@
+"""Start and stop a PostgreSQL server of one's own: for the demo and for tests, never in production.
+
+The server listens on a Unix socket only and trusts every local user, and by default it does not
+fsync: what it holds does not survive a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from privbench.errors import ConnectionFailed, UsageError
+from privbench.postgres import binaries
+from privbench.postgres.binaries import Program
+
+#: Settings of a server that may lose its data.
+FAST: Mapping[str, str] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "shared_buffers": "128MB",
+    "max_connections": "64",
+    "timezone": "UTC",
+}
+_EXTRA = "Install it with: pip install 'privbench[demo]'."
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server.
+
+    Attributes:
+        name: For people: ``embedded PostgreSQL 18``.
+        major: Major version.
+        dsn: libpq connection string of database ``postgres`` for its superuser.
+        directory: Where its data live; None for a server that somebody else runs.
+        program: Its ``postgres`` executable.
+    """
+
+    name: str
+    major: int
+    dsn: str
+    directory: Path | None = None
+    program: Path | None = None
+    _sockets: Path | None = None
+    _temporary: list[Path] = field(default_factory=list)
+
+    def stop(self) -> None:
+        """Stop the server and remove what was temporary; stopping twice does no harm."""
+        if self.program is not None and self.directory is not None:
+            command = [self.program.parent / "pg_ctl", "-D", self.directory / "data"]
+            with contextlib.suppress(ConnectionFailed):
+                _run([*command, "-m", "immediate", "-w", "stop"], "pg_ctl stop")
+        self.program = None
+        for path in self._temporary:
+            shutil.rmtree(path, ignore_errors=True)
+        self._temporary.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def embedded_programs() -> list[Program]:
+    """The ``postgres`` programs of the optional package, newest first."""
+    return binaries.find("postgres", binaries.package_directories())
+
+
+def machine_programs() -> list[Program]:
+    """The machine's own ``postgres`` programs that come with initdb and pg_ctl, newest first."""
+    found = binaries.find("postgres", binaries.machine_directories())
+    needed = ("initdb", "pg_ctl")
+    return [p for p in found if all((p.path.parent / name).exists() for name in needed)]
+
+
+def embedded_server(
+    directory: Path | None = None,
+    *,
+    major: int | None = None,
+    settings: Mapping[str, str] = FAST,
+) -> Server:
+    """Start the PostgreSQL that comes with the ``demo`` extra.
+
+    Args:
+        directory: Where the data live and stay; None for a temporary place, removed by ``stop``.
+        major: Which major version; None for the newest.
+        settings: Server settings.
+
+    Raises:
+        UsageError: The extra is not installed, or has no such version.
+        ConnectionFailed: The server did not start.
+    """
+    programs = embedded_programs()
+    if not programs:
+        raise UsageError("the embedded PostgreSQL is not installed.", remedy=_EXTRA)
+    return start(_choose(programs, major), directory, label="embedded", settings=settings)
+
+
+def machine_server(
+    directory: Path | None = None,
+    *,
+    major: int | None = None,
+    settings: Mapping[str, str] = FAST,
+) -> Server:
+    """Start a server of one's own from the machine's PostgreSQL programs.
+
+    Arguments and errors are those of `embedded_server`.
+    """
+    programs = machine_programs()
+    if not programs:
+        raise UsageError(
+            "no PostgreSQL server programs (postgres, initdb, pg_ctl) on this machine.",
+            remedy=f"Install PostgreSQL, or the embedded one. {_EXTRA}",
+        )
+    return start(_choose(programs, major), directory, label="machine's", settings=settings)
+
+
+def start(
+    program: Program,
+    directory: Path | None = None,
+    *,
+    label: str = "own",
+    settings: Mapping[str, str] = FAST,
+) -> Server:
+    """Start one program, making its data directory first if it has none.
+
+    Raises:
+        UsageError: The account that the server must run under cannot reach the directory.
+        ConnectionFailed: initdb or pg_ctl failed; the message ends with what they said.
+    """
+    temporary: list[Path] = []
+    try:
+        return _start(program, directory, label, settings, temporary)
+    except BaseException:
+        for path in temporary:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+def _start(
+    program: Program,
+    directory: Path | None,
+    label: str,
+    settings: Mapping[str, str],
+    temporary: list[Path],
+) -> Server:
+    if directory is None:
+        directory = _scratch(temporary)
+    directory = directory.resolve()
+    # A socket's path may hold 107 bytes at most, so it gets a short directory of its own.
+    sockets = _scratch(temporary)
+    _own(directory)
+    postgres = _runnable(program.path, temporary)
+    data = directory / "data"
+    if not (data / "PG_VERSION").exists():
+        _initialise(postgres, data)
+    options = {**settings, "listen_addresses": "", "unix_socket_directories": str(sockets)}
+    _launch(postgres, directory, options)
+    return Server(
+        name=f"{label} PostgreSQL {program.major}",
+        major=program.major,
+        dsn=f"host={sockets} user=postgres dbname=postgres",
+        directory=directory,
+        program=postgres,
+        _sockets=sockets,
+        _temporary=temporary,
+    )
+
+
+def _choose(programs: Sequence[Program], major: int | None) -> Program:
+    for program in programs:
+        if major in (None, program.major):
+            return program
+    versions = ", ".join(str(program.major) for program in programs)
+    raise UsageError(f"there is no PostgreSQL {major} here.", remedy=f"There is: {versions}.")
+
+
+def _account() -> pwd.struct_passwd | None:
+    """The account for the server where we are root, whom PostgreSQL refuses to run as."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise UsageError(
+        "PostgreSQL does not run as root, and there is no account 'postgres' or 'nobody'.",
+        remedy="Run privbench as another user.",
+    )
+
+
+def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> None:
+    account = _account()
+    identity = (
+        {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
+    )
+    # pg_ctl hands its output channels on to the server, which would keep a pipe open for ever.
+    with tempfile.TemporaryFile() as output:
+        try:
+            done = subprocess.run(  # noqa: S603
+                command, stdout=output, stderr=output, cwd="/", timeout=120, check=False, **identity
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ConnectionFailed(f"{what} did not run: {error}.") from error
+        if done.returncode == 0:
+            return
+        output.seek(0)
+        said = output.read().decode(errors="replace")
+    if log is not None and log.exists():
+        said += log.read_text(errors="replace")
+    raise ConnectionFailed(f"{what} failed: {' '.join(said.split())[-600:]}")
+
+
+def _scratch(temporary: list[Path]) -> Path:
+    path = Path(tempfile.mkdtemp(prefix="pb-"))
+    temporary.append(path)
+    _own(path)
+    return path
+
+
+def _own(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    account = _account()
+    if account is None:
+        return
+    os.chown(directory, account.pw_uid, account.pw_gid)
+    if not _reaches(directory):
+        raise UsageError(
+            f"the account {account.pw_name!r}, which runs the server, cannot reach {directory}.",
+            remedy="Choose a directory whose parents are open to all, such as one in /tmp.",
+        )
+
+
+def _reaches(path: Path) -> bool:
+    try:
+        _run(["/bin/sh", "-c", 'test -x "$0"', path], "reading a directory")
+    except ConnectionFailed:
+        return False
+    return True
+
+
+def _runnable(postgres: Path, temporary: list[Path]) -> Path:
+    """The program, copied to where the server's account can reach it if need be."""
+    if _account() is None or _reaches(postgres):
+        return postgres
+    home = _scratch(temporary)
+    install = postgres.parent.parent
+    shutil.copytree(install, home / install.name, symlinks=True)
+    libraries = install.parent / f"{install.parent.name}.libs"
+    beside = install.parent.parent / libraries.name
+    if beside.exists():
+        # The package finds its libraries two directories above its programs' own.
+        shutil.move(home / install.name, home / "package" / install.name)
+        shutil.copytree(beside, home / libraries.name)
+        return home / "package" / install.name / "bin" / postgres.name
+    return home / install.name / "bin" / postgres.name
+
+
+def _initialise(postgres: Path, data: Path) -> None:
+    options = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+    _run([postgres.parent / "initdb", "-D", data, *options], "initdb")
+
+
+def _launch(postgres: Path, directory: Path, settings: Mapping[str, str]) -> None:
+    log = directory / "log"
+    options = " ".join(f"-c {name}={_shell(value)}" for name, value in settings.items())
+    command = [postgres.parent / "pg_ctl", "-D", directory / "data", "-l", log, "-o", options]
+    _run([*command, "-w", "-t", "60", "start"], "pg_ctl start", log)
+
+
+def _shell(value: str) -> str:
+    return "'" + value.replace("'", "'\\''") + "'"

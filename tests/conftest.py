@@ -1,0 +1,138 @@
+"""Servers and databases for the tests. Nothing is mocked: every server is a real PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+from privbench.postgres import embedded
+from privbench.postgres.embedded import Server
+
+DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
+_serial = itertools.count()
+
+
+def _given(dsn: str) -> Server:
+    with psycopg.connect(dsn) as connection:
+        major = connection.info.server_version // 10000
+    return Server(name=f"given PostgreSQL {major}", major=major, dsn=dsn)
+
+
+@cache
+def _sources() -> dict[str, Callable[[], Server]]:
+    """Ways to a server by name, the default first."""
+    sources: dict[str, Callable[[], Server]] = {}
+    dsn = os.environ.get(DSN_VARIABLE)
+    if dsn:
+        sources["given"] = lambda: _given(dsn)
+    for label, programs in (
+        ("embedded", embedded.embedded_programs()),
+        ("machine's", embedded.machine_programs()),
+    ):
+        for program in programs:
+            sources[f"{label} {program.major}"] = lambda program=program, label=label: (
+                embedded.start(program, label=label)
+            )
+    if not sources:
+        sources["container"] = _container
+    return sources
+
+
+def _container() -> Server:
+    from testcontainers.postgres import PostgresContainer
+
+    container = PostgresContainer("postgres:17")
+    try:
+        container.start()
+    except Exception as error:
+        pytest.skip(f"no PostgreSQL: nothing installed, and no Docker engine answers ({error})")
+    server = _given(container.get_connection_url(driver=None))
+    server.stop = container.stop  # type: ignore[method-assign]
+    return server
+
+
+def _oldest_and_newest() -> list[str]:
+    """One source for the oldest and one for the newest major version at hand."""
+    sources = list(_sources())
+    by_major = {name.split()[-1]: name for name in reversed(sources) if name[-1].isdigit()}
+    if not by_major:
+        return sources[:1]
+    majors = sorted(by_major, key=int)
+    return [by_major[major] for major in dict.fromkeys((majors[-1], majors[0]))]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    names = list(_sources())
+    return f"PostgreSQL: {names[0]} (each_server: {', '.join(_oldest_and_newest())})"
+
+
+class _Pool:
+    """Servers of this test process, started when first asked for."""
+
+    def __init__(self) -> None:
+        self.started: dict[str, Server] = {}
+
+    def get(self, name: str) -> Server:
+        if name not in self.started:
+            self.started[name] = _sources()[name]()
+        return self.started[name]
+
+
+@pytest.fixture(scope="session")
+def _pool() -> Iterator[_Pool]:
+    pool = _Pool()
+    yield pool
+    for server in pool.started.values():
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def server(_pool: _Pool) -> Server:
+    """The default server: PRIVBENCH_TEST_DSN, else embedded, else the machine's own."""
+    return _pool.get(next(iter(_sources())))
+
+
+@pytest.fixture(scope="session", params=_oldest_and_newest())
+def each_server(request: pytest.FixtureRequest, _pool: _Pool) -> Server:
+    """The newest and the oldest major version at hand, one after the other."""
+    return _pool.get(request.param)
+
+
+def _admin(server: Server, statement: str, name: str) -> None:
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
+    """``make_database_on(server, name=None)``: DSN of a fresh empty database."""
+    made: list[tuple[Server, str]] = []
+
+    def make(server: Server, name: str | None = None) -> str:
+        name = name or f"test_{os.getpid()}_{next(_serial)}"
+        _admin(server, "CREATE DATABASE {} TEMPLATE template0", name)
+        made.append((server, name))
+        return conninfo.make_conninfo(server.dsn, dbname=name)
+
+    yield make
+    for server, name in made:
+        # A stopped or broken server has nothing to drop.
+        with contextlib.suppress(psycopg.Error):
+            _admin(server, "DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+
+@pytest.fixture(scope="session")
+def make_database(server: Server, make_database_on: Callable[..., str]) -> Callable[..., str]:
+    """``make_database(name=None)``: DSN of a fresh empty database on `server`."""
+
+    def make(name: str | None = None) -> str:
+        return make_database_on(server, name)
+
+    return make
