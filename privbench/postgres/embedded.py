@@ -53,15 +53,15 @@ class Server:
     dsn: str
     directory: Path | None = None
     program: Path | None = None
-    _sockets: Path | None = None
     _temporary: list[Path] = field(default_factory=list)
 
     def stop(self) -> None:
         """Stop the server and remove what was temporary; stopping twice does no harm."""
         if self.program is not None and self.directory is not None:
-            command = [self.program.parent / "pg_ctl", "-D", self.directory / "data"]
+            mode = "immediate" if self.directory in self._temporary else "fast"
+            command: list[str | Path] = [self.program.parent / "pg_ctl", "stop", "-w", "-m", mode]
             with contextlib.suppress(ConnectionFailed):
-                _run([*command, "-m", "immediate", "-w", "stop"], "pg_ctl stop")
+                _run([*command, "-D", self.directory / "data"], "pg_ctl stop")
         self.program = None
         for path in self._temporary:
             shutil.rmtree(path, ignore_errors=True)
@@ -180,7 +180,6 @@ def _start(
         dsn=f"host={sockets} user=postgres dbname=postgres",
         directory=directory,
         program=postgres,
-        _sockets=sockets,
         _temporary=temporary,
     )
 
@@ -208,14 +207,20 @@ def _account() -> pwd.struct_passwd | None:
 
 def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> None:
     account = _account()
-    identity = (
-        {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
-    )
     # pg_ctl hands its output channels on to the server, which would keep a pipe open for ever.
     with tempfile.TemporaryFile() as output:
         try:
             done = subprocess.run(  # noqa: S603
-                command, stdout=output, stderr=output, cwd="/", timeout=120, check=False, **identity
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                timeout=120,
+                check=False,
+                user=account.pw_uid if account else None,
+                group=account.pw_gid if account else None,
+                extra_groups=[] if account else None,
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise ConnectionFailed(f"{what} did not run: {error}.") from error
@@ -281,8 +286,8 @@ def _initialise(postgres: Path, data: Path) -> None:
 def _launch(postgres: Path, directory: Path, settings: Mapping[str, str]) -> None:
     log = directory / "log"
     options = " ".join(f"-c {name}={_shell(value)}" for name, value in settings.items())
-    command = [postgres.parent / "pg_ctl", "-D", directory / "data", "-l", log, "-o", options]
-    _run([*command, "-w", "-t", "60", "start"], "pg_ctl start", log)
+    command: list[str | Path] = [postgres.parent / "pg_ctl", "start", "-w", "-t", "60"]
+    _run([*command, "-D", directory / "data", "-l", log, "-o", options], "pg_ctl start", log)
 
 
 def _shell(value: str) -> str:

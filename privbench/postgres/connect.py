@@ -1,0 +1,261 @@
+"""Connections by libpq's rules, and which database a connection is to.
+
+A DSN may be a libpq URI, ``key=value`` pairs, ``service=name``, an SQLAlchemy URL
+(``postgresql+psycopg://…``), or empty: PG* variables, the service file and the password file apply
+as they do for psql.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import conninfo, pq
+from psycopg.rows import TupleRow
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from privbench.errors import ConnectionFailed, UsageError
+from privbench.postgres.failures import database_errors, describe
+
+Connection = psycopg.Connection[TupleRow]
+
+APPLICATION = "privbench"
+_SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
+_HIDDEN = "********"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which database this is, for the ledger (PRIVACY P27).
+
+    Attributes:
+        name: ``system identifier/database``; where the identifier may not be read,
+            ``host:port/database``.
+        basis: What the name is made of. An address changes when a server moves, so a ledger kept
+            under one should be given a declared name in the config.
+    """
+
+    name: str
+    basis: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def libpq_dsn(dsn: str) -> str:
+    """The DSN as libpq understands it; SQLAlchemy URLs are translated.
+
+    Raises:
+        UsageError: Neither libpq nor SQLAlchemy can read it. Its text is not repeated.
+
+    >>> libpq_dsn("postgresql+psycopg://ada@db.example:5433/shop?sslmode=require")
+    'sslmode=require host=db.example port=5433 user=ada dbname=shop'
+    """
+    if _SQLALCHEMY.match(dsn):
+        dsn = _from_sqlalchemy(dsn)
+    try:
+        conninfo.conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise UsageError(
+            "the connection string cannot be read.",
+            remedy="Write postgresql://user@host/database, key=value pairs, or service=name.",
+        ) from None
+    return dsn
+
+
+def redact(dsn: str) -> str:
+    """The DSN with its secrets replaced by asterisks, for people.
+
+    >>> redact("postgresql://ada:hush@db.example/shop")
+    'user=ada password=******** dbname=shop host=db.example'
+    """
+    parts = conninfo.conninfo_to_dict(libpq_dsn(dsn))
+    secret = _secret_options()
+    return _joined({key: _HIDDEN if key in secret else value for key, value in parts.items()})
+
+
+def connect(
+    dsn: str,
+    *,
+    autocommit: bool = False,
+    statement_timeout: float = 0,
+    lock_timeout: float = 0,
+    connect_timeout: int = 20,
+) -> Connection:
+    """Open a connection.
+
+    Args:
+        dsn: See the module's first lines.
+        autocommit: As in psycopg.
+        statement_timeout: Seconds that one statement may take; 0 means no limit.
+        lock_timeout: Seconds to wait for one lock; 0 means no limit.
+        connect_timeout: Seconds to wait for the server, unless the DSN says otherwise.
+
+    Raises:
+        UsageError: The DSN cannot be read.
+        ConnectionFailed: The server is unreachable or refused the login; no password is shown.
+    """
+    dsn = libpq_dsn(dsn)
+    given = conninfo.conninfo_to_dict(dsn)
+    ours = {"application_name": APPLICATION, "connect_timeout": connect_timeout}
+    try:
+        # Prepared statements would break behind a pooler.
+        connection = psycopg.connect(
+            _joined({**ours, **given}), autocommit=True, prepare_threshold=None
+        )
+    except psycopg.Error as error:
+        raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
+    with database_errors("setting up the connection"):
+        connection.execute(
+            "SELECT set_config('statement_timeout', %s, false),"
+            " set_config('lock_timeout', %s, false)",
+            [_milliseconds(statement_timeout), _milliseconds(lock_timeout)],
+        )
+        connection.autocommit = autocommit
+    return connection
+
+
+def resolved(connection: Connection) -> dict[str, str]:
+    """The libpq parameters of the server this connection is in fact to, secrets included.
+
+    Service files, PG* variables and lists of hosts are settled, so that a second connection made
+    from these parameters reaches the same server.
+    """
+    info = connection.info
+    found = {key: str(value) for key, value in info.get_parameters().items()}
+    for key in ("service", "target_session_attrs", "load_balance_hosts", "hostaddr"):
+        found.pop(key, None)
+    found |= {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+    if info.password:
+        found["password"] = info.password
+    return {key: value for key, value in found.items() if value}
+
+
+def environment(connection: Connection) -> dict[str, str]:
+    """PG* variables that lead a PostgreSQL program to the same database.
+
+    A program's arguments can be seen by every user of the machine; its environment cannot.
+    """
+    known = {option.keyword.decode(): option.envvar for option in pq.Conninfo.get_defaults()}
+    return {
+        variable.decode(): value
+        for key, value in resolved(connection).items()
+        if (variable := known.get(key)) is not None
+    }
+
+
+def major_version(connection: Connection) -> int:
+    """The server's major version."""
+    return connection.info.server_version // 10000
+
+
+def identity(connection: Connection) -> Identity:
+    """Which database this is: stable over restarts and, with the system identifier, over replicas.
+
+    Raises:
+        DatabaseError: The server did not answer.
+    """
+    system = _system_identifier(connection)
+    info = connection.info
+    if system is not None:
+        return Identity(f"{system}/{info.dbname}", "system identifier and database name")
+    return Identity(f"{info.host}:{info.port}/{info.dbname}", "server address and database name")
+
+
+def same_database(one: Connection, other: Connection) -> bool:
+    """Whether two connections, however spelled, lead to one database or to replicas of it.
+
+    Asks for the system identifier and the database's OID. Where the identifier may not be read, an
+    advisory lock under a random key, which only sessions of one database share, decides.
+
+    Raises:
+        DatabaseError: A server did not answer.
+    """
+    if one is other:
+        return True
+    if _advisory_conflict(one, other):
+        return True
+    first, second = _system_identifier(one), _system_identifier(other)
+    return first is not None and first == second and _database(one) == _database(other)
+
+
+def _system_identifier(connection: Connection) -> str | None:
+    with database_errors("asking for the system identifier"):
+        row = connection.execute(
+            "SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
+        ).fetchone()
+        if row is None or not row[0]:
+            return None
+        row = connection.execute(
+            "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
+        ).fetchone()
+    return str(row[0]) if row else None
+
+
+def _database(connection: Connection) -> tuple[int, str]:
+    with database_errors("asking for the database's name"):
+        row = connection.execute(
+            "SELECT oid::bigint, datname FROM pg_catalog.pg_database"
+            " WHERE datname = pg_catalog.current_database()"
+        ).fetchone()
+    if row is None:
+        raise ConnectionFailed("the server does not know its own database.")
+    return int(row[0]), str(row[1])
+
+
+def _advisory_conflict(one: Connection, other: Connection) -> bool:
+    key = secrets.randbits(62)
+    with database_errors("comparing two databases"):
+        one.execute("SELECT pg_catalog.pg_advisory_lock(%s::bigint)", [key])
+        try:
+            row = other.execute(
+                "SELECT pg_catalog.pg_try_advisory_lock(%s::bigint)", [key]
+            ).fetchone()
+            free = bool(row and row[0])
+            if free:
+                other.execute("SELECT pg_catalog.pg_advisory_unlock(%s::bigint)", [key])
+        finally:
+            one.execute("SELECT pg_catalog.pg_advisory_unlock(%s::bigint)", [key])
+    return not free
+
+
+def _from_sqlalchemy(dsn: str) -> str:
+    try:
+        url = make_url(dsn)
+    except (ArgumentError, ValueError):
+        raise UsageError("the SQLAlchemy URL cannot be read.") from None
+    parts = {"host": url.host, "port": url.port, "user": url.username, "dbname": url.database}
+    parts["password"] = url.password
+    query = {key: value for key, value in url.query.items() if isinstance(value, str)}
+    try:
+        return _joined({**query, **parts})
+    except psycopg.ProgrammingError:
+        raise UsageError("the SQLAlchemy URL has a parameter that libpq does not know.") from None
+
+
+def _joined(parts: Mapping[str, str | int | None]) -> str:
+    return conninfo.make_conninfo(
+        "", **{key: str(value) for key, value in parts.items() if value is not None}
+    )
+
+
+def _secret_options() -> frozenset[str]:
+    options = pq.Conninfo.get_defaults()
+    return frozenset(option.keyword.decode() for option in options if option.dispchar == b"*")
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))
+
+
+def _said(error: psycopg.Error, given: Mapping[str, str | int | None]) -> str:
+    text = describe(error) if error.sqlstate else " ".join(str(error).split()).rstrip(".")
+    for key in _secret_options():
+        value = given.get(key)
+        if value:
+            text = text.replace(str(value), _HIDDEN)
+    return text

@@ -1,0 +1,81 @@
+"""Turn what psycopg, ADBC and libpq raise into errors that are safe to show.
+
+PostgreSQL puts row values into many messages (``invalid input syntax for type integer: "…"``,
+``Key (ssn)=(…) already exists``), so a message is passed on only for SQLSTATE classes whose
+messages are made of names and settings. For the rest the SQLSTATE, the table, the column and the
+constraint must do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import psycopg
+from psycopg import errors
+
+from privbench.errors import AccessDenied, ConnectionFailed, DatabaseError
+from privbench.schema import TableName
+
+#: Connection, feature, transaction state, login, catalog, name, permission, resources, locks,
+#: operator intervention, system: messages of these classes hold names and settings only.
+_SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
+_CUT_OFF = ("08", "57P")
+_NAMES = {
+    errors.QueryCanceled: "the statement was cancelled or passed its time-out",
+    errors.LockNotAvailable: "a lock was not granted in time",
+    errors.UniqueViolation: "a unique constraint is violated",
+    errors.ForeignKeyViolation: "a foreign key is violated",
+    errors.CheckViolation: "a CHECK constraint is violated",
+    errors.NotNullViolation: "a NOT NULL constraint is violated",
+    errors.ExclusionViolation: "an exclusion constraint is violated",
+}
+
+
+def describe(error: psycopg.Error) -> str:
+    """What went wrong, without any value from a row."""
+    state = error.sqlstate or ""
+    named = next((text for kind, text in _NAMES.items() if isinstance(error, kind)), None)
+    if named is None and state[:2] in _SAFE_CLASSES:
+        named = error.diag.message_primary
+    if named is None:
+        named = f"the server reported {type(error).__name__}"
+    constraint = error.diag.constraint_name
+    return (
+        f"{named}{f', constraint {constraint!r}' if constraint else ''} (SQLSTATE {state or '?'})"
+    )
+
+
+def translate(error: psycopg.Error, what: str, table: str | None = None) -> DatabaseError:
+    """The privbench error for one of psycopg's.
+
+    Args:
+        error: What psycopg raised.
+        what: What was being done, as a noun phrase: ``reading the catalog``.
+        table: The table concerned, if the server does not name one.
+    """
+    state = error.sqlstate or ""
+    diag = error.diag
+    if diag.schema_name and diag.table_name:
+        table = str(TableName(diag.schema_name, diag.table_name))
+    message = f"{what}: {describe(error)}."
+    if isinstance(error, errors.InsufficientPrivilege):
+        return AccessDenied(message, table=table, column=diag.column_name)
+    if state.startswith(_CUT_OFF) and not isinstance(error, errors.QueryCanceled):
+        return ConnectionFailed(message, table=table)
+    if not state and isinstance(error, psycopg.OperationalError):
+        return ConnectionFailed(f"{what}: the connection was lost.", table=table)
+    return DatabaseError(message, table=table, column=diag.column_name)
+
+
+@contextlib.contextmanager
+def database_errors(what: str, table: str | None = None) -> Iterator[None]:
+    """Turn psycopg's errors into privbench's, cutting the chain that would show row values.
+
+    Raises:
+        DatabaseError: Or its child AccessDenied or ConnectionFailed.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error, what, table) from None
