@@ -1,0 +1,130 @@
+"""Building a circuit from the leaves up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privbench.circuit.structure import LEAF, PRODUCT, SUM, Circuit, Ints
+from privbench.domain import Domain
+
+_T = TypeVar("_T", bound=np.generic)
+
+
+class Builder:
+    """Collects nodes, children before parents; the node added last is the root.
+
+    Laws and weights are normalised as they come; a row without any mass becomes uniform.
+
+    >>> b = Builder({"a": Domain(2)})
+    >>> x, y = b.leaf("a", [3, 1]), b.leaf("a", [0, 1])
+    >>> b.sum([x, y], [1, 1])
+    2
+    >>> b.build().nodes
+    3
+    """
+
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        self._domains = dict(domains)
+        self._numbers = {name: number for number, name in enumerate(self._domains)}
+        self._kind: list[NDArray[np.uint8]] = []
+        self._counts: list[Ints] = []
+        self._children: list[Ints] = []
+        self._weights: list[NDArray[np.float64]] = []
+        self._attribute: list[NDArray[np.int32]] = []
+        self._start: list[Ints] = []
+        self._laws: list[NDArray[np.float64]] = []
+        self._nodes = 0
+        self._cells = 0
+
+    def leaves(self, name: str, laws: ArrayLike) -> Ints:
+        """Leaves over one attribute, one per row of ``laws`` (k, domain size); returns ids (k,).
+
+        Raises:
+            ValueError: The laws do not fit the domain, or are not finite and non-negative.
+        """
+        table = _normalise(laws)
+        size = self._domains[name].size
+        if table.shape[1] != size:
+            raise ValueError(f"a law over {name!r} has {size} cells")
+        start = self._cells + size * np.arange(len(table))
+        self._cells += table.size
+        self._laws.append(table.ravel())
+        return self._append(
+            LEAF, np.zeros((len(table), 0), np.int64), None, start, self._numbers[name]
+        )
+
+    def leaf(self, name: str, law: ArrayLike) -> int:
+        """One leaf; returns its id."""
+        return int(self.leaves(name, np.asarray(law, float)[None, :])[0])
+
+    def products(self, children: ArrayLike) -> Ints:
+        """Product nodes, one per row of ``children`` (k, fan-in); returns ids (k,)."""
+        return self._append(PRODUCT, np.atleast_2d(np.asarray(children, np.int64)), None)
+
+    def product(self, children: Sequence[int]) -> int:
+        """One product node; no children mean the empty product, 1."""
+        return int(self.products(np.asarray(children, np.int64)[None, :])[0])
+
+    def sums(self, children: ArrayLike, weights: ArrayLike) -> Ints:
+        """Sum nodes, one per row of ``children`` and ``weights`` (k, fan-in); returns ids (k,)."""
+        nodes = np.atleast_2d(np.asarray(children, np.int64))
+        return self._append(SUM, nodes, _normalise(weights))
+
+    def sum(self, children: Sequence[int], weights: ArrayLike) -> int:
+        """One sum node; returns its id."""
+        return int(self.sums(np.asarray(children)[None, :], np.asarray(weights)[None, :])[0])
+
+    def build(self) -> Circuit:
+        """The circuit; an empty builder gives the empty product."""
+        if not self._nodes:
+            self.product([])
+        counts = np.concatenate(self._counts)
+        return Circuit(
+            domains=dict(self._domains),
+            kind=np.concatenate(self._kind),
+            offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            children=_join(self._children, np.int64),
+            weights=_join(self._weights, np.float64),
+            attribute=np.concatenate(self._attribute),
+            start=np.concatenate(self._start),
+            probabilities=_join(self._laws, np.float64),
+        )
+
+    def _append(
+        self,
+        kind: int,
+        children: Ints,
+        weights: NDArray[np.float64] | None,
+        start: Ints | None = None,
+        attribute: int = -1,
+    ) -> Ints:
+        count, fan_in = children.shape
+        if children.size and (children.min() < 0 or children.max() >= self._nodes):
+            raise ValueError("children come before their parents")
+        if weights is not None and weights.shape != children.shape:
+            raise ValueError("every child of a sum node has a weight")
+        self._kind.append(np.full(count, kind, np.uint8))
+        self._counts.append(np.full(count, fan_in, np.int64))
+        self._children.append(children.ravel())
+        self._weights.append(np.ones(children.size) if weights is None else weights.ravel())
+        self._attribute.append(np.full(count, attribute, np.int32))
+        self._start.append(np.zeros(count, np.int64) if start is None else start)
+        first, self._nodes = self._nodes, self._nodes + count
+        return np.arange(first, self._nodes)
+
+
+def _join(parts: Sequence[NDArray[_T]], dtype: type[_T]) -> NDArray[_T]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)
+
+
+def _normalise(rows: ArrayLike) -> NDArray[np.float64]:
+    table = np.atleast_2d(np.asarray(rows, np.float64))
+    if not np.isfinite(table).all() or (table < 0).any():
+        raise ValueError("weights are finite and non-negative")
+    totals = table.sum(axis=1, keepdims=True)
+    uniform = np.full_like(table, 1.0 / max(table.shape[1], 1))
+    return np.asarray(np.divide(table, totals, out=uniform, where=totals > 0))

@@ -1,0 +1,192 @@
+"""Circuits from files: what was written comes back, what is hostile is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.circuit import Builder, check, from_arrays, log_likelihood, sample, to_arrays
+from privbench.domain import Domain
+from privbench.errors import ModelError
+from privbench.rng import generator
+
+
+def mixture():
+    builder = Builder({"a": Domain(3, nullable=True), "b": Domain(2)})
+    parts = [
+        builder.product([builder.leaf("a", [1, 2, 3, 4]), builder.leaf("b", [k, 1])])
+        for k in range(3)
+    ]
+    builder.sum(parts, [1, 2, 3])
+    return builder.build()
+
+
+def test_round_trip():
+    circuit = mixture()
+    header, arrays = to_arrays(circuit)
+    header = json.loads(json.dumps(header))
+    again = from_arrays(header, {name: array.copy() for name, array in arrays.items()})
+    assert again.domains == circuit.domains
+    for item in fields(circuit):
+        if item.name not in ("layers", "domains"):
+            assert np.array_equal(getattr(again, item.name), getattr(circuit, item.name))
+    rows = sample(circuit, 100, generator(1))
+    assert np.array_equal(log_likelihood(again, rows), log_likelihood(circuit, rows))
+
+
+def change(name, index, value):
+    def apply(header, arrays):
+        arrays[name] = arrays[name].copy()
+        arrays[name][index] = value
+
+    return apply
+
+
+def drop(name):
+    return lambda header, arrays: arrays.pop(name)
+
+
+def cut(name):
+    def apply(header, arrays):
+        arrays[name] = arrays[name][:-1]
+
+    return apply
+
+
+def retype(name, dtype):
+    def apply(header, arrays):
+        arrays[name] = arrays[name].astype(dtype)
+
+    return apply
+
+
+def rename(header, arrays):
+    header["domains"][1][0] = "a"
+
+
+def widen(header, arrays):
+    header["domains"][0][1]["values"] = 2**40
+
+
+HOSTILE = {
+    "child out of range": change("children", 0, 10**6),
+    "negative child": change("children", 0, -1),
+    "child is itself": change("children", 0, 2),
+    "child behind its parent": change("children", 0, 8),
+    "offsets not monotone": change("offsets", 3, 10**9),
+    "offsets short": cut("offsets"),
+    "kind unknown": change("kind", 0, 9),
+    "leaf with children": change("kind", 2, 0),
+    "attribute out of range": change("attribute", 0, 7),
+    "leaf without attribute": change("attribute", 0, -1),
+    "inner node with attribute": change("attribute", 2, 0),
+    "law out of range": change("start", 0, 10**9),
+    "law so far out that sums overflow": change("start", 0, 2**63 - 1),
+    "law before the array": change("start", 0, -4),
+    "law of another total": change("probabilities", 0, 0.5),
+    "negative probability": change("probabilities", 0, -0.1),
+    "probability not finite": change("probabilities", 0, np.nan),
+    "weight not finite": change("weights", -1, np.inf),
+    "negative weight": change("weights", -1, -0.5),
+    "weights of another total": change("weights", -1, 0.1),
+    "weight below a product": change("weights", 0, 0.5),
+    "not decomposable": change("children", 1, 0),
+    "not smooth": change("children", 6, 0),
+    "root misses an attribute": lambda header, arrays: header["domains"].append(
+        ["c", Domain(2).to_json()]
+    ),
+    "array missing": drop("weights"),
+    "array of objects": retype("weights", object),
+    "array of another type": retype("children", np.float64),
+    "two attributes of one name": rename,
+    "domain too large": widen,
+    "another format": lambda header, arrays: header.update(format=99),
+    "header without domains": lambda header, arrays: header.pop("domains"),
+    "domains of another shape": lambda header, arrays: header.update(domains=[1, 2]),
+}
+
+
+@pytest.mark.parametrize("fault", HOSTILE, ids=str)
+def test_hostile_input_is_refused(fault):
+    header, arrays = to_arrays(mixture())
+    header, arrays = json.loads(json.dumps(header)), dict(arrays)
+    HOSTILE[fault](header, arrays)
+    with pytest.raises(ModelError):
+        from_arrays(header, arrays)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_random_damage_never_gives_anything_but_a_circuit_or_a_refusal(data):
+    header, arrays = to_arrays(mixture())
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    array = arrays[name].copy()
+    index = data.draw(st.integers(0, len(array) - 1))
+    if array.dtype.kind == "f":
+        array[index] = data.draw(st.floats(allow_nan=True, allow_infinity=True))
+    else:
+        info = np.iinfo(array.dtype)
+        array[index] = data.draw(st.integers(int(info.min), int(info.max)))
+    arrays[name] = array
+    try:
+        circuit = from_arrays(header, arrays)
+    except ModelError:
+        return
+    check(circuit)
+    assert len(sample(circuit, 10, generator(1))["a"]) == 10
+
+
+def test_too_deep_is_refused():
+    builder = Builder({"a": Domain(2)})
+    node = builder.leaf("a", [1, 1])
+    for _ in range(5000):
+        node = builder.product([node])
+    with pytest.raises(ModelError, match="deeper"):
+        builder.build()
+
+
+@pytest.mark.parametrize("laws", [[-1, 2], [np.nan, 1], [1, 1, 1]])
+def test_builder_refuses_what_is_no_law(laws):
+    builder = Builder({"a": Domain(2)})
+    with pytest.raises(ValueError, match=r"cells|finite"):
+        builder.leaf("a", laws)
+
+
+def test_builder_refuses_children_to_come():
+    builder = Builder({"a": Domain(2)})
+    with pytest.raises(ValueError, match="before"):
+        builder.product([3])
+
+
+def test_a_law_without_mass_becomes_uniform():
+    builder = Builder({"a": Domain(4)})
+    builder.leaf("a", [0, 0, 0, 0])
+    assert builder.build().probabilities.tolist() == [0.25] * 4
+
+
+def test_no_attributes_and_no_rows():
+    circuit = Builder({}).build()
+    check(circuit)
+    assert sample(circuit, 5, generator(1)) == {}
+    assert from_arrays(*to_arrays(circuit)).nodes == 1
+    assert sample(mixture(), 0, generator(1))["a"].shape == (0,)
+
+
+def test_wide_and_bulk_built_circuits_do_not_underflow():
+    generator_ = np.random.default_rng(1)
+    domains = {f"c{i}": Domain(50) for i in range(200)}
+    builder = Builder(domains)
+    leaves = [builder.leaves(name, generator_.random((3, 50))) for name in domains]
+    products = builder.products(np.stack(leaves, axis=1))
+    builder.sums(products[None, :], np.ones((1, 3)))
+    circuit = builder.build()
+    check(circuit)
+    rows = sample(circuit, 300, generator(2))
+    logs = log_likelihood(circuit, rows)
+    assert np.isfinite(logs).all()
+    assert (logs < -600).all()
