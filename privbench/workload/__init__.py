@@ -1,0 +1,22 @@
+"""Workloads: read, write, generate and replay them."""
+
+from __future__ import annotations
+
+from privbench.workload.formats import FORMATS, read, write
+from privbench.workload.query import Query, Shape, Workload
+from privbench.workload.replay import replay
+from privbench.workload.results import Answer, QueryResult, Replay, Side
+
+__all__ = [
+    "FORMATS",
+    "Answer",
+    "Query",
+    "QueryResult",
+    "Replay",
+    "Shape",
+    "Side",
+    "Workload",
+    "read",
+    "replay",
+    "write",
+]

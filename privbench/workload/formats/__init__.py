@@ -1,0 +1,58 @@
+"""Workload formats, one file and one line in `FORMATS` each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privbench.errors import UsageError
+from privbench.workload.formats import card_sql, sql_files
+from privbench.workload.formats.base import WorkloadFormat
+from privbench.workload.query import Workload
+
+#: In order of detection: the first that recognises a path reads it.
+FORMATS: tuple[WorkloadFormat, ...] = (
+    card_sql.FORMAT,
+    sql_files.FORMAT,
+)
+
+
+def by_name(name: str) -> WorkloadFormat:
+    """The format of that name.
+
+    Raises:
+        UsageError: No such format.
+    """
+    for form in FORMATS:
+        if form.name == name:
+            return form
+    known = ", ".join(form.name for form in FORMATS)
+    raise UsageError(f"there is no workload format {name!r}.", remedy=f"Formats: {known}.")
+
+
+def read(path: str | Path, form: str | None = None) -> Workload:
+    """Read a workload, its format recognised by its content unless named.
+
+    Raises:
+        UsageError: Nothing is there, no format fits, or the text cannot be read.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise UsageError(f"there is no workload at {place}.")
+    if form is not None:
+        return by_name(form).read(place)
+    for candidate in FORMATS:
+        if candidate.detects(place):
+            return candidate.read(place)
+    raise UsageError(
+        f"the workload {place} has no known format.",
+        remedy="It is either lines of card||SQL, a .sql file, or a folder of .sql files.",
+    )
+
+
+def write(workload: Workload, path: str | Path, form: str | None = None) -> None:
+    """Write a workload; without a named format as plain SQL.
+
+    Raises:
+        UsageError: The format cannot hold the workload.
+    """
+    by_name(form or "sql").write(workload, Path(path))

@@ -1,0 +1,42 @@
+"""What a workload format is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from privbench.errors import UsageError
+from privbench.workload.query import Workload
+
+
+class WorkloadFormat(Protocol):
+    """One way to write queries down. An implementation is a module-level object."""
+
+    @property
+    def name(self) -> str:
+        """The format's name on the command line."""
+        ...
+
+    def detects(self, path: Path) -> bool:
+        """Whether the file or folder looks like this format, judged by its content."""
+        ...
+
+    def read(self, path: Path) -> Workload:
+        """Read a workload; its name is the file's or folder's name."""
+        ...
+
+    def write(self, workload: Workload, path: Path) -> None:
+        """Write a workload, replacing what stands there."""
+        ...
+
+
+def read_text(path: Path) -> str:
+    """The UTF-8 text of a file.
+
+    Raises:
+        UsageError: The file cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the workload {path}: {error}.") from error

@@ -1,0 +1,68 @@
+"""``card||SQL``: one query a line with its true answer before it (STATS-CEB, SAM).
+
+A line without ``||`` in front is a query without a stated answer. Lines that are empty or start
+with ``--`` are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from privbench.errors import UsageError
+from privbench.workload.formats.base import read_text
+from privbench.workload.query import Query, Workload
+
+_LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
+
+
+class CardSql:
+    """The format ``card||SQL``."""
+
+    name = "card-sql"
+
+    def detects(self, path: Path) -> bool:
+        """Whether the first line with a query starts with ``number||``."""
+        if not path.is_file():
+            return False
+        first = next(iter(_lines(read_text(path))), "")
+        return _LINE.match(first) is not None
+
+    def read(self, path: Path) -> Workload:
+        """Read one query a line; ids are q1, q2, … in their order."""
+        queries = [
+            _query(f"q{number}", line) for number, line in enumerate(_lines(read_text(path)), 1)
+        ]
+        return Workload(path.stem, tuple(queries))
+
+    def write(self, workload: Workload, path: Path) -> None:
+        """Write one query a line.
+
+        Raises:
+            UsageError: A query's text has several lines.
+        """
+        long = next((query.id for query in workload if "\n" in query.sql.strip()), None)
+        if long:
+            raise UsageError(
+                f"query {long} has several lines, which card||SQL cannot hold.",
+                remedy="Write a folder of .sql files instead.",
+            )
+        lines = [f"{'' if q.card is None else q.card}||{q.sql.strip()}\n" for q in workload]
+        path.write_text("".join(lines), encoding="utf-8")
+
+
+def _lines(text: str) -> list[str]:
+    # Not splitlines(): a literal may hold a form feed or a line separator.
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("--")]
+
+
+def _query(name: str, line: str) -> Query:
+    found = _LINE.match(line)
+    if found is None:
+        return Query(name, line.strip())
+    card, sql = found.groups()
+    return Query(name, sql.strip(), int(card) if card else None)
+
+
+FORMAT = CardSql()

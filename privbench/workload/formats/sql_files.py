@@ -1,0 +1,84 @@
+"""Plain SQL: a folder of ``.sql`` files (JOB), or one file with any number of statements."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from privbench.errors import UsageError
+from privbench.workload.formats.base import read_text
+from privbench.workload.query import Query, Workload
+from privbench.workload.split import statements
+
+_NUMBERS = re.compile(r"(\d+)")
+
+
+class SqlFiles:
+    """The format of plain SQL files."""
+
+    name = "sql"
+
+    def detects(self, path: Path) -> bool:
+        """Whether it is a folder, or a file whose name ends in ``.sql``."""
+        return path.is_dir() or path.suffix.lower() == ".sql"
+
+    def read(self, path: Path) -> Workload:
+        """Read every statement.
+
+        In a folder the files are taken in natural order (2a before 10a) and sub-folders are
+        searched; a query's id is its file's path without ``.sql``, with ``#2``, ``#3`` … where one
+        file holds several. In a single file the ids are q1, q2, ….
+
+        Raises:
+            UsageError: There is no query, or a file cannot be read.
+        """
+        if not path.is_dir():
+            found = [Query(f"q{i}", sql) for i, sql in enumerate(statements(read_text(path)), 1)]
+        else:
+            files = sorted(path.rglob("*.sql"), key=lambda file: _natural(file.relative_to(path)))
+            found = [query for file in files for query in _queries(file, path)]
+        if not found:
+            raise UsageError(f"the workload {path} holds no query.")
+        return Workload(path.stem if path.is_file() else path.name, tuple(found))
+
+    def write(self, workload: Workload, path: Path) -> None:
+        """Write one file, where the path ends in ``.sql``, or else a file a query in a folder.
+
+        Raises:
+            UsageError: An id would leave the folder.
+        """
+        if path.suffix.lower() == ".sql":
+            text = "".join(f"{_ended(query.sql)}\n" for query in workload)
+            path.write_text(text, encoding="utf-8")
+            return
+        root = path.resolve()
+        for query in workload:
+            file = (root / f"{query.id}.sql").resolve()
+            if not file.is_relative_to(root):
+                raise UsageError(f"the id {query.id!r} is no file name within {path}.")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_ended(query.sql) + "\n", encoding="utf-8")
+
+
+def _queries(file: Path, root: Path) -> list[Query]:
+    name = file.relative_to(root).with_suffix("").as_posix()
+    return [
+        Query(name if number == 1 else f"{name}#{number}", sql)
+        for number, sql in enumerate(statements(read_text(file)), 1)
+    ]
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    parts = _NUMBERS.split(path.as_posix())
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+
+def _ended(sql: str) -> str:
+    """The text with a semicolon that no comment at its end can swallow."""
+    text = sql.rstrip()
+    if text.endswith(";"):
+        return text
+    return f"{text}\n;" if "--" in text.rpartition("\n")[2] else f"{text};"
+
+
+FORMAT = SqlFiles()

@@ -1,0 +1,99 @@
+"""Queries and workloads: the SQL text as given, and what can be read off it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a query's text tells without running it.
+
+    Attributes:
+        tables: Table references, counted each time they occur (references to a WITH query are not
+            counted); None where sqlglot cannot read the text.
+        joins: Joins of any form, the comma included; None likewise.
+    """
+
+    tables: int | None
+    joins: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query of a workload.
+
+    Attributes:
+        id: Unique within its workload; stable from one reading to the next.
+        sql: The text exactly as given; this text is what runs.
+        card: The answer that the workload's file states, where it states one.
+    """
+
+    id: str
+    sql: str
+    card: int | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """Tables and joins of the text."""
+        return shape(self.sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A named list of queries in the order in which they run."""
+
+    name: str
+    queries: tuple[Query, ...]
+
+    def __iter__(self) -> Iterator[Query]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over ids and texts: two workloads with one digest run the same queries."""
+        sha = hashlib.sha256()
+        for query in self.queries:
+            sha.update(f"{len(query.id)}:{query.id}{len(query.sql)}:{query.sql}".encode())
+        return sha.hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def parse(sql: str) -> exp.Expression | None:
+    """The syntax tree of one PostgreSQL statement, or None where sqlglot cannot read it."""
+    try:
+        tree = sqlglot.parse_one(sql, dialect="postgres")
+    except (SqlglotError, RecursionError):
+        return None
+    return tree if isinstance(tree, exp.Expression) else None
+
+
+@lru_cache(maxsize=4096)
+def shape(sql: str) -> Shape:
+    """Count the tables and joins of a statement.
+
+    >>> shape("SELECT count(*) FROM a, b JOIN c USING (x) WHERE a.i = b.i")
+    Shape(tables=3, joins=2)
+    >>> shape("WITH w AS (SELECT * FROM a) SELECT * FROM w")
+    Shape(tables=1, joins=0)
+    """
+    tree = parse(sql)
+    if tree is None:
+        return Shape(None, None)
+    named = {cte.alias for cte in tree.find_all(exp.CTE)}
+    tables = [table for table in tree.find_all(exp.Table) if _is_table(table, named)]
+    return Shape(len(tables), len(list(tree.find_all(exp.Join))))
+
+
+def _is_table(table: exp.Table, named: set[str]) -> bool:
+    return bool(table.name) and (bool(table.db) or table.name not in named)

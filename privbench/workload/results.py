@@ -1,0 +1,186 @@
+"""What a replay found, and the log that it writes as it goes.
+
+A log is JSON lines: a header that says what is being replayed, then one line a query, then a line
+``{"done": true}``. It holds exact answers of the source: CONFIDENTIAL (P1).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal, Self
+
+from privbench.errors import UsageError
+
+Status = Literal["ok", "timeout", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One query on one database.
+
+    Attributes:
+        status: ``timeout`` where any run passed the time-out.
+        rows: The number in a single integer cell, or else the number of rows; None without a run
+            that ended.
+        seconds: Client seconds of each timed run that ended, in order.
+        truncated: Whether the row limit cut the fetch: rows and seconds are then lower bounds.
+        error: SQLSTATE of an error. Its text is not kept: it may hold values.
+        plan: EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), where asked for.
+    """
+
+    status: Status
+    rows: int | None = None
+    seconds: tuple[float, ...] = ()
+    truncated: bool = False
+    error: str | None = None
+    plan: Any = None
+
+    @property
+    def median(self) -> float | None:
+        """Median seconds of the timed runs, None without one."""
+        return median(self.seconds) if self.seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """One query on every database, by the database's name in the replay."""
+
+    id: str
+    answers: dict[str, Answer]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back."""
+        return {
+            "id": self.id,
+            "answers": {name: asdict(answer) for name, answer in self.answers.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_json` wrote."""
+        answers = {
+            name: Answer(**{**item, "seconds": tuple(item["seconds"])})
+            for name, item in data["answers"].items()
+        }
+        return cls(str(data["id"]), answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One database of a replay.
+
+    Attributes:
+        database: Its name on its server.
+        version: ``server_version``.
+        settings: Settings that shape plans and cannot be set in a session.
+        catalog: Digest of the identities of its tables; a reload changes it.
+    """
+
+    database: str
+    version: str
+    settings: dict[str, str]
+    catalog: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A whole replay.
+
+    Attributes:
+        sides: The databases by name.
+        settings: Session settings that held on every side.
+        results: One a query, in the order of the workload.
+        repeats: Timed runs a query and side.
+        warmup: Runs before them.
+        timeout: Seconds that one run may take.
+        resumed: How many results come from an earlier, broken run.
+    """
+
+    sides: dict[str, Side]
+    settings: dict[str, str]
+    results: tuple[QueryResult, ...]
+    repeats: int
+    warmup: int
+    timeout: float
+    resumed: int = 0
+
+
+@dataclass(slots=True)
+class ReplayLog:
+    """The JSON lines of a replay; `open` takes up a broken run where it stopped."""
+
+    path: Path | None
+    header: dict[str, Any]
+    found: dict[str, QueryResult] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path | None, header: dict[str, Any]) -> Self:
+        """Open a log, or none.
+
+        A log that is done is begun anew. One that was broken off is continued if its header is the
+        same, a half-written last line cut off.
+
+        Raises:
+            UsageError: The file is the log of another replay, or no log.
+        """
+        log = cls(path, header)
+        if path is None:
+            return log
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = list(_lines(path))
+        if lines and lines[-1] != {"done": True}:
+            log._take_up(path, lines)
+        log._begin(path)
+        return log
+
+    def _take_up(self, path: Path, lines: list[dict[str, Any]]) -> None:
+        if lines[0] != self.header:
+            raise UsageError(
+                f"{path} is the log of another replay (workload, settings or databases differ).",
+                remedy="Delete it, or choose another directory.",
+            )
+        results = [QueryResult.from_json(line) for line in lines[1:]]
+        self.found = {result.id: result for result in results}
+
+    def _begin(self, path: Path) -> None:
+        """Write header and earlier results afresh, whole or not at all."""
+        lines = [self.header, *(result.to_json() for result in self.found.values())]
+        fresh = path.with_name(path.name + ".new")
+        fresh.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        fresh.chmod(0o600)
+        os.replace(fresh, path)
+
+    def add(self, result: QueryResult) -> None:
+        """Append one result."""
+        self._append(result.to_json())
+
+    def close(self) -> None:
+        """Mark the replay done."""
+        self._append({"done": True})
+
+    def _append(self, line: dict[str, Any]) -> None:
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(line)}\n")
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The whole lines of a log; a half-written last one is dropped.
+
+    Raises:
+        UsageError: The file is not JSON lines.
+    """
+    if not path.exists():
+        return
+    whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
+    for line in whole.split("\n") if whole else []:
+        try:
+            data = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UsageError(f"{path} is not the log of a replay.") from error
+        yield data

@@ -1,0 +1,210 @@
+"""One database of a replay: its settings, and one timed run.
+
+A run's time is measured on the client with a monotonic clock, from sending the query to having
+received its last row: what an application waits for, network and result transfer included. Rows
+arrive in libpq's chunks and are counted there; none becomes a Python object, and the client's
+memory stays bounded. A server-side cursor was not chosen because it changes what is measured:
+PostgreSQL plans cursors for the first rows and never in parallel.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import psycopg
+from psycopg import pq, sql
+
+from privbench.errors import DatabaseError
+from privbench.workload.results import Answer, Side, Status
+
+#: Session settings that shape plans, results or their text: taken from the first side and set on
+#: every side.
+ALIGNED = (
+    "search_path", "TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits",
+    "work_mem", "hash_mem_multiplier", "temp_buffers", "effective_cache_size",
+    "seq_page_cost", "random_page_cost", "cpu_tuple_cost", "cpu_index_tuple_cost",
+    "cpu_operator_cost", "parallel_setup_cost", "parallel_tuple_cost",
+    "min_parallel_table_scan_size", "min_parallel_index_scan_size",
+    "max_parallel_workers_per_gather", "max_parallel_workers",
+    "from_collapse_limit", "join_collapse_limit", "geqo", "geqo_threshold", "geqo_effort",
+    "constraint_exclusion", "cursor_tuple_fraction", "plan_cache_mode", "row_security",
+    "jit", "jit_above_cost", "jit_inline_above_cost", "jit_optimize_above_cost",
+    "enable_bitmapscan", "enable_gathermerge", "enable_hashagg", "enable_hashjoin",
+    "enable_incremental_sort", "enable_indexonlyscan", "enable_indexscan", "enable_material",
+    "enable_memoize", "enable_mergejoin", "enable_nestloop", "enable_parallel_append",
+    "enable_parallel_hash", "enable_partition_pruning", "enable_partitionwise_aggregate",
+    "enable_partitionwise_join", "enable_seqscan", "enable_sort", "enable_tidscan",
+)  # fmt: skip
+
+#: Settings of the server that a session cannot change; recorded, so that a reader sees them.
+RECORDED = (
+    "server_version", "shared_buffers", "max_worker_processes", "block_size", "io_method",
+    "effective_io_concurrency", "huge_pages", "data_checksums", "server_encoding",
+)  # fmt: skip
+
+_INTEGERS = {20, 21, 23}
+_CHUNK = 4096
+_TIMEOUT = "57014"
+# Objects that initdb makes have lower ones.
+_FIRST_USER_OID = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution: seconds, rows by the rule of `Answer.rows`, and how it ended."""
+
+    status: Status
+    seconds: float
+    rows: int | None = None
+    truncated: bool = False
+    error: str | None = None
+
+
+class Session:
+    """A connection on which queries are timed.
+
+    Args:
+        connection: In autocommit mode, used by nobody else.
+        row_limit: Rows after which a fetch is cut off.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], row_limit: int) -> None:
+        self.connection = connection
+        self.row_limit = row_limit
+
+    def settings(self, names: tuple[str, ...]) -> dict[str, str]:
+        """Present values of those of the settings that the server knows."""
+        rows = self.connection.execute(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)",
+            [list(names)],
+        )
+        return dict(rows.fetchall())
+
+    def align(self, settings: Mapping[str, str], timeout: float) -> None:
+        """Set the settings and the time-out for the session.
+
+        Raises:
+            DatabaseError: The server refuses a setting.
+        """
+        wanted = dict(settings)
+        wanted["statement_timeout"] = str(max(1, round(timeout * 1000)))
+        wanted["default_transaction_read_only"] = "on"
+        for name, value in wanted.items():
+            try:
+                self.connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+            except psycopg.Error as error:
+                raise DatabaseError(
+                    f"the server refuses the setting {name} = {value}.",
+                    remedy="Both sides must run with the same settings.",
+                ) from error
+
+    def describe(self) -> Side:
+        """Name, version and fixed settings of the database."""
+        row = self.connection.execute(
+            "SELECT current_database(), current_setting('server_version'),"
+            " (SELECT md5(coalesce(string_agg(oid::text, ',' ORDER BY oid), '')) FROM pg_class"
+            "  WHERE relkind IN ('r', 'p') AND oid >= %s)",
+            [_FIRST_USER_OID],
+        ).fetchone()
+        database, version, catalog = cast("tuple[str, str, str]", row)
+        return Side(database, version, self.settings(RECORDED), catalog)
+
+    def run(self, text: str) -> Run:
+        """Execute a query once in a READ ONLY transaction and time it."""
+        try:
+            self.connection.execute("BEGIN READ ONLY")
+            return self._timed(text)
+        finally:
+            self._rollback()
+
+    def explain(self, text: str) -> Any:
+        """The query's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), or None where it fails."""
+        statement = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}").format(sql.SQL(text))
+        try:
+            self.connection.execute("BEGIN READ ONLY")
+            row = self.connection.execute(statement).fetchone()
+        except psycopg.Error:
+            return None
+        finally:
+            self._rollback()
+        plan = row[0] if row else None
+        return json.loads(plan) if isinstance(plan, str) else plan
+
+    def _rollback(self) -> None:
+        if not self.connection.closed:
+            self.connection.execute("ROLLBACK")
+
+    def _timed(self, text: str) -> Run:
+        connection = self.connection.pgconn
+        begin = time.perf_counter()
+        connection.send_query_params(text.encode(self.connection.info.encoding), None)
+        connection.set_chunked_rows_mode(_CHUNK)
+        fetch = self._fetch(connection)
+        seconds = time.perf_counter() - begin
+        if fetch.error is None:
+            return Run("ok", seconds, fetch.answer, fetch.truncated)
+        status: Status = "timeout" if fetch.error == _TIMEOUT else "error"
+        return Run(status, seconds, error=fetch.error)
+
+    def _fetch(self, connection: pq.abc.PGconn) -> _Fetch:
+        fetch = _Fetch()
+        while (result := connection.get_result()) is not None:
+            fetch.take(result)
+            if fetch.rows > self.row_limit and not fetch.truncated:
+                fetch.truncated = True
+                self.connection.cancel_safe(timeout=10)
+        return fetch
+
+
+@dataclass(slots=True)
+class _Fetch:
+    """What has arrived of a result."""
+
+    rows: int = 0
+    number: int | None = None
+    truncated: bool = False
+    error: str | None = None
+
+    def take(self, result: pq.abc.PGresult) -> None:
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            state = result.error_field(pq.DiagnosticField.SQLSTATE)
+            # The cancellation that the row limit asked for is no error.
+            self.error = None if self.truncated else (state or b"08000").decode()
+            return
+        if self.rows == 0 and result.ntuples == 1:
+            self.number = _integer(result)
+        self.rows += result.ntuples
+
+    @property
+    def answer(self) -> int:
+        return self.number if self.rows == 1 and self.number is not None else self.rows
+
+
+def _integer(result: pq.abc.PGresult) -> int | None:
+    """The number of a single integer cell."""
+    if result.nfields != 1 or result.ftype(0) not in _INTEGERS:
+        return None
+    value = result.get_value(0, 0)
+    return None if value is None else int(value)
+
+
+def summarise(runs: list[Run], warmup: int, plan: Any = None) -> Answer:
+    """Join the runs of one query on one side.
+
+    Args:
+        runs: In order, the warm-up first; ends early at a time-out or an error.
+        warmup: How many of them are warm-up.
+        plan: What `Session.explain` gave.
+
+    Returns:
+        The answer; seconds of timed runs that ended only.
+    """
+    last = runs[-1]
+    seconds = tuple(run.seconds for run in runs[warmup:] if run.status == "ok")
+    rows = next((run.rows for run in runs if run.status == "ok"), None)
+    truncated = any(run.truncated for run in runs)
+    return Answer(last.status, rows, seconds, truncated, last.error, plan)
