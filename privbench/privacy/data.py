@@ -1,0 +1,319 @@
+"""The private database in memory: codes, grid points, labels and row indices of parents.
+
+Nothing here prints, pickles or compares private values. Only queries read the underscored fields,
+and only `Session` and the stability harness evaluate queries.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.domain import Codes, Domain
+from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.privacy.recoding import (
+    NAN,
+    NEG_INF,
+    NULL,
+    POS_INF,
+    EdgesRecoding,
+    LabelsRecoding,
+    Recoding,
+)
+from privbench.privacy.spec import DatabaseSpec, KeySpec
+from privbench.privacy.units import BOTTOM, NONE, Index, Units, index_type
+
+__all__ = [
+    "BOTTOM",
+    "NAN",
+    "NEG_INF",
+    "NONE",
+    "NULL",
+    "POS_INF",
+    "Cells",
+    "EdgesRecoding",
+    "Grid",
+    "Labels",
+    "LabelsRecoding",
+    "PrivateDatabase",
+    "PrivateTable",
+    "Recoding",
+]
+
+#: Bytes of derived arrays (region rows, owner context) that one database keeps.
+CACHE_BYTES = 512 * 2**20
+
+
+class _Private:
+    """Shows nothing, cannot be pickled."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(private)"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivacyRefusal("private data is never pickled.")
+
+
+class Cells(_Private):
+    """An attribute with a settled public domain.
+
+    Args:
+        codes: Code of every row, any integer type, shape (rows,).
+        domain: The public domain.
+    """
+
+    __slots__ = ("_codes", "domain")
+
+    def __init__(self, codes: NDArray[np.integer[Any]], domain: Domain) -> None:
+        values = np.asarray(codes)
+        if values.size and (int(values.min()) < 0 or int(values.max()) >= domain.size):
+            raise SchemaError("a code lies outside its domain.")
+        self._codes: Codes = values.astype(domain.dtype, copy=False)
+        self.domain = domain
+
+    def __len__(self) -> int:
+        return int(self._codes.size)
+
+    def _restrict(self, keep: NDArray[np.bool_]) -> Cells:
+        return Cells(self._codes[keep], self.domain)
+
+
+class Grid(_Private):
+    """An attribute on a public integer grid whose bounds are not released yet.
+
+    Args:
+        values: Grid points and the sentinels `NULL`, `NAN`, `NEG_INF`, `POS_INF`; int64,
+            shape (rows,).
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: NDArray[np.int64]) -> None:
+        self._values = np.asarray(values, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self._values.size)
+
+    def _restrict(self, keep: NDArray[np.bool_]) -> Grid:
+        return Grid(self._values[keep])
+
+
+class Labels(_Private):
+    """Text with a private dictionary.
+
+    Args:
+        codes: Position of each row's text in ``labels``, −1 for NULL; shape (rows,).
+        labels: Distinct strings, a sequence or an Arrow string array.
+    """
+
+    __slots__ = ("_codes", "_labels")
+
+    def __init__(
+        self, codes: NDArray[np.signedinteger[Any]], labels: Sequence[str] | pa.Array
+    ) -> None:
+        known = labels if isinstance(labels, pa.Array) else pa.array(labels, type=pa.string())
+        values = np.asarray(codes)
+        if values.size and (int(values.min()) < -1 or int(values.max()) >= len(known)):
+            raise SchemaError("a label's code lies outside its dictionary.")
+        if known.null_count or pc.count_distinct(known).as_py() != len(known):
+            raise SchemaError("a dictionary of labels has duplicates or NULL.")
+        self._codes: Index = values.astype(index_type(len(known)), copy=False)
+        self._labels = known
+
+    def __len__(self) -> int:
+        return int(self._codes.size)
+
+    def _restrict(self, keep: NDArray[np.bool_]) -> Labels:
+        return Labels(self._codes[keep], self._labels)
+
+
+Attribute = Cells | Grid | Labels
+
+
+class PrivateTable(_Private):
+    """The rows of one table.
+
+    Args:
+        rows: Number of rows; private.
+        attributes: Attributes by name, in column order.
+        parents: For every foreign key, the parent's row index, `NONE` or `BOTTOM`; shape (rows,).
+
+    Raises:
+        SchemaError: Lengths differ.
+    """
+
+    __slots__ = ("_attributes", "_parents", "_rows")
+
+    def __init__(
+        self, rows: int, attributes: Mapping[str, Attribute], parents: Mapping[str, Index]
+    ) -> None:
+        for name, attribute in attributes.items():
+            if len(attribute) != rows:
+                raise SchemaError("an attribute has another length than its table.", column=name)
+        for name, parent in parents.items():
+            if np.asarray(parent).shape != (rows,):
+                raise SchemaError(f"the edges of key {name!r} have another length than its table.")
+        self._rows = rows
+        self._attributes = dict(attributes)
+        self._parents: dict[str, Index] = {
+            name: np.asarray(parent) for name, parent in parents.items()
+        }
+
+
+class Cache(_Private):
+    """Derived arrays, the least recently used dropped first."""
+
+    __slots__ = ("_items", "_limit", "_used")
+
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
+        self._items: OrderedDict[Any, tuple[NDArray[Any], ...]] = OrderedDict()
+        self._limit = limit
+        self._used = 0
+
+    def get(
+        self, key: Any, make: Callable[[], tuple[NDArray[Any], ...]]
+    ) -> tuple[NDArray[Any], ...]:
+        """The arrays kept under ``key``, made now if they are not there."""
+        if key in self._items:
+            self._items.move_to_end(key)
+            return self._items[key]
+        value = self._items[key] = make()
+        self._used += sum(array.nbytes for array in value)
+        while self._used > self._limit and len(self._items) > 1:
+            _, dropped = self._items.popitem(last=False)
+            self._used -= sum(array.nbytes for array in dropped)
+        return value
+
+
+class PrivateDatabase(_Private):
+    """All private tables, with their units.
+
+    Args:
+        spec: What is public about it. Its attributes are replaced by those of the tables' `Cells`.
+        tables: The rows, by table name.
+
+    Raises:
+        SchemaError: Tables, keys or row indices do not fit the spec, or a row lacks an owner
+            though the spec says that none can.
+    """
+
+    __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units")
+
+    def __init__(self, spec: DatabaseSpec, tables: Mapping[str, PrivateTable]) -> None:
+        if set(spec.tables) != set(tables):
+            raise SchemaError("the spec and the extracted tables differ.")
+        for name in spec.tables:
+            _check_keys(spec, name, tables)
+            spec = spec.with_attributes(name, _settled(tables[name]))
+        self._spec = spec
+        self._tables = dict(tables)
+        self._recodings: list[tuple[str, str, Recoding]] = []
+        self._cache = Cache()
+        self._units = Units(
+            spec,
+            {name: table._rows for name, table in tables.items()},
+            {
+                name: tables[name]._parents[own.name]
+                for name, own in ((name, spec.tables[name].own) for name in spec.tables)
+                if own is not None
+            },
+        )
+
+    @property
+    def spec(self) -> DatabaseSpec:
+        """What is public; its attributes follow every `recode`."""
+        return self._spec
+
+    @property
+    def recodings(self) -> tuple[tuple[str, str, Recoding], ...]:
+        """Every (table, attribute, recoding) applied so far, in order; public."""
+        return tuple(self._recodings)
+
+    def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
+        """Map a `Grid` or `Labels` attribute to cells, in place, by a public map of each row.
+
+        Returns:
+            The attribute's new domain.
+
+        Raises:
+            SchemaError: No such attribute, or one that the recoding does not fit.
+        """
+        held = self._tables[table]
+        raw = held._attributes.get(attribute)
+        if isinstance(raw, Grid) and isinstance(recoding, EdgesRecoding):
+            codes = recoding.apply(raw._values)
+        elif isinstance(raw, Labels) and isinstance(recoding, LabelsRecoding):
+            codes = recoding.apply(raw._codes, raw._labels)
+        else:
+            raise SchemaError(
+                "this recoding does not fit the attribute.", table=table, column=attribute
+            )
+        attributes = {**held._attributes, attribute: Cells(codes, recoding.domain)}
+        self._tables[table] = PrivateTable(held._rows, attributes, held._parents)
+        self._spec = self._spec.with_attributes(table, _settled(self._tables[table]))
+        self._recodings.append((table, attribute, recoding))
+        return recoding.domain
+
+    def copy(self) -> PrivateDatabase:
+        """A database of the same rows and ranks that is recoded apart from this one."""
+        twin = PrivateDatabase(self._spec, self._tables)
+        twin._units = self._units
+        twin._recodings = list(self._recodings)
+        return twin
+
+    def _raw(self, table: str, attribute: str) -> Attribute:
+        held = self._tables[table]._attributes.get(attribute)
+        if held is None:
+            raise SchemaError("no such attribute.", table=table, column=attribute)
+        return held
+
+    def _codes(self, table: str, attribute: str) -> tuple[Codes, Domain]:
+        """Codes of a settled attribute and their domain."""
+        held = self._raw(table, attribute)
+        if not isinstance(held, Cells):
+            raise SchemaError(
+                "its domain is not settled: release it and recode first.",
+                table=table,
+                column=attribute,
+            )
+        return held._codes, held.domain
+
+    def _rows(self, table: str) -> int:
+        return self._tables[table]._rows
+
+    def _parents(self, key: KeySpec) -> Index:
+        return self._tables[key.table]._parents[key.name]
+
+
+def _settled(table: PrivateTable) -> dict[str, Domain]:
+    return {
+        name: attribute.domain
+        for name, attribute in table._attributes.items()
+        if isinstance(attribute, Cells)
+    }
+
+
+def _check_keys(spec: DatabaseSpec, name: str, tables: Mapping[str, PrivateTable]) -> None:
+    table = tables[name]
+    keys = {key.name: key for key in spec.tables[name].keys}
+    if set(keys) != set(table._parents):
+        raise SchemaError("the spec and the extracted keys differ.", table=name)
+    for key in keys.values():
+        edges = table._parents[key.name]
+        rows = 2**63 - 1 if key.role == "public" else tables[key.parent]._rows
+        if edges.size and (int(edges.min()) < BOTTOM or int(edges.max()) >= rows):
+            raise SchemaError(f"an edge of key {key.name!r} leads nowhere.", table=name)
+        if key.role == "own" and not key.nullable and edges.size and int(edges.min()) < 0:
+            raise SchemaError(
+                f"rows lack the owner that key {key.name!r} promises.",
+                table=name,
+                remedy="Treat the key as nullable: it is not validated.",
+            )

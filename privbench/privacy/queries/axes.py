@@ -1,0 +1,259 @@
+"""Axes of a histogram: public ways to give every row of a table a small code.
+
+Every axis reads the row itself and, along OWN keys, other rows of its own unit; never another
+unit's rows. So a row that stays keeps its code when another unit goes, and a histogram over any
+axes has the sensitivity of its table's weights. Whether an edge is ⊥ is not told apart from an
+edge into another unit (P9).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.spec import DatabaseSpec, KeySpec
+from privbench.privacy.units import NONE
+
+#: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more (P22).
+FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
+
+#: Codes of every row and, where they have to be looked up first, a public table of cells.
+Read = tuple[NDArray[np.integer[Any]], NDArray[np.int64] | None]
+
+
+class Axis(ABC):
+    """A public map of rows to codes ``0 .. size-1``."""
+
+    size: int
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name for the ledger."""
+
+    @abstractmethod
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """Codes of the rows of ``table`` and the lookup that turns them into cells, or None."""
+
+    def codes(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
+        """Cells of the rows of ``table``, shape (rows,)."""
+        codes, lookup = self.read(data, table)
+        if lookup is None:
+            return codes
+        return lookup.astype(np.min_scalar_type(max(self.size - 1, 0)))[codes]
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Axis):
+    """A settled attribute, or a public binning of its codes.
+
+    Attributes:
+        attribute: Its name.
+        size: Number of cells: the domain's size, or the number of bins.
+        bins: Bin of every code, shape (domain size,), or None.
+    """
+
+    attribute: str
+    size: int
+    bins: PublicArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.bins is not None and self.bins.values.size:
+            low, high = int(self.bins.values.min()), int(self.bins.values.max())
+            if low < 0 or high >= self.size:
+                raise SchemaError("a bin lies outside its axis.", column=self.attribute)
+
+    @classmethod
+    def of(
+        cls, spec: DatabaseSpec, table: str, attribute: str, bins: PublicArray | None = None
+    ) -> Column:
+        """The axis of a settled attribute; ``bins`` maps its codes to 0 .. max(bins)."""
+        domain = spec.tables[table].attributes.get(attribute)
+        if domain is None:
+            raise SchemaError("its domain is not settled.", table=table, column=attribute)
+        if bins is None:
+            return cls(attribute, domain.size)
+        if bins.shape != (domain.size,):
+            raise SchemaError("bins do not fit the domain.", table=table, column=attribute)
+        return cls(attribute, int(bins.values.max()) + 1, bins)
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return self.attribute
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        codes, domain = data._codes(table, self.attribute)
+        lookup = None if self.bins is None else self.bins.values
+        if domain.size != (self.size if lookup is None else lookup.size):
+            raise SchemaError("the axis does not fit.", table=table, column=self.attribute)
+        return codes, lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Axis):
+    """One cell for every row."""
+
+    size: int = 1
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return "*"
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        return np.broadcast_to(np.uint8(0), data._rows(table)), None
+
+
+@dataclass(frozen=True, slots=True)
+class Refers(Axis):
+    """Whether a row refers to something: 0 NULL, 1 a reference, ⊥ included.
+
+    With ``own``, three cells: 0 NULL, 1 a reference into another unit or ⊥, 2 into its own unit.
+    When the target's unit goes, the edge becomes ⊥ and the code stays 1.
+    """
+
+    key: KeySpec
+    own: bool = False
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of cells."""
+        return 3 if self.own else 2
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return self.key.name
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        edges = data._parents(self.key)
+        codes = (edges != NONE).astype(np.uint8)
+        if self.own and data._rows(self.key.parent):
+            target = data._units.identity(self.key.parent)[np.maximum(edges, 0)]
+            codes[(edges >= 0) & (target == data._units.identity(table))] = 2
+        return codes, None
+
+
+@dataclass(frozen=True, slots=True)
+class Children(Axis):
+    """Bucket of the number of rows that a row owns by one OWN key (fan-out, P22).
+
+    Attributes:
+        key: The OWN key of the owned table.
+        bounds: Lower ends of the buckets, ascending from 0.
+    """
+
+    key: KeySpec
+    bounds: tuple[int, ...] = FAN_OUT_BOUNDS
+
+    def __post_init__(self) -> None:
+        if self.key.role != "own":
+            raise PrivacyRefusal(
+                f"key {self.key.name!r} is no OWN key: its fan-out reads other units.",
+                table=self.key.table,
+            )
+        check_bounds(self.bounds)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of cells."""
+        return len(self.bounds)
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return f"#{self.key.table}.{self.key.name}"
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        if table != self.key.parent:
+            raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
+        (codes,) = data._cache.get(self, lambda: (bucket(children(data, self.key), self.bounds),))
+        return codes, None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner(Axis):
+    """The code that the row's owner has on another axis; the last code means no owner.
+
+    Attributes:
+        key: The OWN key of the row's table.
+        axis: An axis of the owner's table, itself possibly an `Owner`.
+    """
+
+    key: KeySpec
+    axis: Axis
+
+    def __post_init__(self) -> None:
+        if self.key.role != "own":
+            raise PrivacyRefusal(
+                f"key {self.key.name!r} is no OWN key: its parent is another unit's row.",
+                table=self.key.table,
+            )
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of cells."""
+        return self.axis.size + 1
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return f"{self.key.name}.{self.axis.label}"
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        if table != self.key.table:
+            raise SchemaError(f"it has no key {self.key.name!r}.", table=table)
+        (codes,) = data._cache.get(self, lambda: (self._context(data),))
+        return codes, None
+
+    def _context(self, data: PrivateDatabase) -> NDArray[np.integer[Any]]:
+        codes = self.axis.codes(data, self.key.parent)
+        known = np.append(codes.astype(np.min_scalar_type(self.axis.size)), self.axis.size)
+        known = known.astype(np.min_scalar_type(self.axis.size))
+        edges = data._parents(self.key)
+        return np.asarray(known[np.where(edges >= 0, edges, codes.size)])
+
+
+def check_bounds(bounds: tuple[int, ...]) -> None:
+    """Refuse buckets that do not start at 0 or do not ascend."""
+    if not bounds or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
+        raise SchemaError("buckets ascend from 0.")
+
+
+def children(data: PrivateDatabase, key: KeySpec) -> NDArray[np.int64]:
+    """How many rows of ``key.table`` refer to each row of ``key.parent``."""
+    edges = data._parents(key)
+    counts = np.bincount(edges[edges >= 0], minlength=data._rows(key.parent))
+    return counts.astype(np.int64, copy=False)
+
+
+def bucket(counts: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np.uint16]:
+    """Bucket of every count, by lower ends."""
+    return (np.searchsorted(np.array(bounds), counts, side="right") - 1).astype(np.uint16)
+
+
+#: What `axes` accepts for one axis.
+AxisLike = Axis | str | tuple[str, PublicArray | None]
+
+
+def axis(spec: DatabaseSpec, table: str, given: AxisLike) -> Axis:
+    """An axis from an attribute's name, a name with bins, or an axis itself."""
+    if isinstance(given, Axis):
+        return given
+    if isinstance(given, str):
+        return Column.of(spec, table, given)
+    return Column.of(spec, table, *given)

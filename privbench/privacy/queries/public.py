@@ -1,0 +1,57 @@
+"""Public arrays as values: hashable, comparable, read-only."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class PublicArray:
+    """A read-only int64 array of public values, equal to every array of the same content.
+
+    Args:
+        values: Integers, any shape.
+
+    >>> PublicArray([1, 2]) == PublicArray([1, 2]), PublicArray([1, 2]) == PublicArray([[1, 2]])
+    (True, False)
+    """
+
+    __slots__ = ("_digest", "values")
+
+    def __init__(self, values: ArrayLike) -> None:
+        array = np.array(values)
+        if array.size and array.dtype.kind not in "iu":
+            raise ValueError("public arrays hold integers")
+        self.values: NDArray[np.int64] = np.ascontiguousarray(array, dtype=np.int64)
+        self.values.flags.writeable = False
+        content = repr(self.values.shape).encode() + self.values.tobytes()
+        self._digest = hashlib.sha256(content).digest()
+
+    @classmethod
+    def rounded(cls, values: ArrayLike, scale: int) -> PublicArray:
+        """Public numbers times ``scale``, rounded to integers within ±2⁶²."""
+        scaled = np.nan_to_num(np.asarray(values, dtype=np.float64) * scale)
+        return cls(np.rint(np.clip(scaled, -(2.0**62), 2.0**62)).astype(np.int64))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.values.shape
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PublicArray) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __repr__(self) -> str:
+        return f"PublicArray(shape={self.shape}, {self._digest.hex()[:8]})"
+
+
+def as_public(values: PublicArray | Sequence[int] | NDArray[Any]) -> PublicArray:
+    """``values`` as a `PublicArray`."""
+    return values if isinstance(values, PublicArray) else PublicArray(values)

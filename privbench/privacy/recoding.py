@@ -1,0 +1,155 @@
+"""Public maps from raw values to the cells of a domain.
+
+A recoding is total: every value, also one that the domain did not foresee, has a cell, so that no
+measurement can fail on a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.domain import Codes, Domain
+
+#: Sentinels of a `Grid`: not values but cells of their own. They sort NULL, NaN, −∞ … +∞.
+NULL = -(2**63)
+NAN = NULL + 1
+NEG_INF = NULL + 2
+POS_INF = 2**63 - 1
+
+#: Names of the special cells that an `EdgesRecoding` may have.
+BELOW, ABOVE, IS_NAN, IS_NEG_INF, IS_POS_INF = "below", "above", "nan", "-inf", "inf"
+#: Name of the special cell of a `LabelsRecoding`.
+OTHER = "other"
+
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class EdgesRecoding:
+    """Cells ``[e_i, e_{i+1})`` of a grid, by public edges.
+
+    Values below the first edge go to the special cell ``below`` if there is one, else to the first
+    cell; values from the last edge on to ``above``, else to the last cell. −∞ and +∞ have cells
+    ``-inf`` and ``inf``, else go with the values below and above. NaN has the cell ``nan``, else
+    goes with NULL. NULL in a column that is not nullable goes to the first cell.
+
+    Attributes:
+        edges: Ascending grid points, at least two.
+        specials: Special cells, any of ``below above nan -inf inf``, in the domain's order.
+        nullable: Whether the domain has a NULL cell.
+
+    >>> EdgesRecoding((0, 10, 20), ("above",), nullable=True).apply(np.array([3, 10, -4, 20, NULL]))
+    array([0, 1, 0, 2, 3], dtype=uint8)
+    """
+
+    edges: tuple[int, ...]
+    specials: tuple[str, ...] = ()
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        edges = [int(edge) for edge in self.edges]
+        if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+            raise ValueError("edges are at least two ascending integers")
+        if edges[0] <= NEG_INF or edges[-1] > POS_INF:
+            raise ValueError("edges lie between the sentinels")
+        if not set(self.specials) <= {BELOW, ABOVE, IS_NAN, IS_NEG_INF, IS_POS_INF}:
+            raise ValueError("unknown special cell")
+        object.__setattr__(self, "edges", tuple(edges))
+
+    @property
+    def domain(self) -> Domain:
+        """The domain that `apply` maps into."""
+        return Domain(len(self.edges) - 1, True, self.specials, self.nullable)
+
+    def _code(self, *names: str, default: int) -> int:
+        for name in names:
+            if name in self.specials:
+                return self.domain.special_code(name)
+        return default
+
+    def apply(self, values: NDArray[np.int64]) -> Codes:
+        """Code of every value of a `Grid`.
+
+        Args:
+            values: Grid points and sentinels, int64, shape (rows,).
+
+        Returns:
+            Codes of `domain`, its narrowest type, shape (rows,).
+        """
+        domain = self.domain
+        codes: Codes = np.empty(values.size, dtype=domain.dtype)
+        edges = np.array(self.edges, dtype=np.int64)
+        for start in range(0, values.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            codes[block] = self._apply(values[block], edges)
+        return codes
+
+    def _apply(self, values: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.intp]:
+        cells = np.searchsorted(edges, values, side="right") - 1
+        last = edges.size - 2
+        null = self.domain.null_code if self.domain.null_code is not None else 0
+        cells[cells < 0] = self._code(BELOW, default=0)
+        cells[values >= edges[-1]] = self._code(ABOVE, default=last)
+        cells[values == NEG_INF] = self._code(IS_NEG_INF, BELOW, default=0)
+        cells[values == POS_INF] = self._code(IS_POS_INF, ABOVE, default=last)
+        cells[values == NAN] = self._code(IS_NAN, default=null)
+        cells[values == NULL] = null
+        return cells
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsRecoding:
+    """One cell per public label, by its text.
+
+    Text that is not listed goes to ``other`` if there is such a cell, else with NULL, else to the
+    first cell; NULL in a column that is not nullable goes to ``other``, else to the first cell.
+
+    Attributes:
+        values: The public labels, distinct, in the domain's order.
+        other: Whether there is a cell for all other text.
+        nullable: Whether the domain has a NULL cell.
+    """
+
+    values: tuple[str, ...]
+    other: bool = True
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        if len(set(self.values)) != len(self.values):
+            raise ValueError("labels are distinct")
+        self.domain  # noqa: B018  (refuses a domain without cells)
+
+    @property
+    def domain(self) -> Domain:
+        """The domain that `apply` maps into."""
+        return Domain(len(self.values), False, (OTHER,) if self.other else (), self.nullable)
+
+    def apply(self, codes: NDArray[np.signedinteger[Any]], labels: pa.Array) -> Codes:
+        """Code of every row.
+
+        Args:
+            codes: Position of each row's text in ``labels``, −1 for NULL; shape (rows,).
+            labels: The private dictionary.
+
+        Returns:
+            Codes of `domain`, its narrowest type, shape (rows,).
+        """
+        domain = self.domain
+        null = domain.null_code
+        other = domain.special_code(OTHER) if self.other else None
+        found = pc.index_in(labels, value_set=pa.array(self.values, type=labels.type))
+        missing = next((code for code in (other, null) if code is not None), 0)
+        table = np.empty(len(labels) + 1, dtype=domain.dtype)
+        table[:-1] = found.fill_null(missing).to_numpy(zero_copy_only=False)
+        table[-1] = next((code for code in (null, other) if code is not None), 0)
+        return np.asarray(table[codes])
+
+
+Recoding = EdgesRecoding | LabelsRecoding

@@ -1,0 +1,191 @@
+"""Privacy units of the rows: identity, size, random rank, weight (PRIVACY P7, P14 to P16).
+
+All four follow from the OWN forest alone. They are taken over all of a unit's rows in a table,
+before any filter, split or partition, and depend on nothing outside the unit; so a unit that stays
+keeps them when another unit goes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.privacy.query import GRID
+from privbench.privacy.spec import DatabaseSpec
+
+#: Row index of a parent that is not there: the reference is NULL.
+NONE = -1
+#: Row index of a parent that is not there: the target is gone, the reference is not NULL (P9).
+BOTTOM = -2
+
+#: Row indices, counts or unit numbers: int32 where that suffices, else int64.
+Index = NDArray[np.signedinteger[Any]]
+
+
+def index_type(largest: int) -> np.dtype[Any]:
+    """The narrowest of int32 and int64 that holds ``largest``."""
+    return np.dtype(np.int32 if largest < 2**31 else np.int64)
+
+
+def single(spec: DatabaseSpec, table: str) -> bool:
+    """Whether a unit has at most one row in the table, by the schema alone.
+
+    True for root tables, under ``unit = "row"``, and down one-to-one OWN keys.
+    """
+    own = spec.tables[table].own
+    return own is None or (own.unique and single(spec, own.parent))
+
+
+def bound(spec: DatabaseSpec, table: str) -> int:
+    """τ in force: the declared one, or 1 where a unit has at most one row anyway."""
+    return 1 if single(spec, table) else spec.tables[table].tau
+
+
+def contribution(spec: DatabaseSpec, table: str) -> int:
+    """Largest total weight of one unit's rows in a table, in grid units.
+
+    `GRID` for weights: n rows of ⌊GRID·min(n,τ)/(τ·n)⌋ sum to at most GRID·min(n,τ)/τ (P15).
+    τ·`GRID` for truncation: at most τ rows of `GRID` each (P14).
+    """
+    if spec.tables[table].bound == "truncation":
+        return GRID * bound(spec, table)
+    return GRID
+
+
+def random_ranks(identity: Index) -> Index:
+    """A uniformly random order of each unit's rows, from operating-system entropy (P14).
+
+    Args:
+        identity: Unit of every row, shape (rows,).
+
+    Returns:
+        Rank of every row within its unit, from 0, shape (rows,).
+    """
+    rows = identity.size
+    keys = np.frombuffer(os.urandom(8 * rows), dtype=np.uint64)
+    shuffled = np.argsort(keys)
+    order = shuffled[np.argsort(identity[shuffled], kind="stable")]
+    grouped = identity[order]
+    first = np.ones(rows, dtype=bool)
+    first[1:] = grouped[1:] != grouped[:-1]
+    starts = np.flatnonzero(first)
+    position = np.arange(rows) - np.repeat(starts, np.diff(np.append(starts, rows)))
+    ranks = np.empty(rows, dtype=index_type(rows))
+    ranks[order] = position
+    return ranks
+
+
+def row_weights(sizes: Index, tau: int) -> NDArray[np.int64]:
+    """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division (P15), int64, shape of ``sizes``."""
+    table = np.arange(int(sizes.max(initial=0)) + 1, dtype=np.int64)
+    if table.size > 4 * sizes.size + 1024:
+        table = sizes.astype(np.int64)
+        return GRID * np.minimum(table, tau) // (tau * table)
+    table[0] = 1
+    return np.asarray((GRID * np.minimum(table, tau) // (tau * table))[sizes])
+
+
+class Units:
+    """Unit identity, size, rank and weight of every row; computed when first asked for.
+
+    Args:
+        spec: The public description; the OWN keys and bounds are read from it.
+        rows: Number of rows of every table.
+        owners: Row index of the owner, for every table with an OWN key.
+        ranks: Ranks that were drawn before, for a neighbour whose other units keep them.
+    """
+
+    __slots__ = ("_identity", "_offsets", "_owners", "_ranks", "_rows", "_sizes", "_spec", "_w")
+
+    def __init__(
+        self,
+        spec: DatabaseSpec,
+        rows: Mapping[str, int],
+        owners: Mapping[str, Index],
+        ranks: Mapping[str, Index] | None = None,
+    ) -> None:
+        self._spec = spec
+        self._rows = dict(rows)
+        self._owners = dict(owners)
+        self._ranks: dict[str, Index] = dict(ranks or {})
+        self._identity: dict[str, Index] = {}
+        self._sizes: dict[str, Index] = {}
+        self._w: dict[str, NDArray[np.int64]] = {}
+        self._offsets: dict[str, int] = {}
+        total = 0
+        for name in sorted(self._rows):
+            self._offsets[name] = total
+            total += self._rows[name]
+
+    def __repr__(self) -> str:
+        return "Units(private)"
+
+    def number(self, table: str, row: int) -> int:
+        """The unit number that a row has when it is the root of a unit."""
+        return self._offsets[table] + row
+
+    def identity(self, table: str) -> Index:
+        """Unit number of every row, the same numbers in all tables; shape (rows,) (P7)."""
+        if table not in self._identity:
+            self._identity[table] = self._find_identity(table)
+        return self._identity[table]
+
+    def _find_identity(self, table: str) -> Index:
+        rows, start = self._rows[table], self._offsets[table]
+        kind = index_type(sum(self._rows.values()))
+        itself = np.arange(start, start + rows, dtype=kind)
+        own = self._spec.tables[table].own
+        if own is None or self._rows[own.parent] == 0:
+            return itself
+        owner = self._owners[table]
+        return np.where(owner >= 0, self.identity(own.parent)[owner], itself)
+
+    def sizes(self, table: str) -> Index:
+        """How many rows the row's unit has in the table, at least 1; shape (rows,)."""
+        if table not in self._sizes:
+            rows, kind = self._rows[table], index_type(self._rows[table])
+            if self._spec.tables[table].own is None:
+                self._sizes[table] = np.broadcast_to(np.ones((), dtype=kind), rows)
+            else:
+                _, counts = self.members(table)
+                self._sizes[table] = counts.astype(kind)[self._local(table)]
+        return self._sizes[table]
+
+    def members(self, table: str) -> tuple[int, NDArray[np.int64]]:
+        """The least unit number seen in a table, and the number of rows of it and each after it."""
+        identity = self.identity(table)
+        least = int(identity.min()) if identity.size else 0
+        return least, np.bincount(identity - least).astype(np.int64)
+
+    def _local(self, table: str) -> Index:
+        identity = self.identity(table)
+        return identity - identity.min() if identity.size else identity
+
+    def ranks(self, table: str) -> Index:
+        """Random rank of every row within its unit and table; shape (rows,) (P14)."""
+        if table not in self._ranks:
+            if self._spec.tables[table].own is None:
+                zero = np.zeros((), dtype=np.int32)
+                self._ranks[table] = np.broadcast_to(zero, self._rows[table])
+            else:
+                self._ranks[table] = random_ranks(self.identity(table))
+        return self._ranks[table]
+
+    def weights(self, table: str) -> NDArray[np.int64]:
+        """Weight of every row in grid units, shape (rows,); one stride of 0 when all are `GRID`."""
+        if table not in self._w:
+            self._w[table] = self._find_weights(table)
+        return self._w[table]
+
+    def _find_weights(self, table: str) -> NDArray[np.int64]:
+        spec = self._spec.tables[table]
+        if spec.own is None:
+            return np.broadcast_to(np.int64(GRID), self._rows[table])
+        tau = bound(self._spec, table)
+        if spec.bound == "truncation":
+            return np.where(self.ranks(table) < tau, np.int64(GRID), np.int64(0))
+        return row_weights(self.sizes(table), tau)
