@@ -7,6 +7,7 @@ as they do for psql.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -93,7 +94,8 @@ def connect(
         autocommit: As in psycopg.
         statement_timeout: Seconds that one statement may take; 0 means no limit.
         lock_timeout: Seconds to wait for one lock; 0 means no limit.
-        connect_timeout: Seconds to wait for the server, unless the DSN says otherwise.
+        connect_timeout: Seconds to wait for the server, unless the DSN or the environment say
+            otherwise.
 
     Raises:
         UsageError: The DSN cannot be read.
@@ -101,7 +103,9 @@ def connect(
     """
     dsn = libpq_dsn(dsn)
     given = conninfo.conninfo_to_dict(dsn)
-    ours = {"application_name": APPLICATION, "connect_timeout": connect_timeout}
+    ours: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
+    if "PGCONNECT_TIMEOUT" not in os.environ:
+        ours["connect_timeout"] = connect_timeout
     try:
         # Prepared statements would break behind a pooler.
         connection = psycopg.connect(

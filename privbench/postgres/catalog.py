@@ -1,0 +1,191 @@
+"""The questions put to ``pg_catalog``, one constant each, and their answers as plain rows.
+
+Nothing here reads rows of user tables, nor what the server has derived from them: no statistics,
+no sizes, no positions of sequences (PRIVACY P3). Columns that only some server versions have are
+reached through ``to_jsonb(row)``, which gives NULL where a version lacks them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, LiteralString
+
+from psycopg.rows import namedtuple_row
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+
+#: Schemas of users: not the system's, not temporary, not an extension's own.
+SCHEMAS: LiteralString = """
+SELECT n.nspname AS name
+FROM pg_catalog.pg_namespace n
+WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend d
+    WHERE d.classid = 'pg_catalog.pg_namespace'::regclass AND d.objid = n.oid AND d.deptype = 'e')
+ORDER BY n.nspname
+"""
+
+RELATIONS: LiteralString = """
+SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
+  c.relispartition AS is_partition,
+  CASE WHEN c.relispartition
+    THEN pg_catalog.pg_partition_root(c.oid)::oid::bigint END AS root,
+  CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END AS partition_key,
+  pg_catalog.obj_description(c.oid, 'pg_class') AS comment
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relpersistence <> 't'
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend d
+    WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+ORDER BY n.nspname, c.relname
+"""
+
+COLUMNS: LiteralString = """
+SELECT a.attrelid::bigint AS relation, a.attname AS name, a.attnum::int AS position,
+  a.atttypid::bigint AS type, a.atttypmod AS modifier,
+  pg_catalog.format_type(a.atttypid, a.atttypmod) AS sql, a.attnotnull AS not_null,
+  a.attidentity::text AS identity, a.attgenerated::text AS generated,
+  pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS "default",
+  cn.nspname AS collation_schema, co.collname AS collation,
+  (SELECT q.refobjid::bigint FROM pg_catalog.pg_depend q
+     JOIN pg_catalog.pg_class s ON s.oid = q.refobjid AND s.relkind = 'S'
+   WHERE q.classid = 'pg_catalog.pg_attrdef'::regclass AND q.objid = d.oid
+     AND q.refclassid = 'pg_catalog.pg_class'::regclass
+   ORDER BY q.refobjid LIMIT 1) AS default_sequence
+FROM pg_catalog.pg_attribute a
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_catalog.pg_collation co
+  ON co.oid = a.attcollation AND a.attcollation <> t.typcollation
+LEFT JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace
+WHERE a.attrelid = ANY(%(relations)s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attrelid, a.attnum
+"""
+
+TYPES: LiteralString = """
+SELECT t.oid::bigint AS oid, n.nspname AS schema, t.typname AS name, t.typtype::text AS kind,
+  t.typcategory::text AS category, t.typbasetype::bigint AS base, t.typtypmod AS modifier,
+  t.typnotnull AS not_null, t.typelem::bigint AS element, x.extname AS extension
+FROM pg_catalog.pg_type t
+JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_type'::regclass
+  AND d.objid = t.oid AND d.deptype = 'e'
+LEFT JOIN pg_catalog.pg_extension x ON x.oid = d.refobjid
+WHERE t.oid = ANY(%(types)s::oid[])
+"""
+
+LABELS: LiteralString = """
+SELECT e.enumtypid::bigint AS type, n.nspname AS schema, t.typname AS name, e.enumlabel AS label
+FROM pg_catalog.pg_enum e
+JOIN pg_catalog.pg_type t ON t.oid = e.enumtypid
+JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+ORDER BY n.nspname, t.typname, e.enumsortorder
+"""
+
+DOMAIN_CHECKS: LiteralString = """
+SELECT c.contypid::bigint AS type, pg_catalog.pg_get_expr(c.conbin, 0) AS expression
+FROM pg_catalog.pg_constraint c
+WHERE c.contypid <> 0 AND c.contype = 'c'
+ORDER BY c.contypid, c.conname
+"""
+
+FOREIGN_KEYS: LiteralString = """
+SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS target,
+  ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.n
+        ORDER BY k.i) AS columns,
+  ARRAY(SELECT a.attname::text FROM unnest(c.confkey) WITH ORDINALITY k(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.n
+        ORDER BY k.i) AS target_columns,
+  c.confdeltype::text AS on_delete, c.confupdtype::text AS on_update,
+  c.confmatchtype::text AS match, c.condeferrable AS deferrable,
+  c.convalidated AND coalesce((to_jsonb(c) ->> 'conenforced')::boolean, true) AS validated,
+  coalesce((to_jsonb(c) ->> 'conperiod')::boolean, false) AS period
+FROM pg_catalog.pg_constraint c
+WHERE c.contype = 'f' AND c.conparentid = 0 AND c.conrelid = ANY(%(relations)s::oid[])
+ORDER BY c.conrelid, c.conname
+"""
+
+CHECKS: LiteralString = """
+SELECT c.conrelid::bigint AS relation, c.conname AS name,
+  pg_catalog.pg_get_expr(c.conbin, c.conrelid) AS expression,
+  ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.n
+        ORDER BY k.i) AS columns
+FROM pg_catalog.pg_constraint c
+WHERE c.contype = 'c' AND c.conrelid = ANY(%(relations)s::oid[])
+ORDER BY c.conrelid, c.conname
+"""
+
+INDEXES: LiteralString = """
+SELECT i.indrelid::bigint AS relation, c.relname AS name, i.indisunique AS is_unique,
+  i.indisprimary AS is_primary, i.indisvalid AS valid, i.indisexclusion AS exclusion,
+  pg_catalog.pg_get_indexdef(i.indexrelid) AS definition,
+  pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS predicate,
+  i.indexprs IS NOT NULL AS has_expressions,
+  coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) AS nulls_not_distinct,
+  ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(n, p)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.n
+        WHERE k.p <= i.indnkeyatts AND k.n > 0 ORDER BY k.p) AS columns
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = ANY(%(relations)s::oid[])
+ORDER BY i.indrelid, c.relname
+"""
+
+SEQUENCES: LiteralString = """
+SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, s.seqstart AS start,
+  s.seqincrement AS increment, s.seqmin AS minimum, s.seqmax AS maximum, s.seqcycle AS cycle,
+  d.refobjid::bigint AS owner, a.attname AS owner_column
+FROM pg_catalog.pg_sequence s
+JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass
+  AND d.objid = c.oid AND d.refclassid = 'pg_catalog.pg_class'::regclass
+  AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')
+LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend e
+    WHERE e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+ORDER BY n.nspname, c.relname
+"""
+
+EXTENSIONS: LiteralString = """
+SELECT extname AS name FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' ORDER BY extname
+"""
+
+
+def ask(
+    connection: Connection, question: LiteralString, values: Mapping[str, Sequence[Any]]
+) -> list[Any]:
+    """All rows of one of this module's questions, as named tuples.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with (
+        database_errors("reading the catalog"),
+        connection.cursor(row_factory=namedtuple_row) as cursor,
+    ):
+        # A question without place-holders must be sent without values: it may hold a % sign.
+        return cursor.execute(question, values or None).fetchall()
+
+
+@contextlib.contextmanager
+def bare_search_path(connection: Connection) -> Iterator[None]:
+    """Have the server print every name with its schema, whatever the role's own search path.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with database_errors("reading the catalog"):
+        row = connection.execute(
+            "SELECT current_setting('search_path'), set_config('search_path', '', false)"
+        ).fetchone()
+    before = str(row[0]) if row else ""
+    yield
+    with database_errors("reading the catalog"):
+        connection.execute("SELECT set_config('search_path', %s, false)", [before])

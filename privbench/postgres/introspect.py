@@ -1,0 +1,241 @@
+"""Read the catalog into a `Schema`: never rows, never statistics."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from privbench.errors import SchemaError
+from privbench.postgres import catalog, parts
+from privbench.postgres.connect import Connection
+from privbench.postgres.parts import Parts
+from privbench.postgres.types import Types
+from privbench.schema import Column, ForeignKey, Schema, Table, TableName
+from privbench.schema import Sequence as SchemaSequence
+
+logger = logging.getLogger(__name__)
+
+
+def introspect(
+    connection: Connection,
+    schemas: Sequence[str] | None = None,
+    exclude: Iterable[str | TableName] = (),
+) -> Schema:
+    """The schema of a database, as its catalog states it.
+
+    Partitions are folded into their root: its leaf partitions are listed, and a foreign key of a
+    single partition counts as the root's, but not as validated. Children of ordinary inheritance are tables of their own.
+    Objects of extensions, temporary and system schemas are left out, and so are foreign keys into
+    tables that are left out.
+
+    Args:
+        connection: To the database; inside a transaction or not.
+        schemas: PostgreSQL schemas to read; None means every schema of users.
+        exclude: Tables to leave out.
+
+    Raises:
+        SchemaError: A named schema or table does not exist, or a partition is chosen without its
+            root.
+        DatabaseError: The server refused.
+    """
+    with catalog.bare_search_path(connection):
+        chosen = _schemas(connection, schemas)
+        return _Reader(connection, chosen, _names(exclude)).schema()
+
+
+def _names(tables: Iterable[str | TableName]) -> frozenset[TableName]:
+    return frozenset(
+        TableName.parse(table) if isinstance(table, str) else table for table in tables
+    )
+
+
+def _schemas(connection: Connection, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
+    if wanted is None:
+        return tuple(known)
+    for name in wanted:
+        if name not in known:
+            raise SchemaError(
+                f"there is no schema {name!r}.", remedy=f"Schemas: {', '.join(known)}."
+            )
+    return tuple(sorted(set(wanted)))
+
+
+class _Reader:
+    """One reading of the catalog."""
+
+    def __init__(
+        self, connection: Connection, schemas: tuple[str, ...], exclude: frozenset[TableName]
+    ) -> None:
+        self.connection = connection
+        self.schemas = schemas
+        relations = catalog.ask(connection, catalog.RELATIONS, {})
+        self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
+        self._refuse_unknown(exclude)
+        self.views = self._of_kind(relations, "v", exclude)
+        self.materialized = self._of_kind(relations, "m", exclude)
+        tables = [row for row in relations if row.kind in "rp"]
+        self.roots = {row.oid: row.root for row in tables if row.is_partition}
+        self.tables = {
+            row.oid: row
+            for row in tables
+            if not row.is_partition and self._chosen(row) and self.names[row.oid] not in exclude
+        }
+        self.leaves: dict[int, list[int]] = defaultdict(list)
+        for row in tables:
+            if row.is_partition:
+                self._fold(row, exclude)
+
+    def _refuse_unknown(self, exclude: frozenset[TableName]) -> None:
+        for name in sorted(exclude - set(self.names.values())):
+            raise SchemaError("the table to leave out does not exist.", table=str(name))
+
+    def _chosen(self, row: Any) -> bool:
+        return row.schema in self.schemas
+
+    def _of_kind(
+        self, relations: Sequence[Any], kind: str, exclude: frozenset[TableName]
+    ) -> tuple[TableName, ...]:
+        chosen = {
+            self.names[row.oid] for row in relations if row.kind == kind and self._chosen(row)
+        }
+        return tuple(sorted(chosen - exclude))
+
+    def _fold(self, row: Any, exclude: frozenset[TableName]) -> None:
+        name, root = self.names[row.oid], self.names[row.root]
+        if name in exclude:
+            raise SchemaError(
+                "a single partition cannot be left out.",
+                table=str(name),
+                remedy=f"Leave out {root}, which it is a partition of.",
+            )
+        if row.root in self.tables:
+            if row.kind == "r":
+                self.leaves[row.root].append(row.oid)
+        elif self._chosen(row) and root not in exclude:
+            raise SchemaError(
+                f"is a partition of {root}, whose schema is not chosen.",
+                table=str(name),
+                remedy=f"Choose schema {root.schema!r} too.",
+            )
+
+    def schema(self) -> Schema:
+        """Everything, put together."""
+        oids = sorted(self.tables)
+        columns = self._ask(catalog.COLUMNS, oids)
+        types = Types(self.connection, {row.type for row in columns})
+        sequences = self._sequences(columns)
+        pieces = Parts(
+            columns=self._columns(columns, types, sequences),
+            foreign_keys=self._foreign_keys(),
+            checks=parts.grouped(self._ask(catalog.CHECKS, oids), parts.check),
+            indexes=parts.grouped(self._ask(catalog.INDEXES, oids), lambda row: row),
+        )
+        tables = [self._table(oid, pieces) for oid in oids]
+        return Schema(
+            tables=tuple(sorted(tables, key=lambda table: table.name)),
+            sequences=tuple(sorted(sequences.values(), key=lambda sequence: sequence.name)),
+            enums=self._enums(types, columns),
+            extensions=tuple(r.name for r in catalog.ask(self.connection, catalog.EXTENSIONS, {})),
+            views=self.views,
+            materialized_views=self.materialized,
+            schemas=self.schemas,
+            server_version=self.connection.info.server_version,
+        )
+
+    def _ask(self, question: Any, oids: Sequence[int]) -> list[Any]:
+        return catalog.ask(self.connection, question, {"relations": oids})
+
+    def _enums(self, types: Types, columns: Sequence[Any]) -> dict[str, tuple[str, ...]]:
+        used = {types.labels.get(row.type) for row in columns}
+        return {
+            str(name): labels
+            for name, labels in sorted(types.enums.items())
+            if name.schema in self.schemas or labels in used
+        }
+
+    def _sequences(self, columns: Sequence[Any]) -> dict[int, SchemaSequence]:
+        """Sequences of the chosen schemas, and those that fill a chosen column."""
+        wanted = {row.default_sequence for row in columns if not row.generated}
+        found = {}
+        for row in catalog.ask(self.connection, catalog.SEQUENCES, {}):
+            owned = row.owner in self.tables
+            loose = row.owner is None and row.schema in self.schemas
+            if owned or loose or row.oid in wanted:
+                found[row.oid] = SchemaSequence(
+                    name=TableName(row.schema, row.name),
+                    start=row.start,
+                    increment=row.increment,
+                    minimum=row.minimum,
+                    maximum=row.maximum,
+                    cycle=row.cycle,
+                    owned_by=(self.names[row.owner], row.owner_column) if owned else None,
+                )
+        return found
+
+    def _columns(
+        self, rows: Sequence[Any], types: Types, sequences: dict[int, SchemaSequence]
+    ) -> dict[int, list[Column]]:
+        owned = {item.owned_by: item.name for item in sequences.values() if item.owned_by}
+        found: dict[int, list[Column]] = defaultdict(list)
+        for row in rows:
+            filler = sequences.get(row.default_sequence)
+            sequence = owned.get((self.names[row.relation], row.name))
+            found[row.relation].append(
+                Column(
+                    name=row.name,
+                    position=row.position,
+                    type=types.column_type(row.type, row.modifier, row.sql),
+                    not_null=row.not_null or types.domain_not_null(row.type),
+                    default=row.default,
+                    identity=row.identity,
+                    generated=row.generated,
+                    collation=parts.collation(row),
+                    sequence=sequence or (filler.name if filler else None),
+                )
+            )
+        return found
+
+    def _foreign_keys(self) -> dict[int, list[ForeignKey]]:
+        partitions = [oid for oid, root in self.roots.items() if root in self.tables]
+        found: dict[int, dict[tuple[Any, ...], ForeignKey]] = defaultdict(dict)
+        rows = self._ask(catalog.FOREIGN_KEYS, [*self.tables, *partitions])
+        # A root's own keys come first, so that a partition's copy of one does not replace it.
+        for row in sorted(rows, key=lambda row: (row.relation in self.roots, row.name)):
+            source = self.roots.get(row.relation, row.relation)
+            target = self.roots.get(row.target, row.target)
+            if target in self.tables and not row.period:
+                key = parts.foreign_key(row, self.names[source], self.names[target])
+                if row.relation in self.roots:
+                    # Only one partition enforces it: rows of others may point nowhere.
+                    key = replace(key, validated=False)
+                found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
+            else:
+                logger.warning(
+                    "foreign key %s of %s is left out: its target is not a chosen table",
+                    row.name,
+                    self.names[source],
+                )
+        return {oid: list(keys.values()) for oid, keys in found.items()}
+
+    def _table(self, oid: int, pieces: Parts) -> Table:
+        row = self.tables[oid]
+        indexes = pieces.indexes.get(oid, [])
+        uniques = [parts.unique(index) for index in indexes if parts.is_plain_unique(index)]
+        keys = sorted(pieces.foreign_keys.get(oid, []), key=lambda key: key.name)
+        return Table(
+            name=self.names[oid],
+            columns=tuple(pieces.columns.get(oid, ())),
+            primary_key=next((unique for unique in uniques if unique.primary), None),
+            uniques=tuple(unique for unique in uniques if not unique.primary),
+            foreign_keys=tuple(keys),
+            checks=tuple(pieces.checks.get(oid, ())),
+            indexes=tuple(parts.index(index) for index in indexes),
+            kind=row.kind,
+            partitions=tuple(sorted(self.names[leaf] for leaf in self.leaves.get(oid, ()))),
+            partition_key=row.partition_key,
+            comment=row.comment,
+        )

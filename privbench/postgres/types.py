@@ -1,0 +1,107 @@
+"""Column types as the catalog states them: domains unwrapped, modifiers read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from privbench.postgres import catalog
+from privbench.postgres.connect import Connection
+from privbench.schema import ColumnType, TableName
+
+_BY_LENGTH = frozenset({"bpchar", "varchar"})
+_BITS = frozenset({"bit", "varbit"})
+_TIMES = frozenset({"time", "timetz", "timestamp", "timestamptz"})
+_NO_INTERVAL_PRECISION = 0xFFFF
+
+
+class Types:
+    """The types that some columns use, with the domains and array elements beneath them.
+
+    Args:
+        connection: Where to ask.
+        wanted: OIDs of the columns' types.
+
+    Attributes:
+        labels: Labels by OID of the enum.
+        enums: Labels by the enum's name, of every enum in the database.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+
+    def __init__(self, connection: Connection, wanted: Iterable[int]) -> None:
+        self._rows: dict[int, Any] = {}
+        missing = set(wanted)
+        while missing:
+            rows = catalog.ask(connection, catalog.TYPES, {"types": sorted(missing)})
+            self._rows |= {row.oid: row for row in rows}
+            beneath = {oid for row in rows for oid in (row.base, row.element) if oid}
+            missing = beneath - self._rows.keys()
+        self._checks: dict[int, list[str]] = {}
+        for row in catalog.ask(connection, catalog.DOMAIN_CHECKS, {}):
+            self._checks.setdefault(row.type, []).append(row.expression)
+        self.labels: dict[int, tuple[str, ...]] = {}
+        self.enums: dict[TableName, tuple[str, ...]] = {}
+        for row in catalog.ask(connection, catalog.LABELS, {}):
+            self.labels[row.type] = (*self.labels.get(row.type, ()), row.label)
+            self.enums[TableName(row.schema, row.name)] = self.labels[row.type]
+
+    def column_type(self, oid: int, modifier: int, sql: str) -> ColumnType:
+        """The type of a column.
+
+        Args:
+            oid: Its ``atttypid``.
+            modifier: Its ``atttypmod``.
+            sql: What ``format_type`` prints for both.
+        """
+        row = self._rows[oid]
+        domain = TableName(row.schema, row.name) if row.kind == "d" else None
+        checks: list[str] = []
+        while row.kind == "d":
+            checks += self._checks.get(row.oid, [])
+            modifier = row.modifier if row.modifier >= 0 else modifier
+            row = self._rows[row.base]
+        element = self._rows.get(row.element) if row.category == "A" else None
+        length, precision, scale = _modifiers(element.name if element else row.name, modifier)
+        return ColumnType(
+            sql=sql,
+            base=row.name,
+            kind=row.kind,
+            category=row.category,
+            labels=self.labels.get((element or row).oid, ()),
+            length=length,
+            precision=precision,
+            scale=scale,
+            domain=domain,
+            domain_checks=tuple(checks),
+            element=element.name if element else None,
+            extension=row.extension,
+        )
+
+    def domain_not_null(self, oid: int) -> bool:
+        """Whether the type is a domain that forbids NULL, itself or by a domain beneath it."""
+        row = self._rows[oid]
+        while row.kind == "d":
+            if row.not_null:
+                return True
+            row = self._rows[row.base]
+        return False
+
+
+def _modifiers(base: str, modifier: int) -> tuple[int | None, int | None, int | None]:
+    """Length, precision and scale that a type modifier stands for."""
+    if modifier < 0:
+        return None, None, None
+    if base in _BY_LENGTH:
+        return modifier - 4, None, None
+    if base in _BITS:
+        return modifier, None, None
+    if base == "numeric":
+        # An 11-bit signed scale in the low bits, since PostgreSQL 15 allows negative ones.
+        return None, ((modifier - 4) >> 16) & 0xFFFF, (((modifier - 4) & 0x7FF) ^ 1024) - 1024
+    if base in _TIMES:
+        return None, modifier, None
+    if base == "interval" and modifier & 0xFFFF != _NO_INTERVAL_PRECISION:
+        return None, modifier & 0xFFFF, None
+    return None, None, None
