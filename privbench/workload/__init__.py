@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privbench.workload.formats import FORMATS, read, write
+from privbench.workload.generate import generate
 from privbench.workload.query import Query, Shape, Workload
 from privbench.workload.replay import replay
 from privbench.workload.results import Answer, QueryResult, Replay, Side
@@ -16,6 +17,7 @@ __all__ = [
     "Shape",
     "Side",
     "Workload",
+    "generate",
     "read",
     "replay",
     "write",

@@ -96,7 +96,8 @@ class SampledLiterals:
         if not columns:
             return []
         query = sql.SQL(
-            "SELECT {columns} FROM {table} AS t ORDER BY hashtextextended(t::text, {seed}) LIMIT {n}"
+            "SELECT {columns} FROM {table} AS t"
+            " ORDER BY hashtextextended(t::text, {seed}) LIMIT {n}"
         ).format(
             columns=sql.SQL(", ").join(
                 sql.SQL("t.{}::text").format(sql.Identifier(column.name)) for column in columns

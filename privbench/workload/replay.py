@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from privbench.errors import ConnectionFailed, UsageError
+from privbench.postgres.connect import connect
 from privbench.workload import safety
 from privbench.workload.query import Query, Workload
 from privbench.workload.results import QueryResult, Replay, ReplayLog, Side
@@ -94,13 +95,9 @@ def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: f
 def _sessions(dsns: Mapping[str, str], row_limit: int) -> Iterator[dict[str, Session]]:
     with ExitStack() as stack:
         yield {
-            name: Session(stack.enter_context(_connect(dsn)), row_limit)
+            name: Session(stack.enter_context(connect(dsn, autocommit=True)), row_limit)
             for name, dsn in dsns.items()
         }
-
-
-def _connect(dsn: str) -> psycopg.Connection[Any]:
-    return psycopg.connect(dsn, autocommit=True)
 
 
 def _align(
@@ -152,11 +149,11 @@ def _one(
 def _run(query: Query, name: str, session: Session) -> Run:
     try:
         return session.run(query.sql)
-    except psycopg.OperationalError as error:
+    except psycopg.OperationalError:
         raise ConnectionFailed(
             f"the connection to the {name} was lost at query {query.id}.",
             remedy="Run the same command again: it goes on where it stopped.",
-        ) from error
+        ) from None
 
 
 def _order(names: list[str], rounds: int) -> Iterator[list[str]]:

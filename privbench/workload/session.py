@@ -19,6 +19,7 @@ import psycopg
 from psycopg import pq, sql
 
 from privbench.errors import DatabaseError
+from privbench.postgres.connect import Connection
 from privbench.workload.results import Answer, Side, Status
 
 #: Session settings that shape plans, results or their text: taken from the first side and set on
@@ -72,7 +73,7 @@ class Session:
         row_limit: Rows after which a fetch is cut off.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], row_limit: int) -> None:
+    def __init__(self, connection: Connection, row_limit: int) -> None:
         self.connection = connection
         self.row_limit = row_limit
 
@@ -96,11 +97,11 @@ class Session:
         for name, value in wanted.items():
             try:
                 self.connection.execute("SELECT set_config(%s, %s, false)", [name, value])
-            except psycopg.Error as error:
+            except psycopg.Error:
                 raise DatabaseError(
                     f"the server refuses the setting {name} = {value}.",
                     remedy="Both sides must run with the same settings.",
-                ) from error
+                ) from None
 
     def describe(self) -> Side:
         """Name, version and fixed settings of the database."""
