@@ -1,0 +1,48 @@
+"""The privacy core: queries in, noisy releases out, every one of them in the ledger first."""
+
+from privbench.privacy.accountant import Accountant, Guarantee, loss_of, price
+from privbench.privacy.budget import allocate
+from privbench.privacy.conversion import epsilon_for, rho_for
+from privbench.privacy.definition import UnitDefinition
+from privbench.privacy.events import Accounting, Event
+from privbench.privacy.ledger import Fit, Ledger
+from privbench.privacy.noise import NoiseSource, NoNoise, OpenDPNoise, SeededNoise
+from privbench.privacy.query import GRID, Query, Sensitivity
+from privbench.privacy.release import Release
+from privbench.privacy.session import LabelQuery, Session, Step, noise_sd, open_session
+from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.standing import Cap
+
+__all__ = [
+    "GRID",
+    "PART",
+    "Accountant",
+    "Accounting",
+    "Cap",
+    "DatabaseSpec",
+    "Event",
+    "Fit",
+    "Guarantee",
+    "KeySpec",
+    "LabelQuery",
+    "Ledger",
+    "NoNoise",
+    "NoiseSource",
+    "OpenDPNoise",
+    "Query",
+    "Relation",
+    "Release",
+    "SeededNoise",
+    "Sensitivity",
+    "Session",
+    "Step",
+    "TableSpec",
+    "UnitDefinition",
+    "allocate",
+    "epsilon_for",
+    "loss_of",
+    "noise_sd",
+    "open_session",
+    "price",
+    "rho_for",
+]

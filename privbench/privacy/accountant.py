@@ -1,0 +1,202 @@
+"""Prices events and keeps their sum under a fixed cap (P26).
+
+**Charged to root tables.** Every event names the root tables whose units can move its statistic.
+The accountant keeps one sum per root table; what is spent is the largest of them. Proof: let two
+databases differ by one unit. A unit has one root, which lies in one table r (under ``replace``
+both units have the same r). Given the same outputs so far, an event that is not charged to r has
+the same exact statistic on both databases, hence the same output law, and costs nothing. So the
+loss between the two is that of the composition of the events charged to r alone, and the largest
+sum over r bounds every pair of neighbours.
+
+**Adaptive.** Amounts and mechanisms may depend on earlier releases. The sums stay valid because
+the cap is fixed before the first event and an event that would pass it is refused before anything
+is drawn (a privacy filter: Rogers, Roth, Ullman and Vadhan 2016 for ε and δ; Whitehouse, Ramdas,
+Rogers and Wu 2023 for approximate zCDP).
+
+**Exact sums.** Amounts are added as fractions. `Accountant.total` is a billionth below the cap, so
+that rounding in a caller's own arithmetic (ten tenths of an amount) can never pass it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privbench.errors import BudgetExceeded, PrivacyRefusal
+from privbench.privacy.budget import round_down, round_up
+from privbench.privacy.conversion import epsilon_for, rho_for
+from privbench.privacy.events import Accounting, Event, Loss
+from privbench.privacy.mechanisms import Price
+from privbench.privacy.registry import MECHANISMS
+
+_MARGIN = 1 - Fraction(1, 2**30)
+_LOSS: dict[Accounting, Loss] = {"pure": "epsilon", "zcdp": "rho"}
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """(ε, δ)-differential privacy."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+def price(event: Event, accounting: Accounting) -> Price:
+    """What an event costs in the accountant's unit.
+
+    The event's own claim is checked against OpenDP's privacy map for its mechanism, sensitivity
+    and scale. A pure event under zCDP costs ε² / 2.
+
+    Raises:
+        PrivacyRefusal: The claim is below the mechanism's loss, or a zCDP event meets pure
+            accounting.
+    """
+    stated = MECHANISMS[event.mechanism].price(event.sensitivity, event.scale, event.threshold)
+    if stated.amount > event.amount or stated.delta > event.delta:
+        raise PrivacyRefusal(f"'{event.label}' claims less than its mechanism loses.")
+    if event.loss == _LOSS[accounting]:
+        return Price(event.amount, event.delta)
+    if accounting == "pure":
+        raise PrivacyRefusal(f"'{event.label}' has no loss under pure accounting.")
+    return Price(round_up(Fraction(event.amount) ** 2 / 2), event.delta)
+
+
+class Tally:
+    """Sums of prices per root table."""
+
+    def __init__(self) -> None:
+        self._amount: dict[str, Fraction] = {}
+        self._delta: dict[str, Fraction] = {}
+
+    def amount(self, root: str | None = None) -> Fraction:
+        """ε or ρ of one root table, or the largest."""
+        if root is not None:
+            return self._amount.get(root, Fraction(0))
+        return max(self._amount.values(), default=Fraction(0))
+
+    def delta(self, root: str | None = None) -> Fraction:
+        """δ of one root table, or the largest."""
+        if root is not None:
+            return self._delta.get(root, Fraction(0))
+        return max(self._delta.values(), default=Fraction(0))
+
+    def add(self, event: Event, cost: Price) -> None:
+        """Add an event's price to every root table that it is charged to."""
+        for root in event.roots:
+            self._amount[root] = self.amount(root) + Fraction(cost.amount)
+            self._delta[root] = self.delta(root) + Fraction(cost.delta)
+
+    def guarantee(self, accounting: Accounting, delta_conversion: float) -> Guarantee:
+        """The largest sums as (ε, δ), each rounded up."""
+        amount, delta = round_up(self.amount()), self.delta()
+        if accounting == "pure" or amount == 0.0:
+            return Guarantee(amount, round_up(delta))
+        epsilon = epsilon_for(amount, delta_conversion)
+        return Guarantee(epsilon, round_up(delta + Fraction(delta_conversion)))
+
+
+def loss_of(events: Iterable[Event], accounting: Accounting, delta_conversion: float) -> Guarantee:
+    """The (ε, δ) of a list of events, lost ones included."""
+    tally = Tally()
+    for event in events:
+        tally.add(event, price(event, accounting))
+    return tally.guarantee(accounting, delta_conversion)
+
+
+class Accountant:
+    """The budget of one release.
+
+    Args:
+        accounting: ``pure`` adds ε; ``zcdp`` adds ρ and converts once.
+        epsilon: ε of the whole release.
+        delta: δ of the whole release.
+        threshold_delta: The part of δ that threshold releases may use. By default all of it under
+            pure accounting, and half of it under zCDP, whose conversion takes the rest.
+
+    Attributes:
+        total: What callers may plan with, ε or ρ, per root table.
+        threshold_delta: δ for threshold releases, per root table.
+        delta_conversion: δ of the conversion; 0 under pure accounting.
+
+    Raises:
+        PrivacyRefusal: ε is not positive, δ not in [0, 1), or zCDP is left without δ.
+    """
+
+    def __init__(
+        self,
+        accounting: Accounting,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        threshold_delta: float | None = None,
+    ) -> None:
+        if not (0.0 < epsilon < float("inf") and 0.0 <= delta < 1.0):
+            raise PrivacyRefusal("a release needs epsilon > 0 and delta in [0, 1).")
+        if threshold_delta is not None and not 0.0 <= threshold_delta <= delta:
+            raise PrivacyRefusal("threshold releases cannot use more than the release's delta.")
+        self.accounting: Accounting = accounting
+        self.requested = Guarantee(float(epsilon), float(delta))
+        # A number that a person wrote means its decimal form; the float may lie above it.
+        epsilon, delta = math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
+        default = delta if accounting == "pure" else delta / 2
+        self.threshold_delta = default if threshold_delta is None else min(threshold_delta, delta)
+        rest = round_down(Fraction(delta) - Fraction(self.threshold_delta))
+        self.delta_conversion = rest if accounting == "zcdp" else 0.0
+        cap = epsilon if accounting == "pure" else rho_for(epsilon, self.delta_conversion)
+        self._cap = Fraction(cap)
+        self.total = round_down(self._cap * _MARGIN)
+        self._tally = Tally()
+
+    @property
+    def loss(self) -> Loss:
+        """The unit of amounts."""
+        return _LOSS[self.accounting]
+
+    @property
+    def cap(self) -> float:
+        """The hard cap, ε or ρ, per root table."""
+        return round_down(self._cap)
+
+    @property
+    def spent(self) -> float:
+        """The largest sum over root tables."""
+        return round_up(self._tally.amount())
+
+    def remaining(self, root: str) -> float:
+        """What callers may still plan with for a root table."""
+        return max(0.0, round_down(Fraction(self.total) - self._tally.amount(root)))
+
+    def remaining_delta(self, root: str) -> float:
+        """δ that threshold releases may still use for a root table."""
+        return max(0.0, round_down(Fraction(self.threshold_delta) - self._tally.delta(root)))
+
+    def charge(self, event: Event) -> None:
+        """Charge an event to all its root tables, or to none.
+
+        Raises:
+            BudgetExceeded: A root table's sum would pass the cap; nothing was charged.
+            PrivacyRefusal: The event's claim is wrong, or it is charged to no root table.
+        """
+        if not event.roots:
+            raise PrivacyRefusal(f"'{event.label}' is charged to no root table.")
+        cost = price(event, self.accounting)
+        for root in event.roots:
+            if self._tally.amount(root) + Fraction(cost.amount) > self._cap:
+                raise BudgetExceeded(
+                    f"'{event.label}' asks for {self.loss} {cost.amount:.6g}; "
+                    f"{self.remaining(root):.6g} is left for the units of this root table.",
+                    table=root,
+                )
+            if self._tally.delta(root) + Fraction(cost.delta) > Fraction(self.threshold_delta):
+                raise BudgetExceeded(
+                    f"'{event.label}' asks for delta {cost.delta:.3g}; "
+                    f"{self.remaining_delta(root):.3g} is left for threshold releases.",
+                    table=root,
+                )
+        self._tally.add(event, cost)
+
+    def guarantee(self) -> Guarantee:
+        """What has been spent, as (ε, δ)."""
+        return self._tally.guarantee(self.accounting, self.delta_conversion)

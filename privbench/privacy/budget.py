@@ -1,0 +1,62 @@
+"""Shares of the budget: public weights in, amounts out, no root table over the total."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+
+def allocate(shares: Mapping[str, tuple[float, frozenset[str]]], total: float) -> dict[str, float]:
+    """Turn public shares into amounts of the accountant's unit.
+
+    Item i has a share s_i and the root tables R_i that it is charged to. With the load of a root
+    table r, load_r = Σ s_j over items charged to r, the amount is
+    ``a_i = s_i · total / max(load_r for r in R_i)``.
+
+    No root table exceeds the total. Proof: for an item charged to r, max over R_i of the loads is
+    at least load_r, so Σ_{i: r ∈ R_i} a_i ≤ Σ_{i: r ∈ R_i} s_i · total / load_r = total. The sums
+    are exact fractions, and every amount is rounded down to a float.
+
+    Args:
+        shares: Per item its share (> 0) and its root tables (at least one).
+        total: What may be spent, ε or ρ, above 0.
+
+    Raises:
+        ValueError: A share or the total is not a positive finite number, or an item is charged to
+            no root table.
+
+    >>> allocate({"a": (1.0, frozenset("r")), "b": (3.0, frozenset("r")),
+    ...           "c": (1.0, frozenset("q"))}, 2.0)
+    {'a': 0.5, 'b': 1.5, 'c': 2.0}
+    """
+    if not _positive(total):
+        raise ValueError("the total must be a positive number")
+    loads: dict[str, Fraction] = {}
+    for name, (share, roots) in shares.items():
+        if not _positive(share):
+            raise ValueError(f"{name}: a share must be a positive number")
+        if not roots:
+            raise ValueError(f"{name}: charged to no root table")
+        for root in roots:
+            loads[root] = loads.get(root, Fraction(0)) + Fraction(share)
+    return {
+        name: round_down(Fraction(share) * Fraction(total) / max(loads[root] for root in roots))
+        for name, (share, roots) in shares.items()
+    }
+
+
+def round_down(value: Fraction) -> float:
+    """The largest float that is at most ``value``."""
+    near = float(value)
+    return math.nextafter(near, -math.inf) if Fraction(near) > value else near
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest float that is at least ``value``."""
+    near = float(value)
+    return math.nextafter(near, math.inf) if Fraction(near) < value else near
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0

@@ -1,0 +1,136 @@
+"""Events: frozen descriptions of what was released, apart from the arithmetic that prices them.
+
+An event's meaning never changes. It says which mechanism touched which statistic, with which
+sensitivity and scale; `privbench.privacy.accountant` decides what that costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
+
+from privbench.privacy.query import Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec
+
+#: Names of the mechanisms, as ledger, model header and certificate print them.
+MechanismName = Literal[
+    "discrete_laplace",
+    "discrete_gaussian",
+    "noisy_max",
+    "noisy_max_gumbel",
+    "laplace_threshold",
+    "gaussian_threshold",
+]
+
+#: How a loss is measured: ε of pure DP, or ρ of zero-concentrated DP.
+Loss = Literal["epsilon", "rho"]
+
+#: Pure ε, or zCDP that is converted once to (ε, δ).
+Accounting = Literal["pure", "zcdp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One use of a mechanism on private rows.
+
+    Attributes:
+        id: Position within the release, from 0; a redraw after a crash has a position of its own.
+        label: What it is for, in the words of the code that asked.
+        kind: The query's kind.
+        table: The table whose rows are counted.
+        columns: Attributes or keys that are read.
+        shape: Shape of the statistic; ``()`` for a threshold release, whose size is not public.
+        mechanism: Which mechanism.
+        unit: Grid units per counted 1.
+        sensitivity: The registered claim, in grid units.
+        scale: Scale of the noise, in grid units.
+        threshold: Smallest released count of a threshold release, in grid units.
+        loss: How ``amount`` is measured.
+        amount: What is charged: ε or ρ.
+        delta: What is charged in δ; 0 for all but threshold releases.
+        roots: Root tables that are charged, sorted.
+        neighbours: The neighbour relation under which the sensitivity holds.
+        private: False when the noise was seeded or left out (P24).
+    """
+
+    id: int
+    label: str
+    kind: str
+    table: str
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    mechanism: MechanismName
+    unit: int
+    sensitivity: Sensitivity
+    scale: float
+    threshold: int | None
+    loss: Loss
+    amount: float
+    delta: float
+    roots: tuple[str, ...]
+    neighbours: Literal["add-remove", "replace"]
+    private: bool
+
+    def same(self, other: Event) -> bool:
+        """Whether the two describe the same use of a mechanism, positions apart."""
+        return all(
+            getattr(self, field.name) == getattr(other, field.name)
+            for field in fields(self)
+            if field.name != "id"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back without loss."""
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        claim = self.sensitivity
+        data["sensitivity"] = {
+            "l1": claim.l1,
+            "l2": claim.l2,
+            "linf": claim.linf,
+            "l0": claim.l0,
+        }
+        for name in ("columns", "shape", "roots"):
+            data[name] = list(data[name])
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The event that `to_json` wrote."""
+        lists = {name: tuple(data[name]) for name in ("columns", "shape", "roots")}
+        return cls(**{**data, **lists, "sensitivity": Sensitivity(**data["sensitivity"])})
+
+
+def describe(
+    query: Query,
+    spec: DatabaseSpec,
+    label: str,
+    *,
+    mechanism: MechanismName,
+    scale: float,
+    loss: Loss,
+    amount: float,
+    private: bool,
+    threshold: int | None = None,
+    delta: float = 0.0,
+    position: int = 0,
+) -> Event:
+    """The event of one mechanism on one query; reads no rows."""
+    return Event(
+        id=position,
+        label=label,
+        kind=query.kind,
+        table=query.table,
+        columns=tuple(query.columns),
+        shape=() if threshold is not None else tuple(int(size) for size in query.shape),
+        mechanism=mechanism,
+        unit=query.unit,
+        sensitivity=query.sensitivity(spec),
+        scale=scale,
+        threshold=threshold,
+        loss=loss,
+        amount=amount,
+        delta=delta,
+        roots=tuple(sorted(query.roots(spec))),
+        neighbours=spec.relation.neighbours,
+        private=private,
+    )

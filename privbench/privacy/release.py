@@ -1,0 +1,190 @@
+"""One release in the ledger: its events, their results, and how a killed fit goes on (P25).
+
+The order on disk is: event, fsync; draw; result, fsync; only then does the caller see the result.
+
+* Killed before the event's fsync returned: nothing was drawn, the torn line is cut off.
+* Killed after it, before the result's fsync returned: the event stays spent, its result (if there
+  was one) is lost for ever. Drawing again is a new event, with a new charge.
+* Killed later: the result is on disk and is replayed.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from privbench.errors import LedgerError
+from privbench.privacy.accountant import Guarantee, loss_of
+from privbench.privacy.events import Accounting, Event
+from privbench.privacy.journal import Entry, Journal
+from privbench.privacy.mechanisms import Integers
+
+#: What a mechanism released: noisy integers, an index, or labels.
+Result = Integers | int | tuple[str, ...]
+
+
+class Release:
+    """The journal of one release, locked by one process from opening to closing.
+
+    Made by `privbench.privacy.ledger.Ledger.open_release`.
+
+    Attributes:
+        id: Random name of the release.
+        events: Every event so far, lost ones included, in order.
+    """
+
+    def __init__(
+        self,
+        release_id: str,
+        path: Path,
+        header: Entry,
+        settle: Callable[[str, Guarantee, int], None],
+    ) -> None:
+        self.id = release_id
+        self.accounting: Accounting = header["accounting"]
+        self.delta_conversion = float(header["delta_conversion"])
+        self.private = bool(header["private"])
+        self.events: list[Event] = []
+        self._results: dict[int, Entry] = {}
+        self._cursor = 0
+        self._journal = Journal(path)
+        self._lock = FileLock(str(path.with_suffix(".lock")), timeout=0, thread_local=False)
+        self._settle = settle
+        self._open(header)
+
+    def _open(self, header: Entry) -> None:
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise LedgerError(f"release {self.id} is being written by another process.") from None
+        try:
+            self._load(header)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _load(self, header: Entry) -> None:
+        entries = self._journal.read()
+        if not entries:
+            self._journal.append({"type": "release", **header})
+            return
+        if entries[0] != {"type": "release", **header}:
+            raise LedgerError(f"release {self.id} was opened for another fit.")
+        for entry in entries[1:]:
+            if entry["type"] == "event":
+                self.events.append(Event.from_json(entry["event"]))
+            else:
+                self._results[int(entry["event"])] = entry
+
+    @property
+    def lost(self) -> list[Event]:
+        """Events without a stored result: spent, and never to be seen."""
+        return [event for event in self.events if event.id not in self._results]
+
+    def replay(self, event: Event) -> tuple[Event, Result] | None:
+        """The stored event and result at this point of the fit, or None once all are replayed.
+
+        Raises:
+            LedgerError: The fit asks for something else than it did before it was killed.
+        """
+        while self._cursor < len(self.events):
+            stored = self.events[self._cursor]
+            self._cursor += 1
+            if stored.id not in self._results:
+                continue
+            if not stored.same(event):
+                raise LedgerError(
+                    f"release {self.id} cannot be resumed: its event {stored.id} was "
+                    f"'{stored.label}', the fit now asks for '{event.label}'.",
+                    remedy="Start a new release.",
+                )
+            return stored, _decode(self._results[stored.id])
+        return None
+
+    def record(self, event: Event) -> None:
+        """Make the event durable; only after this may anything be drawn."""
+        if event.id != len(self.events):
+            raise LedgerError("an event is out of order.")
+        self._require_lock()
+        self._journal.append({"type": "event", "event": event.to_json()})
+        self.events.append(event)
+        self._cursor = len(self.events)
+
+    def store(self, event: Event, result: Result) -> None:
+        """Make the result durable; only after this may it be used."""
+        self._require_lock()
+        entry = {"type": "result", "event": event.id, **_encode(result)}
+        self._journal.append(entry)
+        self._results[event.id] = entry
+
+    def loss(self) -> Guarantee:
+        """(ε, δ) of every event so far, lost ones included."""
+        return loss_of(self.events, self.accounting, self.delta_conversion)
+
+    def close(self) -> Guarantee:
+        """Replace the reservation by what was spent, and give up the lock.
+
+        Returns:
+            What was spent.
+        """
+        self._require_lock()
+        spent = self.loss()
+        self._settle(self.id, spent, len(self.events))
+        self._lock.release()
+        return spent
+
+    def leave(self) -> None:
+        """Give up the lock and stay open: reserved, to be resumed."""
+        self._lock.release()
+
+    def _require_lock(self) -> None:
+        if not self._lock.is_locked:
+            raise LedgerError(f"release {self.id} is closed.")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a ledger; waits for other processes.
+
+    Raises:
+        LedgerError: The lock cannot be had within a minute, or the directory is not writable.
+    """
+    lock = FileLock(str(path), timeout=60)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LedgerError(f"another process holds the ledger lock {path}.") from None
+    except OSError as error:
+        raise LedgerError(
+            f"cannot lock the ledger at {path}: {error.strerror}.",
+            remedy="Give [ledger] path a directory that this user may write.",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _encode(result: Result) -> Entry:
+    if isinstance(result, np.ndarray):
+        packed = zlib.compress(result.astype("<i8").tobytes(), 1)
+        return {"shape": list(result.shape), "data": base64.b64encode(packed).decode()}
+    if isinstance(result, int):
+        return {"index": result}
+    return {"labels": list(result)}
+
+
+def _decode(entry: dict[str, Any]) -> Result:
+    if "data" in entry:
+        raw = zlib.decompress(base64.b64decode(entry["data"]))
+        return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(entry["shape"])
+    if "index" in entry:
+        return int(entry["index"])
+    return tuple(entry["labels"])

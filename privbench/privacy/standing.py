@@ -1,0 +1,225 @@
+"""Where a ledger stands: the sum of its releases per unit definition, and its cap.
+
+Losses of releases add up: Σ ε and Σ δ (sequential composition). Numbers that people write are
+summed in their decimal form, so that ten releases of 0.1 fill a cap of 1 exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from privbench.errors import BudgetExceeded, LedgerError
+from privbench.privacy.accountant import Guarantee
+from privbench.privacy.budget import round_up
+from privbench.privacy.definition import INFINITE, UnitDefinition
+from privbench.privacy.journal import Entry
+
+_HEADER = (
+    "config_hash",
+    "definition",
+    "private",
+    "accounting",
+    "epsilon",
+    "delta",
+    "delta_conversion",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """No release may take the totals past this; None is no limit."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+
+    def stricter(self, other: Cap | None) -> Cap:
+        """The lower of both limits, each for itself."""
+        if other is None:
+            return self
+        return Cap(_lower(self.epsilon, other.epsilon), _lower(self.delta, other.delta))
+
+
+@dataclass(slots=True)
+class Account:
+    """One release as the ledger knows it."""
+
+    id: str
+    header: Entry
+    definition: UnitDefinition
+    reserved: Guarantee
+    opened: str
+    spent: Guarantee | None = None
+    events: int | None = None
+
+    @property
+    def loss(self) -> Guarantee:
+        """What counts: what was spent once closed, else what is reserved."""
+        return self.reserved if self.spent is None else self.spent
+
+    def counted(self, definition: UnitDefinition) -> Guarantee:
+        """What counts against another unit definition; a seeded fit is infinite for all."""
+        if not self.header["private"]:
+            return INFINITE
+        return self.definition.counted(self.loss, definition)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object for ``ledger show``."""
+        return {
+            "release": self.id,
+            "state": "open" if self.spent is None else "closed",
+            "opened": self.opened,
+            "private": self.header["private"],
+            "accounting": self.header["accounting"],
+            "definition": self.definition.id,
+            "requested": {"epsilon": self.header["epsilon"], "delta": self.header["delta"]},
+            "epsilon": self.loss.epsilon,
+            "delta": self.loss.delta,
+            "events": self.events,
+            "config_hash": self.header["config_hash"],
+        }
+
+
+@dataclass(slots=True)
+class Standing:
+    """The state that a list of ledger entries leads to.
+
+    Raises:
+        LedgerError: An entry speaks of a release that was never opened.
+    """
+
+    entries: list[Entry]
+    accounts: dict[str, Account] = field(default_factory=dict)
+    cap: Cap = Cap()
+
+    def __post_init__(self) -> None:
+        for entry in self.entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Take one more entry into account."""
+        kind = entry["type"]
+        if kind == "cap":
+            self.cap = Cap(entry["epsilon"], entry["delta"])
+        elif kind == "opened":
+            self.accounts[entry["release"]] = Account(
+                entry["release"],
+                {name: entry[name] for name in _HEADER},
+                UnitDefinition.from_json(entry["definition"]),
+                Guarantee(entry["epsilon"], entry["delta"]),
+                entry["time"],
+            )
+        else:
+            account = self._account(entry["release"])
+            loss = Guarantee(entry["epsilon"], entry["delta"])
+            if kind == "extended":
+                account.reserved = loss
+            else:
+                account.spent, account.events = loss, entry["events"]
+
+    def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
+        """The header of an open release.
+
+        Raises:
+            LedgerError: No such release, it is closed, or it was opened for another fit.
+        """
+        account = self._account(release_id)
+        if account.spent is not None:
+            raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")
+        if header is not None and account.header != header:
+            wrong = [name for name in _HEADER if account.header[name] != header[name]]
+            raise LedgerError(
+                f"release {release_id} was opened for another fit ({', '.join(wrong)} differ).",
+                remedy="Resume with the config it was opened with, or start a new release.",
+            )
+        return account.header
+
+    def reserved(self, release_id: str) -> Guarantee:
+        """What an open release has reserved."""
+        self.require_open(release_id)
+        return self._account(release_id).reserved
+
+    def definitions(self) -> list[UnitDefinition]:
+        """The unit definitions of all releases, in order of first use."""
+        return list(
+            {item.definition.id: item.definition for item in self.accounts.values()}.values()
+        )
+
+    def total(self, definition: UnitDefinition) -> Guarantee:
+        """Σ ε and Σ δ over all releases, as they count for one unit definition."""
+        losses = [account.counted(definition) for account in self.accounts.values()]
+        return Guarantee(
+            _sum([loss.epsilon for loss in losses]), min(1.0, _sum([loss.delta for loss in losses]))
+        )
+
+    def check(self, cap: Cap | None = None) -> None:
+        """Refuse if any unit definition's total passes the cap.
+
+        Raises:
+            BudgetExceeded: It does.
+        """
+        limit = self.cap.stricter(cap)
+        for definition in self.definitions():
+            total = self.total(definition)
+            _require("epsilon", total.epsilon, limit.epsilon, self._infinite(definition))
+            _require("delta", total.delta, limit.delta, self._infinite(definition))
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object for ``ledger show``."""
+        return {
+            "cap": {"epsilon": self.cap.epsilon, "delta": self.cap.delta},
+            "definitions": [self._describe(definition) for definition in self.definitions()],
+            "releases": [account.to_json() for account in self.accounts.values()],
+        }
+
+    def _describe(self, definition: UnitDefinition) -> dict[str, Any]:
+        total = self.total(definition)
+        return {
+            "id": definition.id,
+            **definition.to_json(),
+            "epsilon": total.epsilon,
+            "delta": total.delta,
+            "infinite": self._infinite(definition),
+        }
+
+    def _infinite(self, definition: UnitDefinition) -> list[str]:
+        return [
+            account.id
+            for account in self.accounts.values()
+            if math.isinf(account.counted(definition).epsilon)
+        ]
+
+    def _account(self, release_id: str) -> Account:
+        if release_id not in self.accounts:
+            raise LedgerError(f"the ledger knows no release {release_id}.")
+        return self.accounts[release_id]
+
+
+def _require(name: str, total: float, limit: float | None, infinite: list[str]) -> None:
+    if limit is None or total <= limit:
+        return
+    if infinite:
+        raise BudgetExceeded(
+            f"under a cap, no release may stand beside one that promises its units nothing "
+            f"(another privacy unit, or seeded noise: release {', '.join(infinite)}).",
+            remedy="Keep the privacy unit of earlier releases, or use another ledger.",
+        )
+    raise BudgetExceeded(
+        f"the database's total {name} would be {total:.6g}, over the cap of {limit:.6g}.",
+        remedy="Ask for less, or have the owner of the data raise the cap.",
+    )
+
+
+def _sum(values: list[float]) -> float:
+    if any(math.isinf(value) for value in values):
+        return math.inf
+    exact = sum((Fraction(str(value)) for value in values), Fraction(0))
+    near = float(exact)
+    return near if Fraction(str(near)) >= exact else round_up(exact)
+
+
+def _lower(one: float | None, other: float | None) -> float | None:
+    known = [value for value in (one, other) if value is not None]
+    return min(known, default=None)
