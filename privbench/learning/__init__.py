@@ -1,0 +1,1 @@
+"""Pieces that synthesizers share: denoising, fan-out laws, keys, assembling whole databases."""

@@ -1,0 +1,232 @@
+"""Laws over counts 0, 1, 2, …: how many children a parent has, how often a row is referred to.
+
+A law is a mass per public bucket and a power law inside each bucket. It is fitted to a noisy
+bucket histogram (DESIGN of the fan-outs: a concave quadratic in the logarithm from the mode on,
+blended with the noisy counts by precision), then tilted toward a noisy total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from privbench.circuit.draw import uniforms
+from privbench.errors import ModelError
+from privbench.learning.denoise import Floats, project
+
+Ints = NDArray[np.int64]
+_POINTS = (np.arange(256) + 0.5) / 256
+#: How far the fitted curve itself may be off, relative to its value.
+_CURVE_ERROR = 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FanLaw:
+    """A law over counts.
+
+    Attributes:
+        starts: First count of every bucket, ascending, from 0; shape (buckets,).
+        ends: Last count of every bucket.
+        mass: Probability of every bucket.
+        exponents: Inside a bucket the density at count x is proportional to x^−exponent.
+    """
+
+    starts: Ints
+    ends: Ints
+    mass: Floats
+    exponents: Floats
+
+    def mean(self, clip: float = np.inf) -> float:
+        """Expectation of min(count, clip)."""
+        return float(self.mass @ np.minimum(self._quantiles(), clip).mean(axis=1))
+
+    def draw(self, size: int, generator: np.random.Generator) -> Ints:
+        """Stratified draws in random order, int64, shape (size,)."""
+        if size == 0:
+            return np.zeros(0, np.int64)
+        one = np.zeros(size, np.int64)
+        total = np.cumsum(self.mass)
+        numbers = uniforms(one, 1, generator, stratified=True) * total[-1]
+        bucket = np.minimum(np.searchsorted(total, numbers, side="right"), len(total) - 1)
+        inside = uniforms(bucket, len(total), generator, stratified=True)
+        return np.floor(self._inverse(bucket, inside)).astype(np.int64)
+
+    def tilted(self, theta: float) -> FanLaw:
+        """The law whose mass at count x is multiplied by x^θ (by 1 at 0), normalised."""
+        logs = theta * np.log(np.maximum(self._quantiles(), 1.0))
+        mass = self.mass * np.exp(logs - logs.max()).mean(axis=1)
+        return FanLaw(self.starts, self.ends, mass / mass.sum(), self.exponents - theta)
+
+    def to_state(self) -> dict[str, Any]:
+        """A JSON object that `from_state` reads back."""
+        return {
+            "starts": self.starts.tolist(),
+            "ends": self.ends.tolist(),
+            "mass": self.mass.tolist(),
+            "exponents": self.exponents.tolist(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The law that `to_state` wrote.
+
+        Raises:
+            ModelError: Not a law.
+        """
+        try:
+            law = cls(
+                np.array(state["starts"], np.int64),
+                np.array(state["ends"], np.int64),
+                np.array(state["mass"], np.float64),
+                np.array(state["exponents"], np.float64),
+            )
+            valid = law._is_valid()
+        except (KeyError, TypeError, ValueError, OverflowError):
+            valid = False
+        if not valid:
+            raise ModelError("a fan-out law in the model is damaged.")
+        return law
+
+    def _is_valid(self) -> bool:
+        shapes = {a.shape for a in (self.starts, self.ends, self.mass, self.exponents)}
+        if len(shapes) != 1 or self.starts.ndim != 1 or not len(self.starts):
+            return False
+        ordered = (self.starts >= 0).all() and (self.ends >= self.starts).all()
+        bounded = (self.ends < 2**40).all() and (np.abs(self.exponents) < 64).all()
+        mass = np.isfinite(self.mass).all() and (self.mass >= 0).all()
+        return bool(ordered and bounded and mass and abs(self.mass.sum() - 1) < 1e-6)
+
+    def _quantiles(self) -> Floats:
+        """Counts at evenly spaced quantiles of every bucket, shape (buckets, 256)."""
+        buckets = np.repeat(np.arange(len(self.mass)), len(_POINTS))
+        values = self._inverse(buckets, np.tile(_POINTS, len(self.mass)))
+        return np.floor(values).reshape(len(self.mass), -1)
+
+    def _inverse(self, bucket: NDArray[np.integer[Any]], numbers: Floats) -> Floats:
+        """Inverse distribution function inside buckets, on [start, end + 1)."""
+        low, high = self.starts[bucket].astype(float), self.ends[bucket] + 1.0
+        power = 1.0 - self.exponents[bucket]
+        power = np.where(np.abs(power) < 1e-6, 1e-6, power)
+        base = np.maximum(low, 0.5)
+        a, b = base**power, high**power
+        value = np.where(low < 1, low, (a + numbers * (b - a)) ** (1.0 / power))
+        return np.asarray(np.clip(value, low, self.ends[bucket] + 0.999))
+
+
+def fit(
+    noisy: Floats,
+    sd: float,
+    starts: Ints,
+    ends: Ints,
+    parents: float,
+    target: tuple[float, float] | None = None,
+) -> FanLaw:
+    """Fit a law to a noisy bucket histogram.
+
+    Args:
+        noisy: Noisy number of parents per bucket, shape (buckets,).
+        sd: Standard deviation of that noise.
+        starts: First count of every bucket.
+        ends: Last count of every bucket.
+        parents: Noisy number of parents, above 0.
+        target: Noisy Σ min(count, clip) over all parents, and the clip; the law is tilted toward
+            it (|θ| ≤ 1).
+    """
+    counts = _smooth(noisy, sd, parents)
+    mass = counts / counts.sum()
+    law = FanLaw(starts, ends, mass, _exponents(mass, starts, ends))
+    if target is None or not mass[starts > 0].sum() > 0:
+        return law
+    return _calibrate(law, max(target[0], 0.0) / parents, target[1])
+
+
+def constant(value: int) -> FanLaw:
+    """The law of a certain count."""
+    at = np.array([value], np.int64)
+    return FanLaw(at, at, np.ones(1), np.zeros(1))
+
+
+def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
+    """Counts that sum to the total, with the tail on a concave curve where noise rules."""
+    plain = project(noisy, total)
+    mode = 1 + int(np.argmax(plain[1:])) if len(plain) > 1 else 0
+    tail = noisy[mode:]
+    if sd <= 0:
+        return plain
+    if len(tail) < 4:
+        return _cut(plain, noisy, sd, total)
+    curve = _concave(tail, sd)
+    trust = (_CURVE_ERROR * curve) ** 2
+    blended = (tail * trust + curve * sd * sd) / (trust + sd * sd)
+    blended = np.where(curve < 0.5, 0.0, np.maximum(blended, 0.0))
+    return _cut(np.concatenate([noisy[:mode], blended]), noisy, sd, total)
+
+
+def _cut(counts: Floats, noisy: Floats, sd: float, total: float) -> Floats:
+    """Drop buckets more than two past the last clear one, then restore the total.
+
+    Without the cut, noise alone would put parents into buckets of tens of thousands of children.
+    """
+    clear = np.flatnonzero(noisy > 2.5 * sd)
+    last = (int(clear[-1]) if len(clear) else 0) + 2
+    kept = np.where(np.arange(len(counts)) <= last, counts, 0.0)
+    out = np.zeros(len(counts))
+    out[: last + 1] = project(kept[: last + 1], total)
+    return out
+
+
+def _concave(tail: Floats, sd: float) -> Floats:
+    """A concave quadratic's exponential in the bucket's number, by robust least squares."""
+    place = np.arange(len(tail)) / max(len(tail) - 1, 1)
+    first = np.log(max(float(tail[0]), sd, 1.0))
+
+    def curve(parameters: Floats) -> Floats:
+        height, slope, bend = parameters
+        return np.exp(np.clip(height + slope * place - bend * place**2, -50, 50))
+
+    def residuals(parameters: Floats) -> Floats:
+        value = curve(parameters)
+        return (tail - value) / np.sqrt(sd * sd + (_CURVE_ERROR * np.maximum(tail, 0)) ** 2)
+
+    low, high = [-5.0, -60.0, 0.0], [first + 5, 5.0, 60.0]
+    found = least_squares(
+        residuals, [first, -3.0, 1.0], bounds=(low, high), loss="soft_l1", max_nfev=200
+    )
+    return curve(np.asarray(found.x))
+
+
+def _exponents(mass: Floats, starts: Ints, ends: Ints) -> Floats:
+    """Slope of the log density between neighbouring buckets, clipped to [0, 3]."""
+    centre = np.sqrt(np.maximum(starts, 1) * (ends + 1.0))
+    density = np.maximum(mass, 1e-12) / (ends - starts + 1.0)
+    positive = np.flatnonzero((mass > 0) & (starts > 0))
+    out = np.ones(len(mass))
+    if len(positive) > 1:
+        slope = -np.gradient(np.log(density[positive]), np.log(centre[positive]))
+        out[positive] = np.clip(slope, 0.0, 3.0)
+    return out
+
+
+def _calibrate(law: FanLaw, mean: float, clip: float) -> FanLaw:
+    """Tilt by |θ| ≤ 1; further only where the mean would otherwise be off by more than half."""
+    found = _tilt(law, mean, clip, 1.0)
+    reached = found.mean(clip)
+    if reached <= 1.5 * mean and mean <= 1.5 * reached:
+        return found
+    return _tilt(law, mean, clip, 24.0)
+
+
+def _tilt(law: FanLaw, mean: float, clip: float, limit: float) -> FanLaw:
+    low, high = -limit, limit
+    for _ in range(40):
+        middle = (low + high) / 2
+        if law.tilted(middle).mean(clip) < mean:
+            low = middle
+        else:
+            high = middle
+    return law.tilted((low + high) / 2)
