@@ -1,0 +1,19 @@
+"""Metrics: how close a clone is to its source. One line in `METRICS` each."""
+
+from __future__ import annotations
+
+from privbench.metrics.base import Grade, Metric
+from privbench.metrics.kld import KLD, TVD
+from privbench.metrics.qerror import QERROR
+from privbench.metrics.runtime import RUNTIME
+from privbench.metrics.summary import Summary
+
+#: Every metric, in the order of reports.
+METRICS: tuple[Metric, ...] = (
+    QERROR,
+    RUNTIME,
+    KLD,
+    TVD,
+)
+
+__all__ = ["METRICS", "Grade", "Metric", "Summary"]

@@ -1,0 +1,59 @@
+"""Column values as SQL that prints alike on every server, whatever its DateStyle or TimeZone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from psycopg import sql
+
+from privbench.schema import Column
+
+#: Base types whose values have an order to bin by, and the type that their bins are made in.
+_ORDERED: Final = {
+    "int2": "numeric", "int4": "numeric", "int8": "numeric", "numeric": "numeric",
+    "money": "numeric", "interval": "numeric", "float4": "float8", "float8": "float8",
+    "date": "timestamp", "timestamp": "timestamp", "timestamptz": "timestamp", "time": "time",
+}  # fmt: skip
+
+_CANONICAL: Final = {
+    # Adding 0 makes one of the two zeros.
+    "float4": "({} + 0)::float8",
+    "float8": "({} + 0)::float8",
+    "interval": "extract(epoch from {})::numeric",
+    "timestamptz": "({} AT TIME ZONE 'UTC')",
+}
+
+_LABEL: Final = {
+    "numeric": "trim_scale({})::text",
+    "float8": "({})::text",
+    "timestamp": "to_json({}) #>> '{{}}'",
+    "time": "({})::text",
+}
+
+
+def order_type(column: Column) -> str | None:
+    """The type in which a column's bins are made, or None where its values have no order to bin.
+
+    Seconds stand for an interval, UTC for a time stamp with a time zone.
+    """
+    return _ORDERED.get(column.type.base) if column.type.kind == "b" else None
+
+
+def canonical(column: Column, value: sql.Composable) -> sql.Composable:
+    """A value of the column's type as one of its `order_type`."""
+    base = column.type.base
+    form = _CANONICAL.get(base, "{}::" + _ORDERED[base])
+    return sql.SQL(form).format(value)
+
+
+def label(order: str, value: sql.Composable) -> sql.Composable:
+    """A value of an order type as text."""
+    return sql.SQL(_LABEL[order]).format(value)
+
+
+def text(column: Column, value: sql.Composable) -> sql.Composable:
+    """A value of any column as text: equal values give equal text."""
+    order = order_type(column)
+    if order is None:
+        return sql.SQL("{}::text").format(value)
+    return label(order, canonical(column, value))

@@ -1,0 +1,210 @@
+"""Which columns of a table are compared, and how their values become cells.
+
+A column with at most 256 distinct values in the source keeps its values. One with more, of a type
+with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the source.
+Other wide columns are free text, and are left out. All of this reads the source: CONFIDENTIAL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from psycopg import sql
+
+from privbench.config import ColumnConfig, Config
+from privbench.metrics import canon
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.schema import Column, Table, TableName
+
+#: Distinct values beyond which a column is binned or left out.
+FEW = 256
+#: Bins where the config names none.
+BINS = 64
+
+How = Literal["values", "public bins", "source quantiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """How one column becomes cells.
+
+    Attributes:
+        column: The column.
+        how: By value, or by which bins.
+        edges: Lower edges of the bins as text, ascending; empty by value.
+    """
+
+    column: Column
+    how: How
+    edges: tuple[str, ...] = ()
+
+    @property
+    def expression(self) -> sql.Composable:
+        """What to select: the value as text, or the bin's number (0 below the first edge)."""
+        name = sql.Identifier(self.column.name)
+        order = canon.order_type(self.column)
+        if not self.edges or order is None:
+            return canon.text(self.column, name)
+        edges = sql.SQL(", ").join(sql.Literal(edge) for edge in self.edges)
+        return sql.SQL("width_bucket({}, ARRAY[{}]::{}[])").format(
+            canon.canonical(self.column, name), edges, sql.SQL(order)
+        )
+
+    @property
+    def bin_labels(self) -> tuple[str, ...]:
+        """What the bins hold, from number 0 on."""
+        edges = [edge.removesuffix("T00:00:00") for edge in self.edges]
+        inner = [f"{low} – {high}" for low, high in pairwise(edges)]
+        return (f"< {edges[0]}", *inner, f"≥ {edges[-1]}")
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The compared columns of a table, and why others are not.
+
+    Attributes:
+        table: The table.
+        cells: The compared columns.
+        left_out: Column and reason.
+    """
+
+    table: Table
+    cells: tuple[CellPlan, ...]
+    left_out: dict[str, str]
+
+
+def table_config(config: Config | None, table: Table) -> dict[str, ColumnConfig]:
+    """What the config says of a table's columns."""
+    if config is None:
+        return {}
+    for name, section in config.tables.items():
+        if TableName.parse(name) == table.name:
+            return section.columns
+    return {}
+
+
+def is_public(config: Config | None, table: Table) -> bool:
+    """Whether the config declares the table public."""
+    sections = config.tables.items() if config else ()
+    return any(
+        TableName.parse(name) == table.name and section.role == "public"
+        for name, section in sections
+    )
+
+
+def plan(connection: Connection, table: Table, config: Config | None) -> TablePlan:
+    """Decide how the columns of a table are compared.
+
+    Args:
+        connection: To the source; reads rows.
+        table: The table, as the source's schema states it.
+        config: May hold public bins.
+
+    Returns:
+        The plan.
+
+    Raises:
+        DatabaseError: The source refused.
+    """
+    known = table_config(config, table)
+    cells: list[CellPlan] = []
+    left_out: dict[str, str] = {}
+    for column in table.columns:
+        reason = _reason(table, column, known.get(column.name))
+        found = reason or _cells(connection, table, column, known.get(column.name))
+        if isinstance(found, str):
+            left_out[column.name] = found
+        else:
+            cells.append(found)
+    return TablePlan(table, tuple(cells), left_out)
+
+
+def _reason(table: Table, column: Column, known: ColumnConfig | None) -> str | None:
+    if table.primary_key is not None and column.name in table.primary_key.columns:
+        return "primary key"
+    if column.name in table.key_columns:
+        return "foreign key"
+    if any(unique.columns == (column.name,) for unique in table.uniques):
+        return "unique key"
+    if known is not None and known.kind in ("text", "skip"):
+        return "free text by the config" if known.kind == "text" else "skipped by the config"
+    return None
+
+
+def _cells(
+    connection: Connection, table: Table, column: Column, known: ColumnConfig | None
+) -> CellPlan | str:
+    with database_errors("looking at a column", table.key):
+        if _distinct(connection, table, column) <= FEW:
+            return CellPlan(column, "values")
+        order = canon.order_type(column)
+        if order is None:
+            return f"more than {FEW} distinct values without an order"
+        if known is not None and known.min is not None and known.max is not None:
+            return CellPlan(column, "public bins", _public_edges(connection, column, order, known))
+        edges = _quantiles(connection, table, column, order)
+        return CellPlan(column, "source quantiles", edges)
+
+
+def from_table(table: Table) -> sql.Composable:
+    """The table for FROM: inheritance children are tables of their own, partitions are not."""
+    name = sql.Identifier(table.name.schema, table.name.name)
+    return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
+
+
+def _distinct(connection: Connection, table: Table, column: Column) -> int:
+    """Number of distinct values, counted no further than one past `FEW`."""
+    query = sql.SQL(
+        "SELECT count(*) FROM (SELECT DISTINCT {value} FROM {table}"
+        " WHERE {name} IS NOT NULL LIMIT {limit}) AS d"
+    ).format(
+        value=canon.text(column, sql.Identifier(column.name)),
+        name=sql.Identifier(column.name),
+        table=from_table(table),
+        limit=sql.Literal(FEW + 1),
+    )
+    row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _quantiles(connection: Connection, table: Table, column: Column, order: str) -> tuple[str, ...]:
+    shares = [i / BINS for i in range(BINS)]
+    query = sql.SQL(
+        "SELECT array_agg({label} ORDER BY v) FROM (SELECT DISTINCT unnest("
+        "percentile_disc({shares}::float8[]) WITHIN GROUP (ORDER BY {value})) AS v"
+        " FROM {table} WHERE {name} IS NOT NULL) AS q"
+    ).format(
+        label=canon.label(order, sql.Identifier("v")),
+        shares=sql.Literal(shares),
+        value=canon.canonical(column, sql.Identifier(column.name)),
+        name=sql.Identifier(column.name),
+        table=from_table(table),
+    )
+    row = connection.execute(query).fetchone()
+    return tuple(row[0]) if row and row[0] else ()
+
+
+def _public_edges(
+    connection: Connection, column: Column, order: str, known: ColumnConfig
+) -> tuple[str, ...]:
+    """Equal bins over the declared range; the last one also takes what lies above it."""
+    low, high = (
+        canon.canonical(
+            column, sql.SQL("{}::{}").format(sql.Literal(str(end)), sql.SQL(column.type.sql))
+        )
+        for end in (known.min, known.max)
+    )
+    query = sql.SQL(
+        "SELECT array_agg({label} ORDER BY v) FROM (SELECT {low} + ({high} - {low})"
+        " * (i::numeric / {bins}) AS v FROM generate_series(0, {bins} - 1) AS i) AS e"
+    ).format(
+        label=canon.label(order, sql.Identifier("v")),
+        low=low,
+        high=high,
+        bins=sql.Literal(known.bins or BINS),
+    )
+    row = connection.execute(query).fetchone()
+    return tuple(row[0]) if row and row[0] else ()

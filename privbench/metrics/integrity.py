@@ -1,0 +1,148 @@
+"""Checks of a clone's integrity by queries: what its constraints promise, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from psycopg import sql
+
+from privbench.metrics.columns import from_table
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.schema import ForeignKey, Schema, Table, Unique
+
+Kind = Literal["primary key", "unique", "foreign key", "not null", "check", "present"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise of the source's schema, looked at in the clone.
+
+    Attributes:
+        table: The table, as ``schema.table``.
+        kind: What is promised.
+        name: The constraint or column.
+        violations: Rows (for keys: key values) that break it.
+    """
+
+    table: str
+    kind: Kind
+    name: str
+    violations: int
+
+
+def check(connection: Connection, schema: Schema, clone: Schema) -> list[Check]:
+    """Check every key, NOT NULL and CHECK of the source's schema on the clone's rows.
+
+    The clone need not have the constraints itself: they are counted by query.
+
+    Args:
+        connection: To the clone; only read.
+        schema: The source's schema, whose promises are checked.
+        clone: The clone's own schema; what it lacks is one violation of ``present`` each.
+
+    Returns:
+        The checks, by table.
+
+    Raises:
+        DatabaseError: The clone refused.
+    """
+    return [found for table in schema for found in _table(connection, table, clone)]
+
+
+def row_count(connection: Connection, table: Table) -> int:
+    """Exact number of rows.
+
+    Raises:
+        DatabaseError: The database refused.
+    """
+    with database_errors("counting rows", table.key):
+        query = sql.SQL("SELECT count(*) FROM {}").format(from_table(table))
+        row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _table(connection: Connection, table: Table, clone: Schema) -> Iterator[Check]:
+    if table not in clone:
+        yield Check(table.key, "present", table.key, 1)
+        return
+    there = {column.name for column in clone.table(table.name).columns}
+    yield from (
+        Check(table.key, "present", column.name, 1)
+        for column in table.columns
+        if column.name not in there
+    )
+    with database_errors("checking integrity", table.key):
+        yield from _not_null(connection, table, there)
+        for unique in table.unique_sets:
+            if there.issuperset(unique.columns):
+                kind: Kind = "primary key" if unique.primary else "unique"
+                found = _count(connection, _duplicates(table, unique))
+                yield Check(table.key, kind, unique.name, found)
+        for key in table.foreign_keys:
+            if _reachable(key, there, clone):
+                found = _count(connection, _dangling(table, key, clone.table(key.ref_table)))
+                yield Check(table.key, "foreign key", key.name, found)
+        for constraint in table.checks:
+            if there.issuperset(constraint.columns):
+                broken = sql.SQL("SELECT count(*) FROM {} WHERE NOT ({})").format(
+                    from_table(table), sql.SQL(constraint.expression)
+                )
+                found = _count(connection, broken)
+                yield Check(table.key, "check", constraint.name, found)
+
+
+def _reachable(key: ForeignKey, there: set[str], clone: Schema) -> bool:
+    if not there.issuperset(key.columns) or key.ref_table not in clone:
+        return False
+    target = {column.name for column in clone.table(key.ref_table).columns}
+    return target.issuperset(key.ref_columns)
+
+
+def _count(connection: Connection, query: sql.Composed) -> int:
+    row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _not_null(connection: Connection, table: Table, there: set[str]) -> Iterator[Check]:
+    names = [column.name for column in table.columns if column.not_null and column.name in there]
+    if not names:
+        return
+    counts = sql.SQL(", ").join(
+        sql.SQL("count(*) FILTER (WHERE {} IS NULL)").format(sql.Identifier(name)) for name in names
+    )
+    query = sql.SQL("SELECT {} FROM {}").format(counts, from_table(table))
+    row = connection.execute(query).fetchone() or ()
+    for name, found in zip(names, row, strict=True):
+        yield Check(table.key, "not null", name, int(found))
+
+
+def _duplicates(table: Table, unique: Unique) -> sql.Composed:
+    columns = [sql.Identifier(name) for name in unique.columns]
+    whole = sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in columns)
+    return sql.SQL(
+        "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
+        " GROUP BY {columns} HAVING count(*) > 1) AS d"
+    ).format(
+        table=from_table(table),
+        whole=sql.SQL("true") if unique.nulls_not_distinct else whole,
+        columns=sql.SQL(", ").join(columns),
+    )
+
+
+def _dangling(table: Table, key: ForeignKey, target: Table) -> sql.Composed:
+    """Rows whose key has no NULL and no parent (with MATCH FULL: also those partly NULL)."""
+    child = [sql.Identifier("c", name) for name in key.columns]
+    parent = [sql.Identifier("p", name) for name in key.ref_columns]
+    filled = sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in child)
+    empty = sql.SQL(" AND ").join(sql.SQL("{} IS NULL").format(name) for name in child)
+    equal = sql.SQL(" AND ").join(
+        sql.SQL("{} = {}").format(one, other) for one, other in zip(parent, child, strict=True)
+    )
+    asked = sql.SQL("NOT ({})").format(empty) if key.match == "f" else filled
+    return sql.SQL(
+        "SELECT count(*) FROM {table} AS c WHERE {asked}"
+        " AND NOT EXISTS (SELECT FROM {target} AS p WHERE {equal})"
+    ).format(table=from_table(table), asked=asked, target=from_table(target), equal=equal)
