@@ -1,4 +1,4 @@
-"""Does the role see what a fit needs? SELECT on the tables, USAGE on their schemas, no row filter."""
+"""Does the role see what a fit needs: SELECT on tables, USAGE on schemas, no row filter?"""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ def introspect(
     """The schema of a database, as its catalog states it.
 
     Partitions are folded into their root: its leaf partitions are listed, and a foreign key of a
-    single partition counts as the root's, but not as validated. Children of ordinary inheritance are tables of their own.
-    Objects of extensions, temporary and system schemas are left out, and so are foreign keys into
-    tables that are left out.
+    single partition counts as the root's, but not as validated. Children of ordinary inheritance
+    are tables of their own. Objects of extensions, temporary and system schemas are left out, and
+    so are foreign keys into tables that are left out.
 
     Args:
         connection: To the database; inside a transaction or not.

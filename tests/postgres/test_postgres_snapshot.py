@@ -1,0 +1,187 @@
+import threading
+
+import psycopg
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from privbench.errors import AccessDenied, ConnectionFailed, DatabaseError
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+
+ID = [(sql.Identifier("id"), "id")]
+TABLES = """
+CREATE TABLE t (id integer PRIMARY KEY, pad text);
+INSERT INTO t SELECT g, repeat('x', 200) FROM generate_series(1, 5000) g;
+DELETE FROM t WHERE id % 3 = 0;
+VACUUM t;
+INSERT INTO t SELECT g, 'late' FROM generate_series(6000, 6500) g;
+CREATE INDEX ON t (pad);
+CREATE TABLE parent (id integer);
+CREATE TABLE child () INHERITS (parent);
+INSERT INTO parent VALUES (1);
+INSERT INTO child VALUES (2), (3);
+CREATE TABLE part (id integer) PARTITION BY LIST (id);
+CREATE TABLE part1 PARTITION OF part FOR VALUES IN (1);
+CREATE TABLE part2 PARTITION OF part DEFAULT;
+INSERT INTO part VALUES (2), (1), (3);
+CREATE TABLE nothing (id numeric);
+"""
+
+
+def script(dsn, text):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in text.split(";"):
+            if statement.strip():
+                connection.execute(statement)
+
+
+@pytest.fixture(scope="module")
+def dsn(make_database):
+    dsn = make_database()
+    script(dsn, TABLES)
+    return dsn
+
+
+def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
+    each_server, make_database_on
+):
+    dsn = make_database_on(each_server)
+    script(dsn, TABLES)
+    stop = threading.Event()
+
+    def write():
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            low = 10000
+            while not stop.is_set():
+                connection.execute("UPDATE t SET pad = 'changed' WHERE id %% 7 = %s", [low % 7])
+                connection.execute("INSERT INTO t VALUES (%s, 'new')", [low])
+                connection.execute("DELETE FROM t WHERE id = %s", [low - 9000])
+                low += 1
+
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("public.t")
+        pair = [*ID, (sql.Identifier("pad"), "pad")]
+        before = snapshot.read(table, pair)
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for size in (1 << 12, 1 << 16, 1 << 24):
+                batches = list(snapshot.stream(table, pair, batch_bytes=size))
+                assert pa.Table.from_batches(batches).combine_chunks() == before.combine_chunks()
+            assert len(list(snapshot.stream(table, pair, batch_bytes=1 << 12))) > 10
+        finally:
+            stop.set()
+            writer.join()
+    assert before.num_rows == 5000 - 5000 // 3 + 501
+    with Snapshot(dsn) as snapshot:
+        assert snapshot.read(table, pair).num_rows != 0
+        assert "changed" in set(snapshot.read(table, pair).column("pad").to_pylist())
+
+
+def test_streams_of_one_snapshot_run_in_threads(dsn):
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("public.t")
+        found = {}
+
+        def read(number):
+            found[number] = snapshot.read(table, ID)
+
+        threads = [threading.Thread(target=read, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(found) == [0, 1, 2, 3]
+        assert all(found[n].equals(found[0]) for n in found)
+
+
+def test_inheritance_is_read_table_by_table_and_partitions_with_their_root(dsn):
+    with Snapshot(dsn) as snapshot:
+        schema = introspect(snapshot.connection)
+        rows = {
+            name: sorted(snapshot.read(schema.table(name), ID).column("id").to_pylist())
+            for name in ("parent", "child", "part")
+        }
+    assert rows == {"parent": [1], "child": [2, 3], "part": [1, 2, 3]}
+
+
+def test_an_empty_table_gives_one_empty_batch_with_the_plain_type(dsn):
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("nothing")
+        (batch,) = snapshot.stream(table, ID)
+    assert batch.num_rows == 0
+    assert batch.schema == pa.schema([("id", pa.string())])
+
+
+def test_long_names_and_odd_types_arrive_plain(dsn):
+    long = "x" * 100 + "\x1fpart"
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("parent")
+        got = snapshot.read(
+            table,
+            [
+                (sql.SQL("ARRAY[1.50, NULL]::numeric[]"), long),
+                (sql.SQL("'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid"), "u"),
+                (sql.SQL("'{\"a\": 1}'::jsonb"), "j"),
+                (sql.SQL("NULL::numeric[]"), "n"),
+                (sql.SQL("'12:00+02'::timetz::text"), "tz"),
+            ],
+        )
+    assert got.column_names[0] == long
+    assert got.column(0).to_pylist() == [["1.50", None]]
+    assert got.column("u").to_pylist() == [bytes.fromhex("6f9619ff8b86d011b42d00cf4fc964ff")]
+    assert got.column("j").to_pylist() == ['{"a": 1}']
+    assert got.column("n").to_pylist() == [None]
+    assert got.column("tz").to_pylist() == ["12:00:00+02"]
+    assert got.schema.field("u").type == pa.binary(16)
+
+
+def test_the_source_cannot_be_written(dsn):
+    with Snapshot(dsn) as snapshot, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        snapshot.connection.execute("CREATE TABLE no (i integer)")
+
+
+def test_a_read_error_holds_no_value(dsn):
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("t")
+        with pytest.raises(DatabaseError) as caught:
+            snapshot.read(table, [(sql.SQL("(pad || 'CANARY')::integer"), "x")])
+    assert "CANARY" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert caught.value.table == "public.t"
+
+
+def test_a_statement_past_its_time_is_named(dsn):
+    with Snapshot(dsn, statement_timeout=0.2) as snapshot:
+        table = introspect(snapshot.connection).table("t")
+        with pytest.raises(DatabaseError, match="statement timeout"):
+            snapshot.read(table, [(sql.SQL("pg_catalog.pg_sleep(1)::text"), "x")])
+
+
+def test_a_table_that_somebody_is_altering_is_not_waited_for_for_ever(dsn):
+    with psycopg.connect(dsn) as other, Snapshot(dsn, lock_timeout=0.2) as snapshot:
+        table = introspect(snapshot.connection).table("parent")
+        other.execute("LOCK TABLE parent IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(DatabaseError, match="lock was not granted"):
+            snapshot.read(table, ID)
+
+
+def test_missing_right_is_access_denied(dsn, server):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS nosy")
+        connection.execute("CREATE ROLE nosy LOGIN")
+    try:
+        with Snapshot(psycopg.conninfo.make_conninfo(dsn, user="nosy")) as snapshot:
+            table = introspect(snapshot.connection).table("parent")
+            with pytest.raises(AccessDenied, match=r"public\.parent"):
+                snapshot.read(table, ID)
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("DROP ROLE nosy")
+
+
+def test_unreachable_server():
+    with pytest.raises(ConnectionFailed, match="cannot connect"):
+        Snapshot("host=/nonexistent dbname=x")
