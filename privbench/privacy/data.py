@@ -199,6 +199,7 @@ class PrivateDatabase(_Private):
     Args:
         spec: What is public about it. Its attributes are replaced by those of the tables' `Cells`.
         tables: The rows, by table name.
+        ranks: Random ranks drawn before, for a neighbour whose remaining units keep theirs.
 
     Raises:
         SchemaError: Tables, keys or row indices do not fit the spec, or a row lacks an owner
@@ -207,7 +208,12 @@ class PrivateDatabase(_Private):
 
     __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units")
 
-    def __init__(self, spec: DatabaseSpec, tables: Mapping[str, PrivateTable]) -> None:
+    def __init__(
+        self,
+        spec: DatabaseSpec,
+        tables: Mapping[str, PrivateTable],
+        ranks: Mapping[str, Index] | None = None,
+    ) -> None:
         if set(spec.tables) != set(tables):
             raise SchemaError("the spec and the extracted tables differ.")
         for name in spec.tables:
@@ -225,6 +231,7 @@ class PrivateDatabase(_Private):
                 for name, own in ((name, spec.tables[name].own) for name in spec.tables)
                 if own is not None
             },
+            ranks,
         )
 
     @property

@@ -1,1 +1,49 @@
 """Queries of the private database. Each states its sensitivity and proves it in its docstring."""
+
+from privbench.privacy.queries.axes import (
+    FAN_OUT_BOUNDS,
+    Axis,
+    Children,
+    Column,
+    Owner,
+    Refers,
+    Whole,
+)
+from privbench.privacy.queries.bounds import Quantile
+from privbench.privacy.queries.fanin import FanIn
+from privbench.privacy.queries.fanout import FanOut
+from privbench.privacy.queries.histogram import Histogram, JointHistogram
+from privbench.privacy.queries.labels import LabelCounts
+from privbench.privacy.queries.moments import RegionMoments, centred
+from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.queries.references import Presence, PublicTarget, PublicTargets
+from privbench.privacy.queries.regions import Region, Split
+from privbench.privacy.queries.scores import PairScores, SplitScores
+from privbench.privacy.queries.totals import Total
+
+__all__ = [
+    "FAN_OUT_BOUNDS",
+    "Axis",
+    "Children",
+    "Column",
+    "FanIn",
+    "FanOut",
+    "Histogram",
+    "JointHistogram",
+    "LabelCounts",
+    "Owner",
+    "PairScores",
+    "Presence",
+    "PublicArray",
+    "PublicTarget",
+    "PublicTargets",
+    "Quantile",
+    "Refers",
+    "Region",
+    "RegionMoments",
+    "Split",
+    "SplitScores",
+    "Total",
+    "Whole",
+    "centred",
+]

@@ -1,0 +1,138 @@
+"""Neighbouring databases, for the stability harness and the audit (P7, P9, P11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.errors import SchemaError
+from privbench.privacy.data import BOTTOM, PrivateDatabase, PrivateTable
+from privbench.privacy.units import Index
+
+#: A unit, by its root: table and row index.
+Unit = tuple[str, int]
+
+
+def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> PrivateDatabase:
+    """The neighbour without one unit.
+
+    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥ (P9).
+    The other units keep their random ranks: the two databases are coupled on the rows they share
+    (P14).
+
+    Args:
+        database: The larger database; left as it is.
+        root_table: Table of the unit's root.
+        row: Row index of the root.
+
+    Raises:
+        SchemaError: The row is not the root of a unit.
+    """
+    units = database._units
+    number = units.number(root_table, row)
+    if not 0 <= row < database._rows(root_table):
+        raise SchemaError("there is no such row.", table=root_table)
+    if int(units.identity(root_table)[row]) != number:
+        raise SchemaError("the row is owned: it is not the root of a unit.", table=root_table)
+    keep = {name: units.identity(name) != number for name in database._tables}
+    tables = {name: _restrict(database, name, keep) for name in database._tables}
+    ranks = {name: units.ranks(name)[keep[name]] for name in database._tables}
+    smaller = PrivateDatabase(database.spec, tables, ranks)
+    smaller._recodings = list(database.recodings)
+    return smaller
+
+
+def replacements(
+    database: PrivateDatabase, root_table: str, first: int, second: int
+) -> tuple[PrivateDatabase, PrivateDatabase]:
+    """Two replace-neighbours (P11): the database without the one unit, and without the other.
+
+    Each becomes the other when one unit is removed and another of the same root table added.
+
+    Args:
+        database: A common superset of both.
+        root_table: Root table of both units.
+        first: Row index of the root that the first neighbour lacks.
+        second: Row index of the root that the second neighbour lacks.
+    """
+    return remove_unit(database, root_table, first), remove_unit(database, root_table, second)
+
+
+def _restrict(
+    database: PrivateDatabase, name: str, keep: dict[str, NDArray[np.bool_]]
+) -> PrivateTable:
+    table, stays = database._tables[name], keep[name]
+    parents = {}
+    for key in database.spec.tables[name].keys:
+        edges = table._parents[key.name][stays]
+        parents[key.name] = edges if key.role == "public" else _redirect(edges, keep[key.parent])
+    attributes = {
+        label: attribute._restrict(stays) for label, attribute in table._attributes.items()
+    }
+    return PrivateTable(int(stays.sum()), attributes, parents)
+
+
+def _redirect(edges: Index, stays: NDArray[np.bool_]) -> Index:
+    """Row indices after the rows that go; ⊥ where the target goes."""
+    if not stays.size:
+        return edges
+    moved = np.where(stays, np.cumsum(stays) - 1, BOTTOM)
+    return np.where(edges >= 0, moved[edges], edges).astype(edges.dtype)
+
+
+def all_units(database: PrivateDatabase) -> Iterator[Unit]:
+    """Every unit, by table and row of its root."""
+    for name in database.spec.order():
+        for row in _root_rows(database, name):
+            yield name, int(row)
+
+
+def _root_rows(database: PrivateDatabase, name: str) -> NDArray[np.intp]:
+    rows = database._rows(name)
+    if not rows:
+        return np.zeros(0, dtype=np.intp)
+    start = database._units.number(name, 0)
+    return np.flatnonzero(database._units.identity(name) == np.arange(start, start + rows))
+
+
+def telling_units(database: PrivateDatabase, most: int = 3) -> list[Unit]:
+    """Units of every kind that is likely to break a claim, each once.
+
+    For every root table: the units with most rows, overall and in each table; with most edges into
+    them and out of them by each key; and the first and last ones, which are ordinary.
+
+    Args:
+        database: The database.
+        most: How many of each kind.
+    """
+    found: dict[Unit, None] = {}
+    for name in database.spec.tables:
+        roots = _root_rows(database, name)
+        if not roots.size:
+            continue
+        numbers = roots + database._units.number(name, 0)
+        for score in _scores(database):
+            best = roots[np.argsort(-score[numbers], kind="stable")[:most]]
+            found |= dict.fromkeys((name, int(row)) for row in best)
+        found |= dict.fromkeys((name, int(row)) for row in (*roots[:1], *roots[-1:]))
+    return list(found)
+
+
+def _scores(database: PrivateDatabase) -> Iterator[NDArray[np.integer[Any]]]:
+    """Per unit number: rows in all tables and in each, then edges out and in by each key."""
+    units = database._units
+    size = sum(database._rows(name) for name in database.spec.tables)
+    counts = [np.bincount(units.identity(name), minlength=size) for name in database.spec.tables]
+    yield np.sum(counts, axis=0)
+    yield from counts
+    for table in database.spec.tables.values():
+        for key in table.keys:
+            edges = database._parents(key)
+            leads = edges >= 0
+            yield np.bincount(units.identity(table.name)[leads], minlength=size)
+            if key.role != "public" and database._rows(key.parent):
+                targets = units.identity(key.parent)[edges[leads]]
+                yield np.bincount(targets, minlength=size)

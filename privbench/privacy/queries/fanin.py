@@ -1,0 +1,195 @@
+"""Fan-in of references: how often rows are referred to from other units (P21)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.axes import Axis
+from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.counting import add, cells
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec, KeySpec
+from privbench.privacy.units import contribution, single
+
+#: Most edges of one source unit that count.
+KEPT = 16
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Largest change of a target's interpolated cell vector when one edge more points at it."""
+
+    l1: int
+    l2: float
+    linf: int
+
+
+@lru_cache(maxsize=32)
+def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Integer interpolation tables of x(m) = log₂(1 + m/scale), cut at ``buckets``.
+
+    Returns:
+        Whole part k of x and ⌊GRID·(x − k)⌋, for m = 0 … scale·(2^buckets − 1).
+    """
+    counts = np.arange(scale * (2**buckets - 1) + 1, dtype=np.int64)
+    whole = np.zeros(counts.size, dtype=np.int64)
+    for k in range(1, buckets + 1):
+        whole[scale * (2**k - 1) :] = k
+    exact = np.log2(1.0 + counts / scale) - whole
+    part = np.clip(np.floor(exact * GRID), 0, GRID - 1).astype(np.int64)
+    part[whole == buckets] = 0
+    return whole, part
+
+
+@lru_cache(maxsize=32)
+def steps(scale: int, buckets: int, zero: bool) -> Step:
+    """The largest step from m to m + 1 edges, by enumeration of every m, in grid units.
+
+    The changes of the cells k and k + 1 of m, and k' and k' + 1 of m + 1, are added up as exact
+    integers; bucket 0 is left out where it is not released.
+    """
+    whole, part = levels(scale, buckets)
+    vectors = np.zeros((whole.size, 3), dtype=np.int64)
+    vectors[:, 0], vectors[:, 1] = GRID - part, part
+    # Within one level both vectors start at cell k; across levels the later one starts at k + 1.
+    later = vectors[1:].copy()
+    crosses = whole[1:] > whole[:-1]
+    later[crosses, 1:] = vectors[1:][crosses, :2]
+    later[crosses, 0] = 0
+    change = later - vectors[:-1]
+    if not zero:
+        change[whole[:-1] == 0, 0] = 0
+    size = np.abs(change)
+    squares = (size.astype(np.float64) ** 2).sum(axis=1)
+    return Step(int(size.sum(axis=1).max()), up(math.sqrt(squares.max())), int(size.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class FanIn(Query):
+    """Interpolated histogram of target rows by the number of kept edges into them.
+
+    Statistic: of every source unit's rows the 16 first in random order over *all* of its rows in
+    the table are kept, then those whose edge is NULL or ⊥ are dropped. A target row with m kept
+    edges and weight w adds w·(1 − f) to bucket k and w·f to bucket k + 1, where k + f =
+    x(m) = log₂(1 + m/s), from integer tables; counts beyond the last bucket stay in it. With ``by``
+    the table is joint with an axis of the target's own unit. Bucket 0 is left out unless ``zero``
+    (the total is released elsewhere). Shape ([by,] buckets).
+
+    Sensitivity (P21), when unit U goes:
+
+    1. *U's targets leave.* They add a non-negative vector of L1 norm at most their weights, which
+       sum to at most C (`units.contribution`).
+    2. *U's kept edges leave.* There are at most e: 16, or 1 where a unit has one source row. Ranks
+       of other units' rows do not change, so no other edge enters or leaves the kept ones. A target
+       outside U that loses c of them changes by at most c times the largest single step δ
+       (triangle inequality over m, m−1, …), found by enumeration of all m (`steps`). A target of
+       weight w < GRID has w ≤ GRID/2 (P15 gives GRID only for n = τ = 1), each of its at most three
+       changed cells moves by at most half of the enumerated change plus 1 for rounding, and
+       δ/2 + 3 ≤ δ. Targets inside U have left already.
+    3. *Edges into U become ⊥* and are dropped, but their targets were U's, and they keep their
+       rank: no other row of their unit takes their place, since NULL and ⊥ are dropped after the
+       cut to 16.
+
+    So at most C + e·δ. If no unit can hold both source and target rows (disjoint roots), only one
+    of 1 and 2 occurs: max(C, e·δ). Replace doubles it. In L2 and L∞ likewise with the enumerated
+    step norms. Moving one edge from 16 to 17 changes two released cells by log₂(33/32) each, which
+    is more than the first edge's log₂(17/16) in bucket 1 alone; so with bucket 0 left out the L1
+    sensitivity is 1 + 32·log₂(33/32) = 2.4207, not 1 + 16·log₂(17/16) = 2.3994. With bucket 0 it is
+    1 + 32·log₂(17/16) = 3.799, within the bound 1 + 2/ln 2 = 3.885 that bounds a step by the slope.
+    Where each unit sends one edge (e = 1) the scale s is 2 (an edge weighs ½): δ = 2·log₂(5/4),
+    below 1, and the sensitivity is 1 when the roots are disjoint.
+
+    The event is charged to the roots of both ends.
+
+    Attributes:
+        key: A REF key between private tables.
+        buckets: K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14.
+        by: An axis of the target table, or None.
+        zero: Whether bucket 0 is measured too.
+    """
+
+    key: KeySpec
+    buckets: int = 10
+    by: Axis | None = None
+    zero: bool = False
+    kind = "fan-in"
+    unit = GRID
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.buckets <= 14:
+            raise SchemaError("fan-in has 1 to 14 buckets.", table=self.key.table)
+        if self.key.role != "ref":
+            raise PrivacyRefusal(f"key {self.key.name!r} is no REF key.", table=self.key.table)
+
+    @property
+    def table(self) -> str:
+        """The target table."""
+        return self.key.parent
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Query.columns`."""
+        name = f"{self.key.table}.{self.key.name}"
+        return (name,) if self.by is None else (name, self.by.label)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """([by,] released buckets)."""
+        released = self.buckets + self.zero
+        return (released,) if self.by is None else (self.by.size, released)
+
+    def scale(self, spec: DatabaseSpec) -> int:
+        """s: 16, or 2 where a unit has one source row."""
+        return 2 if single(spec, self.key.table) else KEPT
+
+    def marks(self, spec: DatabaseSpec) -> tuple[int, ...]:
+        """Numbers of kept edges at which the released buckets stand."""
+        s = self.scale(spec)
+        return tuple(s * (2**k - 1) for k in range(0 if self.zero else 1, self.buckets + 1))
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        step = steps(self.scale(spec), self.buckets, self.zero)
+        edges = 1 if single(spec, self.key.table) else KEPT
+        own = contribution(spec, self.key.parent)
+        apart = not spec.roots(self.key.table) & spec.roots(self.key.parent)
+        parts = [(own, edges * step.l1), (own, edges * step.l2), (own, edges * step.linf)]
+        l1, l2, linf = (max(pair) if apart else sum(pair) for pair in parts)
+        return doubled(spec, Sensitivity(int(l1), float(l2), int(linf)))
+
+    def roots(self, spec: DatabaseSpec) -> frozenset[str]:
+        """Roots of both ends."""
+        return spec.roots(self.key.table) | spec.roots(self.key.parent)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """The statistic, in grid units."""
+        whole, part = levels(self.scale(data.spec), self.buckets)
+        counts = np.minimum(self._edges(data), whole.size - 1)
+        weights = data._units.weights(self.key.parent)
+        width = self.buckets + 2
+        groups = 1 if self.by is None else self.by.size
+        total = np.zeros(cells((groups, width)), dtype=np.int64)
+        context = None if self.by is None else self.by.codes(data, self.key.parent)
+        for start in range(0, counts.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            m, w = counts[block], weights[block]
+            base = 0 if context is None else context[block].astype(np.int64) * width
+            upper = (w * part[m]) >> 30
+            add(total, base + whole[m], w - upper)
+            add(total, base + whole[m] + 1, upper)
+        table = total.reshape(groups, width)[:, 0 if self.zero else 1 : self.buckets + 1]
+        return table.reshape(self.shape)
+
+    def _edges(self, data: PrivateDatabase) -> NDArray[np.int64]:
+        """Number of kept edges into every target row."""
+        edges = data._parents(self.key)
+        kept = edges[(data._units.ranks(self.key.table) < KEPT) & (edges >= 0)]
+        return np.bincount(kept, minlength=data._rows(self.key.parent)).astype(np.int64)

@@ -1,0 +1,282 @@
+"""Selection scores against released predictions (P18)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privbench.errors import SchemaError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.axes import Axis, AxisLike, axis
+from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.counting import View, add, cells, joint
+from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.queries.regions import Region
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import contribution
+
+#: Cells of the pair tables that are counted in one pass.
+_PASS = 2**24
+#: Largest sum of the entries of a prediction, in grid units.
+_LARGEST = 2.0**61
+
+
+@dataclass(frozen=True, slots=True)
+class PairScores(Query):
+    """How far each pair of axes is from a released prediction.
+
+    Statistic: for every candidate pair (i, j), ‖Hᵢⱼ − Pᵢⱼ‖₁ minus a public penalty, where Hᵢⱼ is
+    the weighted histogram of the pair in the region and Pᵢⱼ the released prediction, rounded to
+    the integer grid. This is twice the score ½‖H − P‖₁ − penalty, and `unit` is twice the grid, so
+    results and the ledger speak of the score.
+
+    Sensitivity: Pᵢⱼ and the penalty are public constants, so by the reverse triangle inequality an
+    entry changes by at most ‖ΔHᵢⱼ‖₁ ≤ C (`units.contribution`): GRID in L∞, half a count of score.
+    The entries of q pairs may all change: q·C in L1, √q·C in L2. Replace doubles all. With margins
+    taken from the rows instead of a release, P would move too; that is refused by type, since a
+    prediction is an array of released numbers. Source: P18.
+
+    Attributes:
+        source: The table.
+        axes: Axes that the pairs are made of.
+        pairs: Candidates, as positions in ``axes``.
+        predictions: Pᵢⱼ of every candidate in grid units, shape (size i, size j).
+        penalties: Penalty of every candidate, in half grid units of score.
+        region: The region, or None.
+    """
+
+    source: str
+    axes: tuple[Axis, ...]
+    pairs: tuple[tuple[int, int], ...]
+    predictions: tuple[PublicArray, ...]
+    penalties: PublicArray
+    region: Region | None = None
+    kind = "pair scores"
+    unit = 2 * GRID
+
+    def __post_init__(self) -> None:
+        _check(self.axes, self.pairs, self.predictions)
+        if self.penalties.shape != (len(self.pairs),):
+            raise SchemaError("there is one penalty for each pair.", table=self.source)
+
+    @classmethod
+    def of(
+        cls,
+        spec: DatabaseSpec,
+        table: str,
+        axes: Sequence[AxisLike],
+        pairs: Sequence[tuple[int, int]],
+        predictions: Sequence[ArrayLike],
+        region: Region | None = None,
+        penalties: ArrayLike = 0.0,
+    ) -> PairScores:
+        """Scores from predictions and penalties in counts, as released, of any number type."""
+        costs = np.broadcast_to(np.asarray(penalties, dtype=np.float64), len(pairs))
+        return cls(
+            table,
+            tuple(axis(spec, table, given) for given in axes),
+            tuple(pairs),
+            tuple(PublicArray.rounded(values, GRID) for values in predictions),
+            PublicArray.rounded(costs, 2 * GRID),
+            region,
+        )
+
+    @property
+    def table(self) -> str:
+        """See `Query.table`."""
+        return self.source
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Query.columns`."""
+        return tuple(axis.label for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One score for each candidate."""
+        return (len(self.pairs),)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        total, count = contribution(spec, self.source), len(self.pairs)
+        claim = Sensitivity(total * count, up(total * math.sqrt(count)), total)
+        return doubled(spec, claim)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """Doubled scores in grid units."""
+        view = View(data, self.source, self.axes, self.region)
+        return distances(view, self.pairs, self.predictions) - self.penalties.values
+
+
+@dataclass(frozen=True, slots=True)
+class SplitScores(Query):
+    """How much dependence each way to split the axes in two would cut.
+
+    Statistic: for every candidate bipartition (A, B), the mean of ‖Hᵢⱼ − Pᵢⱼ‖₁ over the pairs i in
+    A, j in B, rounded down, with released predictions (n̂·p̂ᵢ⊗p̂ⱼ for independence); with
+    ``mean=False`` the sum. ``smallest`` turns the sign, so that the noisy maximum picks the
+    partition that cuts least. `unit` is twice the grid: results are in counts of ½‖·‖₁.
+
+    Sensitivity: each of the m summed distances changes by at most C (see `PairScores`), so the sum
+    by at most m·C. The mean before rounding changes by at most C, an integer, and rounding down
+    keeps that: ⌊x + C⌋ = ⌊x⌋ + C. So C in L∞ for means, C·max m for sums; q candidates: q times
+    that in L1, √q times in L2. Replace doubles all. Source: P18.
+
+    Attributes:
+        source: The table.
+        axes: The axes.
+        candidates: For each candidate, the side (0 or 1) of every axis; both sides occur.
+        predictions: Pᵢⱼ for every pair i < j in the order (0,1), (0,2) … (1,2) …, in grid units.
+        region: The region, or None.
+        mean: Whether distances are averaged rather than summed.
+        smallest: Whether scores are negated.
+    """
+
+    source: str
+    axes: tuple[Axis, ...]
+    candidates: tuple[tuple[int, ...], ...]
+    predictions: tuple[PublicArray, ...]
+    region: Region | None = None
+    mean: bool = True
+    smallest: bool = True
+    kind = "split scores"
+    unit = 2 * GRID
+
+    def __post_init__(self) -> None:
+        _check(self.axes, self._pairs(), self.predictions)
+        for sides in self.candidates:
+            if len(sides) != len(self.axes) or set(sides) != {0, 1}:
+                raise SchemaError("a candidate has two sides and every axis.", table=self.source)
+
+    @classmethod
+    def of(
+        cls,
+        spec: DatabaseSpec,
+        table: str,
+        axes: Sequence[AxisLike],
+        candidates: Sequence[Sequence[int]],
+        margins: Sequence[ArrayLike],
+        region: Region | None = None,
+        *,
+        mean: bool = True,
+        smallest: bool = True,
+    ) -> SplitScores:
+        """Scores against independence, from released one-way counts of every axis.
+
+        Args:
+            spec: What is public.
+            table: The table.
+            axes: The axes.
+            candidates: Side (0 or 1) of every axis, for each candidate.
+            margins: Released, non-negative counts of every axis; n̂ is the mean of their sums.
+            region: The region, or None.
+            mean: Whether distances are averaged rather than summed.
+            smallest: Whether the candidate that cuts least is to win.
+        """
+        ways = [np.maximum(np.asarray(way, dtype=np.float64), 0) for way in margins]
+        total = max(float(np.mean([way.sum() for way in ways])), 1e-9)
+        shares = [way / max(way.sum(), 1e-9) for way in ways]
+        predictions = tuple(
+            PublicArray.rounded(total * np.outer(shares[i], shares[j]), GRID)
+            for i, j in _upper(len(ways))
+        )
+        found = tuple(axis(spec, table, given) for given in axes)
+        sides = tuple(tuple(int(side) for side in chosen) for chosen in candidates)
+        return cls(table, found, sides, predictions, region, mean, smallest)
+
+    def _pairs(self) -> tuple[tuple[int, int], ...]:
+        return tuple(_upper(len(self.axes)))
+
+    @property
+    def table(self) -> str:
+        """See `Query.table`."""
+        return self.source
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Query.columns`."""
+        return tuple(axis.label for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One score for each candidate."""
+        return (len(self.candidates),)
+
+    def _cut(self) -> NDArray[np.int64]:
+        """Whether a candidate (row) cuts a pair (column)."""
+        sides = np.array(self.candidates)
+        first, second = np.array(self._pairs()).T
+        return (sides[:, first] != sides[:, second]).astype(np.int64)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        summed = 1 if self.mean else int(self._cut().sum(axis=1).max())
+        each, count = contribution(spec, self.source) * summed, len(self.candidates)
+        return doubled(spec, Sensitivity(each * count, up(each * math.sqrt(count)), each))
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """Doubled scores in grid units."""
+        cut, pairs = self._cut(), self._pairs()
+        used = np.flatnonzero(cut.any(axis=0))
+        view = View(data, self.source, self.axes, self.region)
+        found = distances(view, [pairs[k] for k in used], [self.predictions[k] for k in used])
+        scores: Integers = cut[:, used] @ found
+        if self.mean:
+            scores //= cut.sum(axis=1)
+        return np.negative(scores) if self.smallest else scores
+
+
+def _upper(count: int) -> Iterator[tuple[int, int]]:
+    return ((i, j) for i in range(count) for j in range(i + 1, count))
+
+
+def _check(
+    axes: Sequence[Axis], pairs: Sequence[tuple[int, int]], predictions: Sequence[PublicArray]
+) -> None:
+    if not pairs or len(pairs) != len(predictions):
+        raise SchemaError("there is one prediction for each pair, and at least one pair.")
+    for (i, j), prediction in zip(pairs, predictions, strict=True):
+        if prediction.shape != (axes[i].size, axes[j].size):
+            raise SchemaError("a prediction does not fit its pair.")
+        cells(prediction.shape)
+        if float(np.abs(prediction.values.astype(np.float64)).sum()) > _LARGEST / len(pairs):
+            raise SchemaError("a prediction is too large to be compared exactly.")
+
+
+def distances(
+    view: View, pairs: Sequence[tuple[int, int]], predictions: Sequence[PublicArray]
+) -> Integers:
+    """‖Hᵢⱼ − Pᵢⱼ‖₁ for every pair, int64, shape (pairs,); several pair tables in each pass."""
+    found: list[int] = []
+    for chosen in _passes(predictions):
+        tables = _count(view, [pairs[k] for k in chosen])
+        exact = zip(tables, (predictions[k].values for k in chosen), strict=True)
+        found += [int(np.abs(table - predicted.ravel()).sum()) for table, predicted in exact]
+    return np.array(found, dtype=np.int64)
+
+
+def _passes(predictions: Sequence[PublicArray]) -> Iterator[list[int]]:
+    chosen: list[int] = []
+    size = 0
+    for position, prediction in enumerate(predictions):
+        if chosen and size + prediction.values.size > _PASS:
+            yield chosen
+            chosen, size = [], 0
+        chosen.append(position)
+        size += prediction.values.size
+    if chosen:
+        yield chosen
+
+
+def _count(view: View, pairs: Sequence[tuple[int, int]]) -> list[Integers]:
+    sizes = [(view.sizes[i], view.sizes[j]) for i, j in pairs]
+    tables = [np.zeros(cells(size), dtype=np.int64) for size in sizes]
+    for columns, weights in view.blocks(max(table.size for table in tables)):
+        for table, (i, j), size in zip(tables, pairs, sizes, strict=True):
+            add(table, joint((columns[i], columns[j]), size), weights)
+    return tables

@@ -1,0 +1,248 @@
+"""The stability harness: replay the queries of a fit on neighbours and check every claim.
+
+It evaluates each query on two neighbouring databases and compares the exact integer change with
+the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL (P1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privbench.privacy.data import PrivateDatabase, Recoding
+from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units
+from privbench.privacy.queries.bounds import Quantile
+from privbench.privacy.queries.labels import LabelCounts
+from privbench.privacy.query import Integers, Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec
+
+#: Relative slack of the L2 comparison, which is in floating point; L1, L∞ and L0 are exact.
+SLACK = 1e-9
+
+#: A statistic: its public shape and its cells, or its counts by label.
+Statistic = Integers | dict[str, int]
+#: What the adversary sees of a query, whatever the rows.
+Outline = tuple[str, str, tuple[str, ...], tuple[int, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Exact change of a statistic between two neighbours."""
+
+    l1: int
+    l2: float
+    linf: int
+    l0: int
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A claim that does not hold.
+
+    Attributes:
+        event: Position of the query in the trace.
+        kind: The query's kind.
+        table: The query's table.
+        root: Root table of the unit that was removed or replaced.
+        reason: Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic
+            whose root table is not charged).
+        ratio: Observed over claimed change; infinite for shape and roots.
+    """
+
+    event: int
+    kind: str
+    table: str
+    root: str
+    reason: str
+    ratio: float
+
+
+@dataclass(slots=True)
+class StabilityReport:
+    """What a check found.
+
+    Attributes:
+        events: Number of queries.
+        neighbours: Number of neighbouring pairs.
+        checks: Number of comparisons.
+        worst: For every query, the largest ratio of observed to claimed change in any norm.
+        violations: Claims that failed.
+    """
+
+    events: int
+    neighbours: int = 0
+    checks: int = 0
+    worst: list[float] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every claim held."""
+        return not self.violations
+
+    @property
+    def worst_ratio(self) -> float:
+        """The largest ratio over all queries, 0 without any."""
+        return max(self.worst, default=0.0)
+
+
+def change(first: Statistic, second: Statistic) -> Change:
+    """Norms of the difference of two statistics of one query.
+
+    Args:
+        first: An integer array, or counts by label.
+        second: The same on a neighbour.
+    """
+    if isinstance(first, dict) and isinstance(second, dict):
+        names = sorted(first.keys() | second.keys())
+        pairs = [[counts.get(name, 0) for name in names] for counts in (first, second)]
+        a, b = (np.array(values, dtype=np.int64) for values in pairs)
+    else:
+        a, b = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
+    size = np.abs(a - b).ravel()
+    high, low = size >> 31, size & (2**31 - 1)
+    l1 = (int(high.sum()) << 31) + int(low.sum())
+    l2 = math.sqrt(float((size.astype(np.float64) ** 2).sum()))
+    return Change(l1, l2, int(size.max(initial=0)), int(np.count_nonzero(size)))
+
+
+def outline(query: Query) -> Outline:
+    """Kind, table, columns, shape and unit of a query."""
+    return query.kind, query.table, query.columns, query.shape, query.unit
+
+
+def same_events(first: Iterable[Query], second: Iterable[Query]) -> list[int]:
+    """Positions at which two lists of events differ in what the adversary sees (P17).
+
+    Args:
+        first: Queries of a fit.
+        second: Queries of a fit on a neighbour that was given the same released results.
+    """
+    a, b = [outline(query) for query in first], [outline(query) for query in second]
+    shared = [at for at, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]]
+    return shared + list(range(min(len(a), len(b)), max(len(a), len(b))))
+
+
+def check(
+    queries: Sequence[Query],
+    database: PrivateDatabase,
+    *,
+    recodings: Sequence[tuple[str, str, Recoding]] = (),
+    units: Sequence[Unit] | None = None,
+    every: bool = False,
+) -> StabilityReport:
+    """Check the claims of all queries on the neighbours of a database.
+
+    Under add/remove every chosen unit is removed in turn. Under replace every pair of chosen units
+    of one root table that follow one another (and the last and the first) is exchanged.
+
+    Args:
+        queries: The queries of a fit, as `Session.trace` keeps them.
+        database: The database as it was before the fit: `recodings` not yet applied.
+        recodings: `PrivateDatabase.recodings` after the fit. Queries of raw attributes are
+            evaluated before them, all others after.
+        units: Units to remove; None for `telling_units`.
+        every: Remove every unit there is.
+
+    Returns:
+        The report; CONFIDENTIAL.
+    """
+    chosen = list(all_units(database)) if every else list(units or telling_units(database))
+    report = StabilityReport(len(queries), worst=[0.0] * len(queries))
+    spec = _recoded(database, recodings).spec
+    for root, first, second in _pairs(database, chosen):
+        report.neighbours += 1
+        before, after = (_statistics(queries, side, recodings) for side in (first, second))
+        for event, query in enumerate(queries):
+            for reason, ratio in judge(query, spec, root, before[event], after[event]):
+                _record(report, event, query, root, reason, ratio)
+    return report
+
+
+def _record(
+    report: StabilityReport, event: int, query: Query, root: str, reason: str, ratio: float
+) -> None:
+    report.checks += 1
+    report.worst[event] = max(report.worst[event], ratio)
+    if ratio > 1 + (SLACK if reason == "l2" else 0):
+        report.violations.append(Violation(event, query.kind, query.table, root, reason, ratio))
+
+
+def _pairs(
+    database: PrivateDatabase, chosen: Sequence[Unit]
+) -> Iterator[tuple[str, PrivateDatabase, PrivateDatabase]]:
+    if database.spec.relation.neighbours == "add-remove":
+        for table, row in chosen:
+            yield table, database, remove_unit(database, table, row)
+        return
+    for table in dict.fromkeys(table for table, _ in chosen):
+        rows = [row for name, row in chosen if name == table]
+        without = [remove_unit(database, table, row) for row in rows]
+        for at in range(len(without) if len(without) > 1 else 0):
+            yield table, without[at - 1], without[at]
+
+
+def _recoded(
+    database: PrivateDatabase, recodings: Sequence[tuple[str, str, Recoding]]
+) -> PrivateDatabase:
+    twin = database.copy()
+    for table, attribute, recoding in recodings:
+        twin.recode(table, attribute, recoding)
+    return twin
+
+
+def _statistics(
+    queries: Sequence[Query],
+    database: PrivateDatabase,
+    recodings: Sequence[tuple[str, str, Recoding]],
+) -> list[Statistic]:
+    settled = _recoded(database, recodings)
+    return [
+        query.evaluate_labels(database)
+        if isinstance(query, LabelCounts)
+        else query.evaluate(database if isinstance(query, Quantile) else settled)
+        for query in queries
+    ]
+
+
+def judge(
+    query: Query, spec: DatabaseSpec, root: str, before: Statistic, after: Statistic
+) -> Iterator[tuple[str, float]]:
+    """Every claim of a query and the ratio of the observed to the claimed change.
+
+    Args:
+        query: The query.
+        spec: What is public when it is evaluated.
+        root: Root table of the unit by which the databases differ.
+        before: The statistic on one of them.
+        after: The statistic on the other.
+
+    Yields:
+        The claim's name and the ratio; infinite for a wrong shape or an uncharged root table.
+    """
+    if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
+        if not before.shape == after.shape == query.shape:
+            yield "shape", math.inf
+            return
+    moved = change(before, after)
+    if moved.l0 and root not in query.roots(spec):
+        yield "roots", math.inf
+    yield from _ratios(moved, query.sensitivity(spec))
+
+
+def _ratios(moved: Change, claim: Sensitivity) -> Iterator[tuple[str, float]]:
+    yield "l1", _over(moved.l1, claim.l1)
+    yield "l2", _over(moved.l2, claim.l2)
+    yield "linf", _over(moved.linf, claim.linf)
+    if claim.l0 is not None:
+        yield "l0", _over(moved.l0, claim.l0)
+
+
+def _over(observed: float, claimed: float) -> float:
+    if observed <= claimed:
+        return observed / claimed if claimed else 0.0
+    # A ratio just above 1 may round to 1: keep it visibly above.
+    return max(observed / claimed, 1 + 1e-8) if claimed else math.inf
