@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import opendp.prelude as dp
 
 from privbench.errors import PrivacyRefusal
+from privbench.privacy.events import Loss
 from privbench.privacy.mechanisms import Integers, Mechanism, Price, clamp, positive, settle
 from privbench.privacy.query import Sensitivity
+
+
+@lru_cache(maxsize=64)
+def _noisy_max(loss: Loss, scale: float) -> Any:
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    measure = dp.max_divergence() if loss == "epsilon" else dp.zero_concentrated_divergence()
+    return dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale=scale)
 
 
 class Selection(Mechanism):
@@ -20,11 +29,7 @@ class Selection(Mechanism):
 
     def measurement(self, scale: float) -> Any:
         """OpenDP's ``make_noisy_max`` on vectors of i64, L∞ metric, not monotonic."""
-        domain = dp.vector_domain(dp.atom_domain(T="i64"))
-        measure = (
-            dp.max_divergence() if self.loss == "epsilon" else dp.zero_concentrated_divergence()
-        )
-        return dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale=scale)
+        return _noisy_max(self.loss, scale)
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """OpenDP's privacy map at ``sensitivity.linf``."""

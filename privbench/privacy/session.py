@@ -95,7 +95,7 @@ class Session:
             raise PrivacyRefusal("the ledger must know whether a release's noise is seeded.")
         if release.accounting != accountant.accounting or accountant.spent:
             raise PrivacyRefusal(
-                "a session needs an unused accountant of its release's accounting."
+                "a session needs an unused accountant that fits its release."
             )
         self._data = data
         self._accountant = accountant

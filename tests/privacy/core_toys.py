@@ -1,0 +1,99 @@
+"""Small queries and a database stand-in for the tests of the privacy core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privbench.domain import Domain
+from privbench.privacy import DatabaseSpec, KeySpec, Query, Relation, Sensitivity, TableSpec
+
+CHAIN = DatabaseSpec(
+    {
+        "public.users": TableSpec("public.users", {}),
+        "public.posts": TableSpec(
+            "public.posts", {}, (KeySpec("owner", "public.posts", "public.users", "own"),)
+        ),
+        "public.tags": TableSpec("public.tags", {}),
+    }
+)
+ROWS = DatabaseSpec({name: TableSpec(name, {}) for name in CHAIN.tables}, Relation(unit="row"))
+
+
+class Toy:
+    """The session sees a spec and `recode`; the toy queries carry their own rows."""
+
+    def __init__(self, spec: DatabaseSpec = CHAIN) -> None:
+        self.spec = spec
+        self.evaluated = 0
+
+    def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
+        if recoding == "fail":
+            raise ValueError("SECRET row")
+        return Domain(3)
+
+
+@dataclass(frozen=True)
+class Counts(Query):
+    """A vector of counts; ``secret`` makes it fail with a private value in the message."""
+
+    values: tuple[int, ...] = (10, 20, 30)
+    name: str = "public.users"
+    grid: int = 1
+    l1: int = 1
+    l2: float = 1.0
+    linf: int = 1
+    secret: str = ""
+
+    kind = "counts"
+
+    @property
+    def unit(self) -> int:
+        return self.grid
+
+    @property
+    def table(self) -> str:
+        return self.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.values),)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return Sensitivity(self.l1, self.l2, self.linf)
+
+    def evaluate(self, data: Any) -> np.ndarray:
+        data.evaluated += 1
+        if self.secret:
+            raise KeyError(self.secret)
+        return np.array(self.values, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class LabelToy(Query):
+    """Counts of labels."""
+
+    counts: tuple[tuple[str, int], ...] = (("rare", 1), ("common", 1000), ("also", 1000))
+    k: int = 1
+
+    kind = "labels"
+    unit = 1
+
+    @property
+    def table(self) -> str:
+        return "public.users"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return Sensitivity(self.k, self.k**0.5, 1, self.k)
+
+    def evaluate(self, data: Any) -> np.ndarray:
+        raise AssertionError("labels have no array form")
+
+    def evaluate_labels(self, data: Any) -> dict[str, int]:
+        return dict(self.counts)
