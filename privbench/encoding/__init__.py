@@ -1,0 +1,1 @@
+"""Encoders: columns to coded attributes and back, minted keys, and repaired constraints."""

@@ -1,0 +1,289 @@
+"""The contract of column encoders: `ColumnReader` on the way in, `Codec` on the way out.
+
+A reader is a public plan made from the catalog and the config. It says which SQL expressions to
+select, turns the streamed Arrow batches into coded attributes, and names what must be released
+(bounds, category lists) before the attributes can be measured. `ColumnReader.finish` takes what was
+released and gives the codec, which is part of the model: it turns codes back into values that are
+valid input for the column's type. A codec never sees a private row.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, log
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.config import Scalar
+from privbench.domain import Domain
+from privbench.privacy.data import Attribute, Recoding
+from privbench.privacy.spec import PART
+from privbench.schema import Column, ColumnType
+
+#: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
+AnyCodes = NDArray[np.integer[Any]]
+#: A rank as an exact fraction (numerator, denominator).
+Fraction = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``."""
+
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True)
+class BoundsNeed:
+    """Two quantiles to release before an attribute can be measured (PRIVACY P20).
+
+    Attributes:
+        attribute: The attribute.
+        candidates: Public ascending grid points, int64, shape (k,).
+        lo_q: Rank of the lower bound.
+        hi_q: Rank of the upper bound.
+    """
+
+    attribute: str
+    candidates: NDArray[np.int64]
+    lo_q: Fraction = (1, 100)
+    hi_q: Fraction = (99, 100)
+
+    def adapted(self, total: float, epsilon: float) -> BoundsNeed:
+        """Ranks that noise of this size can still tell from the extremes.
+
+        The exponential mechanism errs by about 2·ln(k)/ε counted units. A rank nearer to 0 than
+        that could pick any candidate below the smallest value; beyond the bounds the codec's
+        doubling cells take over, so an inner rank costs little.
+
+        Args:
+            total: Released (noisy) number of weighted rows.
+            epsilon: ε of one of the two selections.
+
+        Returns:
+            The same need with ranks between 1/200 and 1/4; public inputs only.
+        """
+        error = 2.0 * log(len(self.candidates) + 1) / max(epsilon, 1e-9)
+        rank = min(max(1.5 * error / max(total, 1.0), 0.005), 0.25)
+        top = max(int(rank * 1000), 5)
+        part = gcd(top, 1000)
+        low = (top // part, 1000 // part)
+        return replace(self, lo_q=low, hi_q=(low[1] - low[0], low[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class CategoriesNeed:
+    """A category list to release by a stability threshold (PRIVACY P19).
+
+    Attributes:
+        attribute: The attribute, a `Labels`.
+        per_unit: How many distinct values one unit may propose.
+    """
+
+    attribute: str
+    per_unit: int = 1
+
+
+Need = BoundsNeed | CategoriesNeed
+#: What was released: bounds, or the sorted category list.
+Released = Bounds | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageLine:
+    """One line of the coverage map: what the clone will hold for a column, and why."""
+
+    table: str
+    column: str
+    how: str
+    why: str
+
+
+@dataclass(frozen=True)
+class ColumnReader(ABC):
+    """The public plan of one modelled column.
+
+    Attributes:
+        table: The table's key, for messages.
+        column: The column as the catalog states it.
+    """
+
+    table: str
+    column: Column
+
+    @property
+    def name(self) -> str:
+        """The column's name, which is also its main attribute's."""
+        return self.column.name
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the column may hold NULL."""
+        return not self.column.not_null
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes that the column becomes; may be empty."""
+        return (self.name,)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What must be released before the attributes can be measured."""
+        return ()
+
+    def alias(self, part: str = "") -> str:
+        """A result column's name, unique within the table and short enough for PostgreSQL."""
+        return f"c{self.column.position}{part}"
+
+    @abstractmethod
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """SQL expressions over the column with their aliases; int8, float8, text or bool."""
+
+    @abstractmethod
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """One batch of selected columns, by alias, as a piece of every attribute."""
+
+    @abstractmethod
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """All pieces, in order, as attributes of the private database."""
+
+    @abstractmethod
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec, once every need is released.
+
+        Args:
+            released: What was released, by attribute.
+        """
+
+    @abstractmethod
+    def describe(self) -> tuple[str, str]:
+        """How the column is covered, and why; for the coverage map."""
+
+
+@dataclass(frozen=True)
+class Codec(ABC):
+    """The released half of an encoder: from codes to values; JSON and back.
+
+    Attributes:
+        column: The column's name.
+        type: The column's type.
+        nullable: Whether the column may hold NULL.
+    """
+
+    kind: ClassVar[str]
+
+    column: str
+    type: ColumnType
+    nullable: bool
+
+    @property
+    @abstractmethod
+    def domains(self) -> dict[str, Domain]:
+        """Domains of the column's attributes, in order."""
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """Recodings of the attributes that were read as `Grid` or `Labels`."""
+        return {}
+
+    @property
+    def omitted(self) -> bool:
+        """Whether the column is left out of the load, so that its default applies."""
+        return False
+
+    @abstractmethod
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Values for the column.
+
+        Args:
+            codes: Codes by attribute, each of shape (rows,).
+            rng: Source of randomness within cells.
+            rows: Number of rows; needed only where the column has no attributes.
+
+        Returns:
+            An Arrow array of `rows` values whose CSV form is valid input for the type.
+        """
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `privbench.encoding.registry.codec_from_json` reads back."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Codec:
+        """The codec that `to_json` wrote."""
+
+    def header(self) -> dict[str, Any]:
+        """The part of the JSON object that every codec shares."""
+        return {
+            "codec": self.kind,
+            "column": self.column,
+            "type": type_to_json(self.type),
+            "nullable": self.nullable,
+        }
+
+
+def attribute(column: str, part: str) -> str:
+    """The name of a further attribute of a column.
+
+    >>> attribute("title", "length") == "title" + PART + "length"
+    True
+    """
+    return f"{column}{PART}{part}"
+
+
+def row_count(codes: Mapping[str, AnyCodes], rows: int | None) -> int:
+    """Number of rows to decode.
+
+    Raises:
+        ValueError: There are neither codes nor a number of rows.
+    """
+    for values in codes.values():
+        return len(values)
+    if rows is None:
+        raise ValueError("a column without attributes needs the number of rows")
+    return rows
+
+
+def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
+    """Which rows are NULL."""
+    if domain.null_code is None:
+        return np.zeros(len(codes), dtype=np.bool_)
+    return np.asarray(codes == domain.null_code, dtype=np.bool_)
+
+
+def concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:
+    """All pieces of one attribute as one vector; an empty vector where there are none."""
+    parts = [np.asarray(piece[name]) for piece in pieces]
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
+
+
+_TYPE_FIELDS = ("sql", "base", "kind", "category", "length", "precision", "scale", "element")
+
+
+def type_to_json(type_: ColumnType) -> dict[str, Any]:
+    """What a codec must know of a type, as a JSON object."""
+    return {name: getattr(type_, name) for name in _TYPE_FIELDS}
+
+
+def type_from_json(data: Mapping[str, Any]) -> ColumnType:
+    """The type that `type_to_json` wrote (labels, domains and checks are not kept)."""
+    return ColumnType(**{name: data[name] for name in _TYPE_FIELDS})
+
+
+def literal(value: Scalar) -> str:
+    """A config value as the text of a PostgreSQL literal.
+
+    >>> literal(True), literal(3), literal("x")
+    ('true', '3', 'x')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)

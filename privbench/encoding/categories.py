@@ -1,0 +1,243 @@
+"""Columns with a public list of values (enum, boolean, declared), and lists released under δ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from privbench.domain import Domain
+from privbench.encoding.base import (
+    AnyCodes,
+    CategoriesNeed,
+    Codec,
+    ColumnReader,
+    Need,
+    Released,
+    concatenate,
+    null_mask,
+    type_from_json,
+)
+from privbench.encoding.scale import scale_of
+from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
+
+#: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
+LONG = "\x00"
+#: The longest text that can be a category, in characters.
+MAX_LABEL = 128
+
+
+def list_domain(count: int, *, ordered: bool, other: bool, nullable: bool) -> Domain:
+    """The domain of a public list of `count` values."""
+    return Domain(count, ordered, ("other",) if other else (), nullable)
+
+
+@dataclass(frozen=True)
+class ListReader(ColumnReader):
+    """Reads a column whose values are publicly listed.
+
+    Attributes:
+        values: The public values, as PostgreSQL prints them (or as the config wrote them).
+        ordered: Whether range predicates follow the list's order.
+        other: Whether the column may hold values outside the list.
+        why: For the coverage map.
+    """
+
+    values: tuple[str, ...]
+    ordered: bool = False
+    other: bool = False
+    why: str = "declared list"
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return list_domain(
+            len(self.values), ordered=self.ordered, other=self.other, nullable=self.nullable
+        )
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """The grid point where the type has a grid, else the text."""
+        scale = scale_of(self.column.type)
+        if scale is not None:
+            return [(scale.select(identifier), self.alias())]
+        return [(sql.SQL("{}::text").format(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """Position of every value in the public list."""
+        array = batch[self.alias()]
+        scale = scale_of(self.column.type)
+        if scale is not None:
+            listed: pa.Array = pa.array([scale.parse(value) for value in self.values], pa.int64())
+            points = scale.read(array)
+            found = pc.index_in(pa.array(points), value_set=listed)
+        else:
+            found = pc.index_in(array, value_set=pa.array(self.values, type=array.type))
+        domain = self.domain
+        missing = domain.special_code("other") if self.other else domain.values - 1
+        codes = found.fill_null(missing).to_numpy(zero_copy_only=False)
+        null = array.is_null().to_numpy(zero_copy_only=False)
+        codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
+        return {self.name: codes.astype(domain.dtype)}
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Cells of the public domain."""
+        domain = self.domain
+        return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec of the list."""
+        return ListCodec(
+            self.name, self.column.type, self.nullable, self.values, self.ordered, self.other, True
+        )
+
+    def describe(self) -> tuple[str, str]:
+        """How many values, and who said so."""
+        return f"{len(self.values)} public values", self.why
+
+
+@dataclass(frozen=True)
+class LabelReader(ColumnReader):
+    """Reads a column without a grid or text shape whose categories are to be released under δ.
+
+    Attributes:
+        per_unit: How many distinct values one unit may propose.
+        filler: Valid values for when nothing is released and NULL is not allowed.
+    """
+
+    per_unit: int = 1
+    filler: str = ""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The category list."""
+        return (CategoriesNeed(self.name, self.per_unit),)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """The text, cut just past the longest category."""
+        cut = sql.SQL("left({}::text, {})").format(identifier, sql.Literal(MAX_LABEL + 1))
+        return [(cut, self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """A dictionary of the batch."""
+        return {self.name: label_piece(batch[self.alias()])}
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Labels with one private dictionary."""
+        return {self.name: collect_labels([piece[self.name] for piece in pieces])}
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec of the released list."""
+        values = released_labels(released, self.name)
+        return ListCodec(
+            self.name, self.column.type, self.nullable, values or (self.filler,), False, True, False
+        )
+
+    def describe(self) -> tuple[str, str]:
+        """A released list."""
+        return "categories, released list", "used by enough units, under δ (PRIVACY P19)"
+
+
+def label_piece(text: pa.Array) -> pa.DictionaryArray:
+    """One batch of texts as a dictionary; texts too long for a category share one entry."""
+    long = pc.greater(pc.utf8_length(text), MAX_LABEL)
+    short = pc.if_else(long.fill_null(False), pa.scalar(LONG, text.type), text)
+    return short.cast(pa.string()).dictionary_encode()
+
+
+def collect_labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
+    """All pieces with one dictionary."""
+    if not pieces:
+        return Labels(np.empty(0, dtype=np.int32), [])
+    whole = pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.chunk(0)
+    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Labels(codes.astype(np.int32, copy=False), whole.dictionary)
+
+
+def released_labels(released: Mapping[str, Released], name: str) -> tuple[str, ...]:
+    """The released list without the entry that stands for long texts."""
+    values = released[name]
+    assert isinstance(values, tuple)
+    return tuple(value for value in values if value != LONG)
+
+
+@dataclass(frozen=True)
+class ListCodec(Codec):
+    """Gives the listed value of every code; ``other`` draws from the list.
+
+    Attributes:
+        values: Listed values.
+        ordered: Whether they are in order.
+        other: Whether there is a cell for everything else.
+        settled: Whether the list was public before the fit.
+    """
+
+    kind: ClassVar[str] = "list"
+
+    values: tuple[str, ...]
+    ordered: bool
+    other: bool
+    settled: bool
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """One domain."""
+        return {
+            self.column: list_domain(
+                len(self.values), ordered=self.ordered, other=self.other, nullable=self.nullable
+            )
+        }
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The list, where it was released."""
+        if self.settled:
+            return {}
+        return {self.column: LabelsRecoding(self.values, self.other, self.nullable)}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """The listed values, typed where the type has an Arrow form."""
+        domain = self.domains[self.column]
+        given = codes[self.column].astype(np.int64)
+        drawn = rng.integers(len(self.values), size=len(given))
+        chosen = np.where(given < domain.values, given, drawn)
+        null = null_mask(codes[self.column], domain)
+        if self.type.base == "bool":
+            truth = np.array([value == "true" for value in self.values])
+            return pa.array(truth[chosen], mask=null)
+        scale = scale_of(self.type)
+        if scale is not None and self.settled:
+            points = np.array([scale.parse(value) for value in self.values], dtype=np.int64)
+            return scale.build(points[chosen], {"null": null})
+        return pa.array(self.values, pa.string()).take(pa.array(chosen, mask=null))
+
+    def to_json(self) -> dict[str, Any]:
+        """The list."""
+        return {
+            **self.header(),
+            "values": list(self.values),
+            "ordered": self.ordered,
+            "other": self.other,
+            "settled": self.settled,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote."""
+        return cls(
+            column=str(data["column"]),
+            type=type_from_json(data["type"]),
+            nullable=bool(data["nullable"]),
+            values=tuple(str(value) for value in data["values"]),
+            ordered=bool(data["ordered"]),
+            other=bool(data["other"]),
+            settled=bool(data["settled"]),
+        )

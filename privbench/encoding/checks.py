@@ -1,0 +1,272 @@
+"""Public knowledge in CHECK constraints: bounds, lists and lengths of single columns.
+
+Only simple constraints over one column are understood; whatever else a CHECK says is left to
+`unread_checks`, which `check` shows with table and constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import expressions as exp
+from sqlglot.errors import SqlglotError
+
+from privbench.schema import Check, Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What CHECK constraints say of one column.
+
+    Attributes:
+        low: Lower bound as a literal.
+        low_open: Whether the bound itself is excluded.
+        high: Upper bound as a literal.
+        high_open: Whether the bound itself is excluded.
+        values: Allowed values as literals, or None.
+        min_length: Least length of a text.
+        max_length: Greatest length of a text.
+
+    Several constraints on one column are kept one after another (`more`), since literals can only
+    be compared by the family that owns the type.
+    """
+
+    low: str | None = None
+    low_open: bool = False
+    high: str | None = None
+    high_open: bool = False
+    values: tuple[str, ...] | None = None
+    min_length: int = 0
+    max_length: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both ends are known."""
+        return self.low is not None and self.high is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    column: str
+    limits: Limits
+
+
+def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
+    """All that single-column CHECKs of the table and of the column's domain say of a column.
+
+    >>> from privbench.schema import ColumnType, TableName
+    >>> age = Column("age", 1, ColumnType("integer", "int4"))
+    >>> adults = Table(TableName("public", "t"), (age,), checks=(Check("c", "(age >= 18)"),))
+    >>> column_limits(adults, age)[0].low
+    '18'
+    """
+    found: list[Limits] = []
+    for check in table.checks:
+        facts, _ = _facts(check.expression)
+        found += [fact.limits for fact in facts if _same(fact.column, column.name)]
+    for expression in column.type.domain_checks:
+        facts, _ = _facts(expression)
+        found += [fact.limits for fact in facts if fact.column.upper() == "VALUE"]
+    return tuple(found)
+
+
+def unread_checks(table: Table) -> tuple[Check, ...]:
+    """CHECK constraints, domains' included, of which some part is not understood.
+
+    Rows made for such a table may be refused by the constraint.
+    """
+    left = [check for check in table.checks if not _facts(check.expression)[1]]
+    for column in table.columns:
+        for expression in column.type.domain_checks:
+            if not _facts(expression)[1]:
+                name = str(column.type.domain or column.type.sql)
+                left.append(Check(name, expression, (column.name,)))
+    return tuple(left)
+
+
+def _same(left: str, right: str) -> bool:
+    return left == right
+
+
+@lru_cache(maxsize=4096)
+def _facts(expression: str) -> tuple[tuple[_Fact, ...], bool]:
+    """The facts in an expression, and whether they are all that it says."""
+    text = expression.strip()
+    if text.upper().startswith("CHECK"):
+        text = text[5:].strip()
+    text = text.removesuffix("NOT VALID").strip()
+    try:
+        tree = sqlglot.parse_one(text, read="postgres")
+    except (SqlglotError, RecursionError):
+        return (), False
+    facts: list[_Fact] = []
+    whole = True
+    for part in _conjuncts(tree):
+        fact = _fact(part)
+        if fact is None:
+            whole = whole and _is_not_null(part)
+        else:
+            facts.append(fact)
+    return tuple(facts), whole
+
+
+def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(tree.left)
+        yield from _conjuncts(tree.right)
+    else:
+        yield tree
+
+
+def _is_not_null(tree: exp.Expr) -> bool:
+    inner = tree.this.unnest() if isinstance(tree, exp.Not) else None
+    return isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
+
+
+def _fact(tree: exp.Expr) -> _Fact | None:
+    if isinstance(tree, exp.Or):
+        return _or_fact(tree)
+    if isinstance(tree, exp.Between):
+        name, low, high = _column(tree.this), _text(tree.args["low"]), _text(tree.args["high"])
+        return _Fact(name, Limits(low=low, high=high)) if name and low and high else None
+    if isinstance(tree, exp.In):
+        name = _column(tree.this)
+        values = _texts(tree.expressions)
+        return _Fact(name, Limits(values=values)) if name and values else None
+    if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
+        return _comparison(tree)
+    return None
+
+
+def _or_fact(tree: exp.Or) -> _Fact | None:
+    """``x IS NULL OR fact(x)`` says the fact; ``x = 1 OR x = 2`` is a list."""
+    left, right = tree.left.unnest(), tree.right.unnest()
+    for null, other in ((left, right), (right, left)):
+        if isinstance(null, exp.Is) and isinstance(null.expression, exp.Null):
+            fact = _fact(other)
+            return fact if fact and fact.column == _column(null.this) else None
+    one, two = _fact(left), _fact(right)
+    if one and two and one.column == two.column and one.limits.values and two.limits.values:
+        return _Fact(one.column, Limits(values=one.limits.values + two.limits.values))
+    return None
+
+
+_MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ,
+}  # fmt: skip
+
+
+def _comparison(tree: exp.Binary) -> _Fact | None:
+    kind: type[exp.Expr] = type(tree)
+    left, right = tree.left.unnest(), tree.right.unnest()
+    if _text(left) is not None:
+        left, right, kind = right, left, _MIRROR[kind]
+    if isinstance(_strip(left), exp.Length):
+        return _length(_strip(left), kind, _text(right))
+    name = _column(left)
+    if name is None:
+        return None
+    if kind is exp.EQ and isinstance(right, exp.Any):
+        values = _array(right.this)
+        return _Fact(name, Limits(values=values)) if values else None
+    value = _text(right)
+    return None if value is None else _Fact(name, _bound(kind, value))
+
+
+def _bound(kind: type[exp.Expr], value: str) -> Limits:
+    if kind is exp.EQ:
+        return Limits(values=(value,))
+    if kind in (exp.GT, exp.GTE):
+        return Limits(low=value, low_open=kind is exp.GT)
+    return Limits(high=value, high_open=kind is exp.LT)
+
+
+def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | None:
+    name = _column(tree.this)
+    if name is None or value is None or not value.isdigit():
+        return None
+    number = int(value)
+    if kind is exp.EQ:
+        return _Fact(name, Limits(min_length=number, max_length=number))
+    if kind in (exp.GT, exp.GTE):
+        return _Fact(name, Limits(min_length=number + (kind is exp.GT)))
+    return _Fact(name, Limits(max_length=number - (kind is exp.LT)))
+
+
+def _strip(tree: exp.Expr) -> exp.Expr:
+    """Without parentheses and casts."""
+    while isinstance(tree, (exp.Paren, exp.Cast)):
+        tree = tree.this
+    return tree
+
+
+def _column(tree: exp.Expr) -> str | None:
+    tree = _strip(tree)
+    return tree.name if isinstance(tree, exp.Column) and not tree.table else None
+
+
+def _text(tree: exp.Expr) -> str | None:
+    """The text of a literal, or None."""
+    tree = _strip(tree)
+    if isinstance(tree, exp.Neg):
+        inner = _text(tree.this)
+        return None if inner is None else f"-{inner}"
+    if isinstance(tree, exp.Boolean):
+        return str(tree.this).lower()
+    return str(tree.this) if isinstance(tree, exp.Literal) else None
+
+
+def _texts(trees: list[exp.Expr]) -> tuple[str, ...] | None:
+    values = [_text(tree) for tree in trees]
+    known = tuple(value for value in values if value is not None)
+    return known if len(known) == len(values) else None
+
+
+def _array(tree: exp.Expr) -> tuple[str, ...] | None:
+    tree = _strip(tree)
+    if isinstance(tree, exp.Array):
+        return _texts(tree.expressions)
+    if isinstance(tree, exp.Literal) and str(tree.this).startswith("{"):
+        return _array_literal(str(tree.this))
+    return None
+
+
+def _array_literal(text: str) -> tuple[str, ...] | None:
+    inner = text[1:-1]
+    if any(mark in inner for mark in '"{}\\'):
+        return None
+    return tuple(part.strip() for part in inner.split(",")) if inner else None
+
+
+def length_limits(limits: tuple[Limits, ...], declared: int | None) -> tuple[int, int | None]:
+    """Least and greatest length of a text from all that is known.
+
+    >>> length_limits((Limits(min_length=2), Limits(max_length=9)), 5)
+    (2, 5)
+    """
+    tops = [item.max_length for item in limits if item.max_length is not None]
+    if declared is not None:
+        tops.append(declared)
+    return max((item.min_length for item in limits), default=0), min(tops, default=None)
+
+
+def allowed(limits: tuple[Limits, ...]) -> tuple[str, ...] | None:
+    """The values that every list allows, in the first list's order; None without a list."""
+    lists = [item.values for item in limits if item.values is not None]
+    if not lists:
+        return None
+    kept = [value for value in lists[0] if all(value in other for other in lists[1:])]
+    return tuple(dict.fromkeys(kept))
+
+
+def ends(limits: tuple[Limits, ...]) -> tuple[Limits, ...]:
+    """Only the constraints that bound an end."""
+    return tuple(
+        replace(item, values=None)
+        for item in limits
+        if item.low is not None or item.high is not None
+    )

@@ -1,0 +1,195 @@
+"""time, timetz and interval, in microseconds and in seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from privbench.encoding.scale import (
+    Mask,
+    Points,
+    Scale,
+    int64_points,
+    integer_array,
+    log_grid,
+    marked,
+    register_scale,
+)
+from privbench.encoding.temporal import draw_time, precision_of
+
+_DAY = 86_400_000_000
+_UNITS = {
+    "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "day": 86400, "week": 604800,
+    "mon": 2592000, "month": 2592000, "year": 31557600,
+}  # fmt: skip
+_PIECE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+_CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
+
+
+def clock_seconds(text: str) -> float:
+    """Seconds of ``HH:MM[:SS]``.
+
+    >>> clock_seconds("-01:30:00")
+    -5400.0
+
+    Raises:
+        ValueError: Not a time of day.
+    """
+    found = _CLOCK.search(text)
+    if found is None:
+        raise ValueError("not a time")
+    sign, hours, minutes, seconds = found.groups()
+    size = int(hours) * 3600 + int(minutes) * 60 + float(seconds or 0)
+    return -size if sign == "-" else size
+
+
+def interval_seconds(text: str) -> int:
+    """Whole seconds of an interval literal, months of 30 days as PostgreSQL counts them.
+
+    >>> interval_seconds("1 day 01:00:00"), interval_seconds("2 hours"), interval_seconds("90")
+    (90000, 7200, 90)
+
+    Raises:
+        ValueError: Not an interval.
+    """
+    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", text):
+        return int(np.floor(float(text)))
+    total, known = 0.0, False
+    for number, unit in _PIECE.findall(text.lower()):
+        size = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+        if size is None:
+            raise ValueError("unknown unit of time")
+        total, known = total + float(number) * size, True
+    if ":" in text:
+        total, known = total + clock_seconds(text), True
+    if not known:
+        raise ValueError("not an interval")
+    return int(np.floor(total))
+
+
+@dataclass(frozen=True)
+class TimeScale(Scale):
+    """Time of day in microseconds; the range is public, 00:00 to 24:00.
+
+    Attributes:
+        zoned: Whether the type has a time zone (the local time is what is kept, at UTC).
+        precision: Digits of the second that the type keeps.
+    """
+
+    open_range: ClassVar[bool] = False
+
+    zoned: bool = False
+    precision: int = 6
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The microseconds of a day."""
+        return 0, _DAY - 1
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """Microseconds since midnight as int8."""
+        clock = sql.SQL("{}::time").format(identifier)
+        return sql.SQL("round(date_part('epoch', {}) * 1000000)::int8").format(clock)
+
+    def read(self, array: pa.Array) -> Points:
+        """Microseconds since midnight."""
+        return int64_points(array)
+
+    def parse(self, text: str) -> int:
+        """Microseconds since midnight of ``HH:MM[:SS]``.
+
+        Raises:
+            ValueError: Not a time of day.
+        """
+        return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
+
+    def edges(self, lo: int, hi: int, *, bins: int | None = None) -> list[int]:
+        """Quarters of an hour, unless the range is narrower or the config says otherwise."""
+        quarter = _DAY // 96
+        if bins is None and hi - lo > 8 * quarter:
+            inner = range(-(-lo // quarter) * quarter, hi, quarter)
+            return sorted({lo, hi, *inner})
+        return super().edges(lo, hi, bins=bins)
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Whole seconds, or the type's precision in a narrower cell."""
+        return draw_time(lows, highs, rng, self.precision)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """time64; text with the offset +00 where the type has a zone."""
+        null = marked(marks, "null", len(points))
+        typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
+        if not self.zoned:
+            return typed
+        return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
+
+    def unbuild(self, array: pa.Array) -> Points:
+        """Microseconds since midnight."""
+        if pa.types.is_string(array.type):
+            array = pc.replace_substring(array, "+00", "").cast(pa.time64("us"))
+        return int64_points(array.cast(pa.int64()))
+
+    def candidates(self) -> Points:
+        """Every quarter of an hour (never needed: the range is public)."""
+        return np.append(np.arange(0, _DAY, _DAY // 96), _DAY - 1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class IntervalScale(Scale):
+    """interval, in whole seconds; months count 30 days."""
+
+    octaves: ClassVar[bool] = True
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """About ± 10,000 years."""
+        return -315_576_000_000, 315_576_000_000
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """Seconds as int8, those beyond the limits at the limits."""
+        lo, hi = self.limits
+        seconds = sql.SQL("date_part('epoch', {})").format(identifier)
+        return sql.SQL("floor(least(greatest({s}, {lo}), {hi}))::int8").format(
+            s=seconds, lo=sql.SQL(f"({lo})::float8"), hi=sql.SQL(f"({hi})::float8")
+        )
+
+    def read(self, array: pa.Array) -> Points:
+        """Seconds."""
+        return int64_points(array)
+
+    def parse(self, text: str) -> int:
+        """Whole seconds.
+
+        Raises:
+            ValueError: Not an interval.
+        """
+        lo, hi = self.limits
+        return min(max(interval_seconds(text), lo), hi)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """Text such as ``90 seconds``."""
+        null = marked(marks, "null", len(points))
+        text = integer_array(points, null, pa.int64()).cast(pa.string())
+        return pc.binary_join_element_wise(text, "seconds", " ")
+
+    def unbuild(self, array: pa.Array) -> Points:
+        """Seconds."""
+        return int64_points(pc.replace_substring(array, " seconds", "").cast(pa.int64()))
+
+    def candidates(self) -> Points:
+        """Four points an octave from one second up, and whole days."""
+        lo, hi = self.limits
+        whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]
+        return np.unique(np.concatenate([log_grid(lo, hi), whole])).astype(np.int64)
+
+
+register_scale(lambda type_: TimeScale(False, precision_of(type_)), "time")
+register_scale(lambda type_: TimeScale(True, precision_of(type_)), "timetz")
+register_scale(lambda _: IntervalScale(), "interval")

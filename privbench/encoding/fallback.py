@@ -1,0 +1,200 @@
+"""Types that are not modelled, semantic text, and skipped columns: at most the rate of NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from privbench.domain import Domain
+from privbench.encoding.base import (
+    AnyCodes,
+    Codec,
+    ColumnReader,
+    Released,
+    concatenate,
+    null_mask,
+    row_count,
+    type_from_json,
+)
+from privbench.encoding.fillers import fill, filler_of
+from privbench.encoding.scale import scale_of
+from privbench.errors import SchemaError
+from privbench.privacy.data import Attribute, Cells
+from privbench.schema import Column
+
+#: One cell for "a value", one for NULL.
+PRESENCE = Domain(1, nullable=True)
+
+
+@dataclass(frozen=True)
+class FillReader(ColumnReader):
+    """Reads only whether a value is there, or nothing at all.
+
+    Attributes:
+        filler: What makes the values (`privbench.encoding.fillers.fill`), or ``default``.
+        measured: Whether the rate of NULL is read.
+        how: For the coverage map.
+        why: For the coverage map.
+    """
+
+    filler: str
+    measured: bool
+    how: str
+    why: str
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The column's presence, where it is read and not certain."""
+        return (self.name,) if self.measured and self.nullable else ()
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """``IS NULL``, or nothing."""
+        if not self.attributes:
+            return []
+        return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """1 for NULL, 0 for a value."""
+        if not self.attributes:
+            return {}
+        return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Two cells, or nothing."""
+        if not self.attributes:
+            return {}
+        return {self.name: Cells(concatenate(pieces, self.name, np.uint8), PRESENCE)}
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec; it needs no release."""
+        return FillCodec(
+            self.name, self.column.type, self.nullable, self.filler, bool(self.attributes)
+        )
+
+    def describe(self) -> tuple[str, str]:
+        """What stands in, and why."""
+        return self.how, self.why
+
+
+@dataclass(frozen=True)
+class FillCodec(Codec):
+    """Fills in valid values that say nothing of the source.
+
+    Attributes:
+        filler: What makes them.
+        measured: Whether there is an attribute for NULL.
+    """
+
+    kind: ClassVar[str] = "fill"
+
+    filler: str
+    measured: bool
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """Presence, or nothing."""
+        return {self.column: PRESENCE} if self.measured else {}
+
+    @property
+    def omitted(self) -> bool:
+        """Whether the column's own default is to apply."""
+        return self.filler == "default"
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Valid values, NULL where the code says so; NULL throughout for an omitted column."""
+        count = row_count(codes, rows)
+        made = fill("null" if self.omitted else self.filler, self.type, count, rng)
+        if not self.measured:
+            return made
+        null = null_mask(codes[self.column], PRESENCE)
+        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+
+    def to_json(self) -> dict[str, Any]:
+        """The filler's name."""
+        return {**self.header(), "filler": self.filler, "measured": self.measured}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote."""
+        return cls(
+            column=str(data["column"]),
+            type=type_from_json(data["type"]),
+            nullable=bool(data["nullable"]),
+            filler=str(data["filler"]),
+            measured=bool(data["measured"]),
+        )
+
+
+def fallback_reader(table: str, column: Column) -> ColumnReader:
+    """For types that are never modelled.
+
+    Raises:
+        SchemaError: No valid value of the type is known, and none may be left out.
+    """
+    filler = filler_of(column.type)
+    if filler is not None:
+        how = "random, made by construction" if filler == "uuid" else "valid filler, NULL rate only"
+        return FillReader(table, column, filler, True, how, f"{column.type.sql} is not modelled")
+    unknown = f"no valid value of type {column.type.sql} is known"
+    if not column.not_null:
+        return FillReader(table, column, "null", False, "NULL", unknown)
+    if column.default is not None:
+        return FillReader(table, column, "default", False, "column default", unknown)
+    raise SchemaError(
+        f"{unknown}, and the column is NOT NULL without a default.",
+        table=table,
+        column=column.name,
+        remedy="Give the column a DEFAULT, or exclude the table.",
+    )
+
+
+def skip_reader(table: str, column: Column) -> ColumnReader:
+    """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read.
+
+    Raises:
+        SchemaError: The column allows none of these.
+    """
+    why = 'kind = "skip"'
+    if not column.not_null:
+        return FillReader(table, column, "null", False, "NULL, not read", why)
+    if column.default is not None or column.identity or column.generated:
+        return FillReader(table, column, "default", False, "column default, not read", why)
+    filler = constant_of(column)
+    if filler is None:
+        raise SchemaError(
+            f"a NOT NULL column of type {column.type.sql} without a default cannot be skipped.",
+            table=table,
+            column=column.name,
+            remedy="Give it a DEFAULT, or another kind.",
+        )
+    return FillReader(table, column, filler, False, "one constant, not read", why)
+
+
+def constant_of(column: Column) -> str | None:
+    """A filler that is valid for a column of any known type, or None.
+
+    >>> from privbench.schema import ColumnType
+    >>> constant_of(Column("n", 1, ColumnType("integer", "int4")))
+    'text:0'
+    """
+    type_ = column.type
+    if type_.kind == "e":
+        return f"text:{type_.labels[0]}" if type_.labels else None
+    simple = {"bool": "false", "date": "2000-01-01", "timestamp": "2000-01-01 00:00:00",
+              "timestamptz": "2000-01-01 00:00:00+00", "time": "00:00:00",
+              "timetz": "00:00:00+00", "interval": "0 seconds"}  # fmt: skip
+    if type_.base in simple:
+        return f"text:{simple[type_.base]}"
+    if scale_of(type_) is not None:
+        return "text:0"
+    if type_.category == "S" and type_.base != "char":
+        return "text:"
+    return filler_of(type_)

@@ -1,0 +1,164 @@
+"""numeric: with a declared precision the grid is the unscaled integer, else that of a float."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from privbench.encoding.floating import FloatScale
+from privbench.encoding.scale import (
+    Mask,
+    Points,
+    Scale,
+    ceiling_number,
+    floor_number,
+    int64_points,
+    log_grid,
+    marked,
+    register_scale,
+)
+from privbench.privacy.recoding import NAN, NULL
+from privbench.schema import ColumnType
+
+#: Digits that surely fit an int64.
+_DIGITS = 18
+
+
+@dataclass(frozen=True)
+class NumericScale(Scale):
+    """numeric(p, s) on a grid of 10^-step, at most 18 digits.
+
+    Attributes:
+        precision: Declared number of digits.
+        scale: Declared digits after the point (may be negative, or larger than the precision).
+
+    >>> NumericScale(10, 2).parse("19.999")
+    1999
+    """
+
+    specials: ClassVar[tuple[str, ...]] = ("nan",)
+    octaves: ClassVar[bool] = True
+
+    precision: int
+    scale: int
+
+    @property
+    def step(self) -> int:
+        """Digits after the point that the grid keeps."""
+        return min(self.scale, _DIGITS - (self.precision - self.scale))
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The type's range, in grid steps."""
+        top = 10 ** (self.precision - self.scale + self.step) - 1
+        return -top, top
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The unscaled integer as int8, NaN as its sentinel; infinities at the limits."""
+        lo, hi = self.limits
+        return sql.SQL(
+            "CASE WHEN {c} = 'NaN' THEN {nan} ELSE"
+            " floor(least(greatest({c}, {lo}), {hi}) * {unit})::int8 END"
+        ).format(
+            c=identifier,
+            nan=sql.SQL(f"({NAN})::int8"),
+            lo=sql.SQL(f"'{_plain(lo, self.step)}'::numeric"),
+            hi=sql.SQL(f"'{_plain(hi, self.step)}'::numeric"),
+            unit=sql.SQL(f"'{_plain(1, -self.step)}'::numeric"),
+        )
+
+    def read(self, array: pa.Array) -> Points:
+        """Unscaled integers."""
+        points = int64_points(array)
+        # int64_points moves values off the sentinels; SQL wrote NaN's on purpose.
+        points[np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)) == NAN] = NAN
+        return points
+
+    def parse(self, text: str) -> int:
+        """The unscaled integer of a decimal literal, rounded down to the grid.
+
+        Raises:
+            ValueError: Not a number.
+        """
+        return floor_number(text, self.step, self.limits)
+
+    def parse_up(self, text: str) -> int:
+        """The same, rounded up."""
+        return ceiling_number(text, self.step, self.limits)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """decimal128; strings where the column holds NaN or the grid is coarser than 1."""
+        null = marked(marks, "null", len(points))
+        if self.step < 0:
+            text = pa.array(points).cast(pa.string())
+            text = pc.binary_join_element_wise(text, pa.scalar(f"e{-self.step}"), "")
+        else:
+            decimals = _decimals(points, null, self.step)
+            if "nan" not in marks:
+                return decimals
+            text = decimals.cast(pa.string())
+        text = pc.if_else(marked(marks, "nan", len(points)), "NaN", text)
+        return pc.if_else(null, pa.scalar(None, pa.string()), text)
+
+    def unbuild(self, array: pa.Array) -> Points:
+        """Unscaled integers of decimals or of their text."""
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+            nan = pc.equal(array, "NaN").fill_null(False)
+            numbers = pc.if_else(nan, "0", array).cast(pa.float64())
+            points = _float_points(numbers, self.step, self.limits)
+            points[nan.to_numpy(zero_copy_only=False)] = NAN
+        else:
+            points = _unscaled(array)
+        points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
+        return points
+
+    def candidates(self) -> Points:
+        """Hundreds of steps and whole units near zero, then four points an octave."""
+        lo, hi = self.limits
+        unit = 10 ** max(self.step, 0)
+        points = {*log_grid(lo, hi).tolist()}
+        points |= {sign * i * unit for sign in (-1, 1) for i in range(65) if i * unit <= hi}
+        return np.array(sorted(points), dtype=np.int64)
+
+
+def _plain(value: int, step: int) -> str:
+    return format(Decimal(value).scaleb(-step), "f")
+
+
+def _decimals(points: Points, null: Mask, step: int) -> pa.Array:
+    """decimal128(38, step) from unscaled integers: the buffer is low word, sign word."""
+    words = np.empty((len(points), 2), dtype="<i8")
+    words[:, 0] = points
+    words[:, 1] = points >> 63
+    validity = pa.array(~null).buffers()[1] if null.any() else None
+    return pa.Array.from_buffers(
+        pa.decimal128(38, step), len(points), [validity, pa.py_buffer(words.tobytes())]
+    )
+
+
+def _unscaled(array: pa.Array) -> Points:
+    words = np.frombuffer(array.buffers()[1], dtype="<i8").reshape(-1, 2)
+    points: Points = words[array.offset : array.offset + len(array), 0].astype(np.int64)
+    return points
+
+
+def _float_points(numbers: pa.Array, step: int, limits: tuple[int, int]) -> Points:
+    values = np.nan_to_num(numbers.fill_null(0.0).to_numpy(zero_copy_only=False))
+    scaled = np.clip(np.rint(values * 10.0**step), float(limits[0]), float(limits[1]))
+    return np.clip(scaled.astype(np.int64), *limits)
+
+
+def _numeric(type_: ColumnType) -> Scale:
+    if type_.precision is None:
+        return FloatScale("numeric")
+    return NumericScale(type_.precision, type_.scale or 0)
+
+
+register_scale(_numeric, "numeric")

@@ -1,0 +1,301 @@
+"""Columns on a grid: integers, numbers, dates and times, with public or released bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from psycopg import sql
+
+from privbench.config import ColumnConfig
+from privbench.domain import Domain
+from privbench.encoding.base import (
+    AnyCodes,
+    Bounds,
+    BoundsNeed,
+    Codec,
+    ColumnReader,
+    Need,
+    Released,
+    concatenate,
+    literal,
+    null_mask,
+    type_from_json,
+)
+from privbench.encoding.checks import Limits
+from privbench.encoding.scale import Points, Scale, scale_of
+from privbench.errors import ConfigError
+from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
+from privbench.schema import Column
+
+#: Public ranges of at most this many grid steps get one cell per step.
+MAX_STEPS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Public knowledge of a column's range, on its grid, both ends inclusive.
+
+    Attributes:
+        lo: Least grid point.
+        hi: Greatest grid point.
+        settled: Whether both ends were declared, so that nothing need be released.
+        specials: Special cells that remain possible.
+    """
+
+    lo: int
+    hi: int
+    settled: bool
+    specials: tuple[str, ...]
+
+
+def public_range(
+    table: str, column: Column, scale: Scale, config: ColumnConfig, limits: Sequence[Limits]
+) -> Range:
+    """What CHECK constraints, the config and the type say of a column's range.
+
+    Raises:
+        ConfigError: The config's bounds are not literals of the type, or leave no value.
+    """
+    lo, hi = scale.limits
+    low_known = high_known = False
+    for item in limits:
+        low, high = _low_end(scale, item), _high_end(scale, item)
+        if low is not None:
+            lo, low_known = max(lo, low), True
+        if high is not None:
+            hi, high_known = min(hi, high), True
+    gone = ({"-inf"} if low_known else set()) | ({"nan", "inf"} if high_known else set())
+    specials = tuple(name for name in scale.specials if name not in gone)
+    if config.min is not None:
+        lo, low_known = max(lo, _config_end(table, column, scale, config.min)), True
+    if config.max is not None:
+        hi, high_known = min(hi, _config_end(table, column, scale, config.max)), True
+    if lo > hi:
+        raise ConfigError(
+            "the range holds no value.",
+            table=table,
+            column=column.name,
+            remedy="Check min, max and the CHECK constraints.",
+        )
+    settled = (low_known and high_known) or not scale.open_range
+    if settled:
+        specials = tuple(name for name in specials if name == "nan")
+    return Range(lo, hi, settled, specials)
+
+
+def _low_end(scale: Scale, item: Limits) -> int | None:
+    """A CHECK's lower bound; one that is not a literal of the type is no knowledge."""
+    try:
+        if item.low is None:
+            return None
+        return scale.parse(item.low) + 1 if item.low_open else scale.parse_up(item.low)
+    except ValueError:
+        return None
+
+
+def _high_end(scale: Scale, item: Limits) -> int | None:
+    """A CHECK's upper bound, likewise."""
+    try:
+        if item.high is None:
+            return None
+        return scale.parse_up(item.high) - 1 if item.high_open else scale.parse(item.high)
+    except ValueError:
+        return None
+
+
+def _config_end(table: str, column: Column, scale: Scale, value: Any) -> int:
+    try:
+        return scale.parse(literal(value))
+    except ValueError:
+        raise ConfigError(
+            f"{literal(value)!r} is not a value of type {column.type.sql}.",
+            table=table,
+            column=column.name,
+            remedy="Correct min or max.",
+        ) from None
+
+
+@dataclass(frozen=True)
+class OrderedReader(ColumnReader):
+    """Reads a column with a grid.
+
+    Attributes:
+        scale: The type's grid.
+        range: What is publicly known of its range.
+        bins: Number of equal cells of a wide public range, from the config.
+    """
+
+    scale: Scale
+    range: Range
+    bins: int | None = None
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Bounds, unless the range is public."""
+        if self.range.settled:
+            return ()
+        points = self.scale.candidates()
+        lo, hi = self.range.lo, self.range.hi
+        inner = points[(points >= lo) & (points <= hi)]
+        return (BoundsNeed(self.name, np.unique(np.concatenate([inner, [lo, hi]]))),)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """One expression: the grid point."""
+        return [(self.scale.select(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """Codes where the range is public, else grid points."""
+        points = self.scale.read(batch[self.alias()])
+        if self.range.settled:
+            return {self.name: self._recoding.apply(points)}
+        return {self.name: points}
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Cells where the range is public, else a grid."""
+        if self.range.settled:
+            domain = self._recoding.domain
+            return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
+        return {self.name: Grid(concatenate(pieces, self.name, np.int64))}
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec of the public or released range."""
+        if self.range.settled:
+            recoding = self._recoding
+        else:
+            bounds = released[self.name]
+            assert isinstance(bounds, Bounds)
+            recoding = self._released_recoding(bounds)
+        lo, hi = self.range.lo, self.range.hi
+        return OrderedCodec(
+            self.name, self.column.type, self.nullable, recoding, self.range.settled, (lo, hi)
+        )
+
+    @property
+    def _recoding(self) -> EdgesRecoding:
+        """Of a public range."""
+        lo, hi = self.range.lo, self.range.hi + 1
+        if hi - lo <= MAX_STEPS:
+            edges = list(range(lo, hi + 1))
+        else:
+            edges = self.scale.edges(lo, hi, bins=self.bins)
+        return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
+
+    def _released_recoding(self, bounds: Bounds) -> EdgesRecoding:
+        """Linear and octave cells within, doubling cells beyond, then `below` and `above`."""
+        first, end = self.range.lo, self.range.hi + 1
+        lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
+        hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
+        below, above = self.scale.tails(lo, hi)
+        edges = {*below, *self.scale.edges(lo, hi, bins=self.bins), *above}
+        kept = sorted({min(max(edge, first), end) for edge in edges})
+        outer = ("below",) * (kept[0] > first) + ("above",) * (kept[-1] < end)
+        return EdgesRecoding(tuple(kept), outer + self.range.specials, self.nullable)
+
+    def describe(self) -> tuple[str, str]:
+        """Public range, or released bounds."""
+        kind = f"{self.column.type.sql} on a public grid"
+        if self.range.settled:
+            return f"{kind}, public range", "declared in the config, a CHECK or by the type"
+        return f"{kind}, bounds released", "no range is declared (PRIVACY P20)"
+
+
+@dataclass(frozen=True)
+class OrderedCodec(Codec):
+    """Draws a grid point in the cell of every code.
+
+    Attributes:
+        recoding: The cells.
+        settled: Whether they were public before the fit.
+        limits: Public least and greatest grid point, inclusive.
+    """
+
+    kind: ClassVar[str] = "ordered"
+
+    recoding: EdgesRecoding
+    settled: bool
+    limits: tuple[int, int]
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """One ordered domain."""
+        return {self.column: self.recoding.domain}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The edges, where bounds were released."""
+        return {} if self.settled else {self.column: self.recoding}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """A value in the cell of every code; beyond the last cell, one near it."""
+        values = codes[self.column]
+        domain = self.recoding.domain
+        lows, highs = self._cells(domain)
+        scale = scale_of(self.type)
+        assert scale is not None
+        points = scale.draw(lows[values], highs[values], rng)
+        marks = {
+            name: np.asarray(values == domain.special_code(name), dtype=np.bool_)
+            for name in domain.specials
+            if name in scale.specials
+        }
+        return scale.build(points, {**marks, "null": null_mask(values, domain)})
+
+    def _cells(self, domain: Domain) -> tuple[Points, Points]:
+        """First point, and one past the last, of every code's cell."""
+        edges = np.array(self.recoding.edges, dtype=np.int64)
+        lows = np.full(domain.size, edges[0], dtype=np.int64)
+        highs = np.full(domain.size, edges[1], dtype=np.int64)
+        lows[: domain.values], highs[: domain.values] = edges[:-1], edges[1:]
+        lo, hi = self.limits
+        if "below" in domain.specials:
+            cell = domain.special_code("below")
+            width = int(edges[1]) - int(edges[0])
+            lows[cell], highs[cell] = max(lo, int(edges[0]) - width), edges[0]
+        if "above" in domain.specials:
+            cell = domain.special_code("above")
+            width = int(edges[-1]) - int(edges[-2])
+            lows[cell], highs[cell] = edges[-1], min(hi + 1, int(edges[-1]) + width)
+        return lows, highs
+
+    def to_json(self) -> dict[str, Any]:
+        """Edges, consecutive ones as a range."""
+        edges = self.recoding.edges
+        unit = edges[-1] - edges[0] == len(edges) - 1
+        return {
+            **self.header(),
+            "unit": unit,
+            "edges": [edges[0], edges[-1]] if unit else list(edges),
+            "specials": list(self.recoding.specials),
+            "settled": self.settled,
+            "limits": list(self.limits),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote.
+
+        Raises:
+            ValueError: Edges that are no edges, or more than a million.
+        """
+        edges = [int(edge) for edge in data["edges"]]
+        if data["unit"]:
+            if not 0 < edges[1] - edges[0] <= 1_000_000:
+                raise ValueError("too many edges")
+            edges = list(range(edges[0], edges[1] + 1))
+        specials = tuple(str(name) for name in data["specials"])
+        nullable = bool(data["nullable"])
+        lo, hi = data["limits"]
+        return cls(
+            column=str(data["column"]),
+            type=type_from_json(data["type"]),
+            nullable=nullable,
+            recoding=EdgesRecoding(tuple(edges), specials, nullable),
+            settled=bool(data["settled"]),
+            limits=(int(lo), int(hi)),
+        )

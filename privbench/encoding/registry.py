@@ -1,0 +1,178 @@
+"""Which family reads a column, and which codec a model's JSON names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privbench.config import ColumnConfig
+from privbench.encoding import clock, floating, integer, numeric, temporal
+from privbench.encoding.base import Codec, ColumnReader, CoverageLine, literal
+from privbench.encoding.boolean import boolean_reader
+from privbench.encoding.categories import LabelReader, ListCodec, ListReader
+from privbench.encoding.checks import Limits, allowed, column_limits, ends, length_limits
+from privbench.encoding.enumerated import enum_reader
+from privbench.encoding.fallback import FillCodec, constant_of, fallback_reader, skip_reader
+from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
+from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.text import TEXT_BASES, TextCodec, no_delta, text_reader
+from privbench.encoding.uuid import uuid_reader
+from privbench.errors import ConfigError, ModelError
+from privbench.schema import Column, Table
+
+#: Modules that own a scale; importing them registers it.
+SCALE_FAMILIES = (integer, numeric, floating, temporal, clock)
+
+_CODECS: dict[str, type[Codec]] = {
+    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec)
+}
+
+
+def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> ColumnReader:
+    """The public plan for one modelled column.
+
+    Args:
+        column: The column; not part of a foreign key.
+        table: Its table, for CHECK constraints and UNIQUE sets.
+        config: What the config says of the column.
+        delta: δ of the release; 0 forbids released category lists.
+
+    Raises:
+        ConfigError: The config does not fit the type, or asks for what δ = 0 forbids.
+        SchemaError: No valid value can be made for the column.
+    """
+    if config.kind == "skip" or column.generated:
+        return skip_reader(table.key, column)
+    limits = column_limits(table, column)
+    scale = scale_of(column.type)
+    _refuse_misfits(table, column, config, scale)
+    listed = _listed(table, column, config, limits, scale)
+    if listed is not None:
+        return listed
+    if column.type.kind == "e":
+        return enum_reader(table.key, column)
+    if column.type.base == "bool":
+        return boolean_reader(table.key, column)
+    if column.type.base in TEXT_BASES:
+        unique = any(item.columns == (column.name,) for item in table.unique_sets)
+        return text_reader(table.key, column, config, delta, limits, unique=unique)
+    if scale is not None and config.kind != "categories":
+        known = public_range(table.key, column, scale, config, ends(limits))
+        return OrderedReader(table.key, column, scale, known, config.bins)
+    if scale is not None:
+        if delta == 0:
+            raise no_delta(table.key, column)
+        filler = (constant_of(column) or "text:0").removeprefix("text:")
+        return LabelReader(table.key, column, config.per_unit, filler)
+    if column.type.base == "uuid":
+        return uuid_reader(table.key, column)
+    return fallback_reader(table.key, column)
+
+
+def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:
+    """Kinds that the type cannot have."""
+    text = column.type.base in TEXT_BASES
+    listable = text or scale is not None or column.type.base == "bool" or column.type.kind == "e"
+    asked: str = "values" if config.values is not None else config.kind
+    wrong = {
+        "range": scale is None,
+        "text": not text,
+        "categories": not listable,
+        "values": not listable,
+    }.get(asked, False)
+    if not wrong and config.faker is not None and not text:
+        asked, wrong = "faker", True
+    if wrong:
+        raise ConfigError(
+            f"{asked!r} does not fit the type {column.type.sql}.",
+            table=table.key,
+            column=column.name,
+            remedy='Use kind = "auto" or "skip".',
+        )
+
+
+def _listed(
+    table: Table,
+    column: Column,
+    config: ColumnConfig,
+    limits: tuple[Limits, ...],
+    scale: Scale | None,
+) -> ColumnReader | None:
+    """A reader of a public list: the config's, else a CHECK's; None without one."""
+    check = allowed(limits)
+    if config.values is not None:
+        values = tuple(dict.fromkeys(literal(value) for value in config.values))
+        _refuse_values(table, column, values, limits, scale)
+        if scale is not None:
+            values = _sorted(scale, values)
+        exact = column.type.kind == "e" or column.type.base == "bool"
+        ordered = scale is not None or exact
+        return ListReader(table.key, column, values, ordered, True, "declared list")
+    if not check or config.kind not in ("auto", "categories"):
+        return None
+    if scale is not None:
+        try:
+            check = _sorted(scale, check)
+        except ValueError:
+            return None
+    if column.type.kind == "e" or column.type.base == "bool":
+        check = tuple(value for value in column.type.labels or ("false", "true") if value in check)
+    return ListReader(table.key, column, check, scale is not None, False, "CHECK constraint")
+
+
+def _sorted(scale: Scale, values: tuple[str, ...]) -> tuple[str, ...]:
+    points = {scale.parse(value): value for value in reversed(values)}
+    return tuple(points[point] for point in sorted(points))
+
+
+def _refuse_values(
+    table: Table,
+    column: Column,
+    values: tuple[str, ...],
+    limits: tuple[Limits, ...],
+    scale: Scale | None,
+) -> None:
+    """Declared values that are not of the type, or that a CHECK forbids."""
+    bad = [value for value in values if not _valid(column, value, limits, scale)]
+    if bad:
+        raise ConfigError(
+            f"declared value {bad[0]!r} is not valid for {column.type.sql} and its CHECKs.",
+            table=table.key,
+            column=column.name,
+            remedy="Correct 'values'.",
+        )
+
+
+def _valid(column: Column, value: str, limits: tuple[Limits, ...], scale: Scale | None) -> bool:
+    if scale is not None:
+        try:
+            scale.parse(value)
+        except ValueError:
+            return False
+        return True
+    if column.type.kind == "e":
+        return value in column.type.labels
+    if column.type.base == "bool":
+        return value in ("true", "false")
+    least, greatest = length_limits(limits, column.type.length)
+    listed = allowed(limits)
+    fits = least <= len(value) <= (len(value) if greatest is None else greatest)
+    return fits and (listed is None or value in listed) and "\x00" not in value
+
+
+def codec_from_json(data: Mapping[str, Any]) -> Codec:
+    """The codec that a model's header describes; its content is not trusted.
+
+    Raises:
+        ModelError: Not a codec.
+    """
+    try:
+        return _CODECS[str(data["codec"])].from_json(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"the model holds a codec that cannot be read: {error}.") from error
+
+
+def coverage(plan: ColumnReader) -> CoverageLine:
+    """The coverage map's line for a modelled column."""
+    how, why = plan.describe()
+    return CoverageLine(plan.table, plan.name, how, why)

@@ -1,0 +1,215 @@
+"""Scales: the public order-preserving map between a type's values and an int64 grid.
+
+One subclass per type family, in the family's file. A scale knows nothing of rows: limits,
+candidates and edges follow from the type alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.privacy.recoding import NEG_INF, NULL, POS_INF
+from privbench.schema import ColumnType
+
+#: Grid points, int64.
+Points = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+#: Least and greatest grid point that is not a sentinel.
+LEAST, GREATEST = NEG_INF + 1, POS_INF - 1
+_WIDE = Context(prec=400)
+
+#: Ranges of at most this many grid steps get one cell per step after a release of bounds.
+UNIT_STEPS = 256
+#: Number of linear cells in a wider range.
+LINEAR = 128
+#: Cells beyond released bounds; each is twice as wide as the one before.
+TAILS = 6
+
+
+class Scale(ABC):
+    """The grid of one column type.
+
+    Attributes:
+        specials: Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
+        octaves: Whether cells grow with the distance from the lower bound and from zero.
+        open_range: Whether the type's own range is too wide to be used as it is.
+    """
+
+    specials: ClassVar[tuple[str, ...]] = ()
+    octaves: ClassVar[bool] = False
+    open_range: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[int, int]:
+        """Least and greatest grid point of the type, inclusive."""
+
+    @abstractmethod
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The SQL expression (int8 or float8) from which `read` makes grid points."""
+
+    @abstractmethod
+    def read(self, array: pa.Array) -> Points:
+        """Grid points and sentinels of a selected batch, shape (rows,)."""
+
+    @abstractmethod
+    def parse(self, text: str) -> int:
+        """The grid point of a literal of the type.
+
+        Raises:
+            ValueError: Not a literal of the type.
+        """
+
+    def parse_up(self, text: str) -> int:
+        """Like `parse`, rounded up where the literal lies between two grid points."""
+        return self.parse(text)
+
+    @abstractmethod
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """Values for the column.
+
+        Args:
+            points: Grid points within the limits.
+            marks: Rows that are ``null``, ``nan``, ``-inf`` or ``inf``.
+        """
+
+    @abstractmethod
+    def unbuild(self, array: pa.Array) -> Points:
+        """Grid points and sentinels of an array that `build` made."""
+
+    @abstractmethod
+    def candidates(self) -> Points:
+        """Public ascending grid points for the release of bounds, at most about 2,000."""
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """One grid point in every cell ``[low, high)``, uniform over its steps."""
+        return rng.integers(lows, highs, dtype=np.int64)
+
+    def edges(self, lo: int, hi: int, *, bins: int | None = None) -> list[int]:
+        """Cell edges over ``[lo, hi)``, both ends included.
+
+        Args:
+            lo: First grid point.
+            hi: One past the last.
+            bins: Number of equal cells, where the config says so.
+        """
+        if bins is None and hi - lo <= UNIT_STEPS:
+            return list(range(lo, hi + 1))
+        edges = set(self.linear(lo, hi, bins or LINEAR))
+        if bins is None and self.octaves:
+            edges |= {edge for edge in self.octave_edges(lo, hi) if lo < edge < hi}
+        return sorted(edges)
+
+    def linear(self, lo: int, hi: int, cells: int) -> list[int]:
+        """Edges of about `cells` equal cells over ``[lo, hi)``."""
+        width = hi - lo
+        return [lo + width * i // cells for i in range(cells + 1)]
+
+    def octave_edges(self, lo: int, hi: int) -> list[int]:
+        """Edges that grow from the lower bound and, inside the range, from zero."""
+        steps = [*range(17), *(round(2 ** (k / 2)) for k in range(8, 127))]
+        found = [lo + step for step in steps]
+        if lo < 0 < hi:
+            found += [sign * step for sign in (-1, 1) for step in steps]
+        return found
+
+    def tails(self, lo: int, hi: int) -> tuple[list[int], list[int]]:
+        """Edges of the doubling cells below and above released bounds."""
+        width = max((hi - lo) // 8, 1)
+        steps = [width * (2**k - 1) for k in range(1, TAILS + 1)]
+        return [lo - step for step in reversed(steps)], [hi + step for step in steps]
+
+
+def log_grid(lo: int, hi: int, per_octave: int = 4, unit: int = 1) -> Points:
+    """Ascending points ``0, ±1 … ±64, ±2^(k/per_octave)`` times `unit`, within ``[lo, hi]``.
+
+    >>> log_grid(-2, 3).tolist()
+    [-2, -1, 0, 1, 2, 3]
+    """
+    fine = [step * unit for step in range(65)]
+    coarse = [round(2 ** (k / per_octave)) * unit for k in range(6 * per_octave, 63 * per_octave)]
+    positive = {*fine, *coarse}
+    points = {sign * step for sign in (-1, 1) for step in positive}
+    kept = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
+    return np.array(kept, dtype=np.int64)
+
+
+def floor_number(text: str, step: int, limits: tuple[int, int]) -> int:
+    """`grid_number` rounded down."""
+    return grid_number(text, step, limits, ROUND_FLOOR)
+
+
+def ceiling_number(text: str, step: int, limits: tuple[int, int]) -> int:
+    """`grid_number` rounded up."""
+    return grid_number(text, step, limits, ROUND_CEILING)
+
+
+def int64_points(array: pa.Array) -> Points:
+    """Grid points of an int64 Arrow array; NULL becomes its sentinel.
+
+    Values that collide with a sentinel move to the nearest point that does not.
+    """
+    column = array.cast(pa.int64()) if array.type != pa.int64() else array
+    values = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    points = np.clip(values, LEAST, GREATEST)
+    if column.null_count:
+        points[column.is_null().to_numpy(zero_copy_only=False)] = NULL
+    return points
+
+
+def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
+    """An Arrow array of an integer-like type with NULLs."""
+    storage = pa.array(points, mask=null if null.any() else None)
+    return storage if type_ == pa.int64() else storage.cast(type_)
+
+
+def grid_number(text: str, step: int, limits: tuple[int, int], rounding: str) -> int:
+    """The grid point of a decimal literal on a grid of 10^-step, within the limits.
+
+    >>> grid_number("1.5", 0, (0, 9), ROUND_FLOOR)
+    1
+
+    Raises:
+        ValueError: Not a finite number.
+    """
+    try:
+        scaled = Decimal(text.strip()).scaleb(step, _WIDE)
+        if not scaled.is_finite():
+            raise ValueError("not a finite number")
+        nearest = int(scaled.to_integral_value(rounding))
+    except (InvalidOperation, OverflowError) as error:
+        raise ValueError("not a number") from error
+    return min(max(nearest, limits[0]), limits[1])
+
+
+def no_rows(count: int) -> Mask:
+    """A mask that marks nothing."""
+    return np.zeros(count, dtype=np.bool_)
+
+
+def marked(marks: Mapping[str, Mask], name: str, count: int) -> Mask:
+    """The mask of that name, or one that marks nothing."""
+    return marks[name] if name in marks else no_rows(count)
+
+
+_SCALES: dict[str, Callable[[ColumnType], Scale]] = {}
+
+
+def register_scale(make: Callable[[ColumnType], Scale], *bases: str) -> None:
+    """Name the base types that a family's scale serves; called at the foot of the family's file."""
+    _SCALES.update(dict.fromkeys(bases, make))
+
+
+def scale_of(type_: ColumnType) -> Scale | None:
+    """The scale of a type, or None where its values have no grid."""
+    make = _SCALES.get(type_.base) if type_.kind == "b" else None
+    return make(type_) if make else None

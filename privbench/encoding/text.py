@@ -1,0 +1,304 @@
+"""text, varchar, char, name, citext: released labels, else made-up text of a measured shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.config import ColumnConfig
+from privbench.domain import Domain
+from privbench.encoding.base import (
+    AnyCodes,
+    CategoriesNeed,
+    Codec,
+    ColumnReader,
+    Need,
+    Released,
+    attribute,
+    concatenate,
+    null_mask,
+    type_from_json,
+)
+from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
+from privbench.encoding.checks import Limits, length_limits
+from privbench.encoding.fallback import FillReader
+from privbench.encoding.madeup import made_text
+from privbench.encoding.scale import int64_points
+from privbench.encoding.semantic import Semantic, by_name, declared, made_semantic
+from privbench.encoding.shapes import SHAPES, shapes
+from privbench.errors import ConfigError
+from privbench.privacy.data import (
+    NULL,
+    Attribute,
+    Cells,
+    EdgesRecoding,
+    LabelsRecoding,
+    Recoding,
+)
+from privbench.schema import Column
+
+#: Base types of the family.
+TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
+#: Longest text that lengths are told apart for.
+MAX_LENGTH = 2**20
+
+
+def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
+    """Public cells of lengths: 0 to 16 one by one, then two an octave.
+
+    >>> length_edges(0, 3), length_edges(2, 20)
+    ((0, 1, 2, 3, 4), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 21))
+    """
+    top = MAX_LENGTH if greatest is None else min(greatest, MAX_LENGTH)
+    grid = [*range(18), *(round(2 ** (k / 2)) + 1 for k in range(9, 41))]
+    inner = [edge for edge in grid if least < edge < top + 1]
+    return (min(least, top), *inner, top + 1)
+
+
+@dataclass(frozen=True)
+class TextReader(ColumnReader):
+    """Reads labels (under δ) and, without a semantic type, length and shape.
+
+    Attributes:
+        least: Least length.
+        greatest: Greatest length, or None.
+        per_unit: Distinct values that one unit may propose; 0 means that no label is read.
+        provider: Semantic type of text that is not a released label, or None.
+    """
+
+    least: int = 0
+    greatest: int | None = None
+    per_unit: int = 0
+    provider: str | None = None
+
+    @property
+    def shaped(self) -> bool:
+        """Whether length and shape are measured."""
+        return self.provider is None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The label, the length and the shape, as far as they are read."""
+        parts = (attribute(self.name, "length"), attribute(self.name, "shape"))
+        return ((self.name,) if self.per_unit else ()) + (parts if self.shaped else ())
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The category list, where labels are read."""
+        return (CategoriesNeed(self.name, self.per_unit),) if self.per_unit else ()
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """The first characters and the length."""
+        kept = MAX_LABEL + 1 if self.per_unit else MAX_LABEL // 2
+        text = sql.SQL("left({}::text, {})").format(identifier, sql.Literal(kept))
+        length = sql.SQL("char_length({}::text)::int8").format(identifier)
+        return [(text, self.alias()), *([(length, self.alias("n"))] if self.shaped else [])]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """Dictionary, length cell and shape class of every text."""
+        text = batch[self.alias()]
+        pieces: dict[str, Any] = {}
+        if self.per_unit:
+            pieces[self.name] = label_piece(text)
+        if self.shaped:
+            length, shape = self.attributes[-2:]
+            points = int64_points(batch[self.alias("n")])
+            pieces[length] = self._lengths.apply(points)
+            domain = shape_domain(self.nullable)
+            null = len(SHAPES) - (not self.nullable)
+            codes = np.where(points == NULL, null, shapes(text))
+            pieces[shape] = codes.astype(domain.dtype)
+        return pieces
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Labels and cells."""
+        found: dict[str, Attribute] = {}
+        if self.per_unit:
+            found[self.name] = collect_labels([piece[self.name] for piece in pieces])
+        if self.shaped:
+            domains = (self._lengths.domain, shape_domain(self.nullable))
+            for name, domain in zip(self.attributes[-2:], domains, strict=True):
+                found[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
+        return found
+
+    @property
+    def _lengths(self) -> EdgesRecoding:
+        return EdgesRecoding(length_edges(self.least, self.greatest), (), self.nullable)
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec of the released labels."""
+        labels = released_labels(released, self.name) if self.per_unit else None
+        return TextCodec(
+            self.name,
+            self.column.type,
+            self.nullable,
+            labels,
+            self._lengths.edges if self.shaped else None,
+            self.provider,
+        )
+
+    def describe(self) -> tuple[str, str]:
+        """Labels and what stands in for the rest."""
+        rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
+        if self.per_unit:
+            return f"released labels, else {rest}", "labels of enough units, under δ (PRIVACY P19)"
+        return f"free text: {rest}", "text is never copied"
+
+
+def shape_domain(nullable: bool) -> Domain:
+    """The domain of shape classes."""
+    return Domain(len(SHAPES), nullable=nullable)
+
+
+@dataclass(frozen=True)
+class TextCodec(Codec):
+    """A released label where the code names one, else made-up text.
+
+    Attributes:
+        labels: Released labels, or None where none were asked for.
+        lengths: Edges of the length cells, or None where the text has a semantic type.
+        provider: The semantic type, or None.
+    """
+
+    kind: ClassVar[str] = "text"
+
+    labels: tuple[str, ...] | None
+    lengths: tuple[int, ...] | None
+    provider: str | None
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """Label, length and shape, as far as they are modelled."""
+        found = {}
+        if self.labels is not None:
+            found[self.column] = self._labels.domain
+        if self.lengths is not None:
+            cells = EdgesRecoding(self.lengths, (), self.nullable).domain
+            found[attribute(self.column, "length")] = cells
+            found[attribute(self.column, "shape")] = shape_domain(self.nullable)
+        return found
+
+    @property
+    def _labels(self) -> LabelsRecoding:
+        return LabelsRecoding(self.labels or (), True, self.nullable)
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The released labels."""
+        return {} if self.labels is None else {self.column: self._labels}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Labels and made-up text; NULL where the first attribute says so."""
+        first, domain = next(iter(self.domains.items()))
+        null = null_mask(codes[first], domain)
+        label = self._label_codes(codes, len(null))
+        made_rows = np.flatnonzero((label < 0) & ~null)
+        made = self._made(codes, made_rows, rng)
+        pool = pa.array(self.labels or (), made.type)
+        places = np.where(label >= 0, label, 0)
+        places[made_rows] = len(pool) + np.arange(len(made_rows))
+        both = pa.concat_arrays([pool, made])
+        return both.take(pa.array(places, mask=null))
+
+    def _label_codes(self, codes: Mapping[str, AnyCodes], count: int) -> NDArray[np.int64]:
+        """Position of the released label, −1 for other text."""
+        if not self.labels:
+            return np.full(count, -1, dtype=np.int64)
+        given = codes[self.column].astype(np.int64)
+        return np.where(given < len(self.labels), given, -1)
+
+    def _made(
+        self, codes: Mapping[str, AnyCodes], chosen: NDArray[np.int64], rng: np.random.Generator
+    ) -> pa.Array:
+        if self.provider is not None or self.lengths is None:
+            return made_semantic(self.provider or "word", len(chosen), rng, self.type.length)
+        length = codes[attribute(self.column, "length")][chosen].astype(np.int64)
+        shape = codes[attribute(self.column, "shape")][chosen].astype(np.int64)
+        edges = np.array(self.lengths, dtype=np.int64)
+        cell = np.minimum(length, len(edges) - 2)
+        lengths = rng.integers(edges[cell], edges[cell + 1], dtype=np.int64)
+        return made_text(np.minimum(shape, len(SHAPES) - 1), lengths, rng)
+
+    def to_json(self) -> dict[str, Any]:
+        """Labels, edges and the semantic type."""
+        return {
+            **self.header(),
+            "labels": None if self.labels is None else list(self.labels),
+            "lengths": None if self.lengths is None else list(self.lengths),
+            "provider": self.provider,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote."""
+        labels, lengths = data["labels"], data["lengths"]
+        return cls(
+            column=str(data["column"]),
+            type=type_from_json(data["type"]),
+            nullable=bool(data["nullable"]),
+            labels=None if labels is None else tuple(str(label) for label in labels),
+            lengths=None if lengths is None else tuple(int(edge) for edge in lengths),
+            provider=None if data["provider"] is None else str(data["provider"]),
+        )
+
+
+def text_reader(
+    table: str,
+    column: Column,
+    config: ColumnConfig,
+    delta: float,
+    limits: tuple[Limits, ...],
+    *,
+    unique: bool,
+) -> ColumnReader:
+    """The reader of a text column without a declared list.
+
+    Args:
+        table: The table's key.
+        column: The column.
+        config: What the config says of it.
+        delta: δ of the release; 0 forbids labels.
+        limits: What CHECK constraints say.
+        unique: Whether the column alone is UNIQUE (its values cannot be categories then).
+
+    Raises:
+        ConfigError: Categories without a list at δ = 0, or an unknown semantic type.
+    """
+    if config.kind == "categories" and delta == 0:
+        raise no_delta(table, column)
+    declared_length = 63 if column.type.base == "name" else column.type.length
+    least, greatest = length_limits(limits, declared_length)
+    listed = config.kind == "categories" or (config.kind == "auto" and not unique)
+    per_unit = config.per_unit if listed and delta > 0 else 0
+    kind = _semantic(table, column, config)
+    if kind is None:
+        return TextReader(table, column, least, greatest, per_unit)
+    if per_unit and (kind.listed or config.kind == "categories"):
+        return TextReader(table, column, least, greatest, per_unit, kind.provider)
+    why = "named in the config" if config.faker else "by the column's name"
+    how = f"made-up {kind.provider}, NULL rate only"
+    return FillReader(table, column, f"faker:{kind.provider}", True, how, why)
+
+
+def _semantic(table: str, column: Column, config: ColumnConfig) -> Semantic | None:
+    if config.faker is not None:
+        return declared(config.faker, table=table, column=column.name)
+    return by_name(column.name) if config.kind == "auto" else None
+
+
+def no_delta(table: str, column: Column) -> ConfigError:
+    """The refusal of categories without a list at δ = 0."""
+    return ConfigError(
+        "categories without a list need delta > 0.",
+        table=table,
+        column=column.name,
+        remedy="Declare the list in 'values', set [privacy] delta, or use kind = \"text\".",
+    )
