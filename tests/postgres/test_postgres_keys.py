@@ -1,0 +1,153 @@
+import decimal
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.postgres.introspect import introspect
+from privbench.postgres.keys import DANGLING, NULL, key_expressions, match
+from privbench.postgres.snapshot import Snapshot
+
+KINDS = {
+    "int16": (pa.int16(), st.integers(-3, 3)),
+    "int64": (pa.int64(), st.sampled_from([-(2**63), -1, 0, 1, 2**40, 2**63 - 1])),
+    "text": (pa.string(), st.sampled_from(["", "a", "A", "é", "\x00b"])),
+    "bytes": (pa.binary(2), st.sampled_from([b"ab", b"\x00\x00", b"zz"])),
+    "decimal": (
+        pa.decimal128(5, 2),
+        st.sampled_from([decimal.Decimal("1.50"), decimal.Decimal(0)]),
+    ),
+    "time": (
+        pa.timestamp("us"),
+        st.datetimes().map(lambda t: t.replace(year=2000, month=1, day=1)),
+    ),
+    "float": (pa.float64(), st.sampled_from([0.0, -0.0, 1.5, float("inf")])),
+    "dictionary": (pa.dictionary(pa.int8(), pa.string()), st.sampled_from(["x", "y"])),
+}
+
+
+@st.composite
+def keys(draw):
+    kinds = [
+        KINDS[k] for k in draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3))
+    ]
+
+    def rows():
+        row = st.tuples(*(st.none() | values for _, values in kinds))
+        return draw(st.lists(row, max_size=25))
+
+    return [kind for kind, _ in kinds], rows(), rows()
+
+
+def arrays(rows, kinds):
+    return [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+
+
+def naive(child, parent):
+    first = {}
+    for index, row in enumerate(parent):
+        if None not in row:
+            first.setdefault(row, index)
+    return [NULL if None in row else first.get(row, DANGLING) for row in child]
+
+
+@settings(max_examples=300, deadline=None)
+@given(keys())
+def test_match_is_a_dictionary_join(drawn):
+    kinds, child, parent = drawn
+    got = match(arrays(child, kinds), arrays(parent, kinds))
+    assert got.dtype == np.int64
+    assert got.tolist() == naive(child, parent)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=60), st.data())
+def test_sparse_integers_of_different_width(parent, data):
+    child = data.draw(st.lists(st.sampled_from(parent) | st.integers(0, 9), max_size=60))
+    got = match([pa.chunked_array([child[:3], child[3:]], pa.int64())], [pa.array(parent)])
+    assert got.tolist() == naive([(c,) for c in child], [(p,) for p in parent])
+    small = match([pa.array([1, 2, None], pa.int16())], [pa.array([2, 1], pa.int64())])
+    assert small.tolist() == [1, 0, NULL]
+
+
+def test_many_columns_do_not_overflow():
+    rng = np.random.Generator(np.random.PCG64(5))
+    columns = [rng.integers(0, 2**60, 3000) for _ in range(8)]
+    order = rng.permutation(3000)
+    got = match([pa.array(c[order]) for c in columns], [pa.array(c) for c in columns])
+    assert (got == order).all()
+
+
+def test_columns_must_agree_in_number():
+    with pytest.raises(ValueError, match="same columns"):
+        match([pa.array([1])], [])
+
+
+#: Parent type, child type, parent values, child values: pairs that PostgreSQL holds equal or not.
+TYPES = {
+    "numbers": ("numeric", "integer", "(1.00), (2.5), (3)", "(1), (3), (4), (NULL)"),
+    "decimals": ("numeric(9,2)", "numeric", "(1.50), (2)", "(1.5), (2.000), (1.51)"),
+    "padding": ("char(4)", "varchar(9)", "('ab'), ('c')", "('ab'), ('c'), ('d')"),
+    "widths": ("bigint", "smallint", "(1), (32767)", "(32767), (2)"),
+    "moments": ("timestamptz", "timestamptz", "('2020-01-01 00:00+00')", "('2020-01-01 02:00+02')"),
+    "mixed": ("timestamp", "date", "('2020-01-01'), ('2020-01-02 01:00')", "('2020-01-01')"),
+    "spans": ("interval", "interval", "('1 day'), ('1 mon')", "('24 hours'), ('30 days')"),
+    "ids": (
+        "uuid",
+        "uuid",
+        "('6f9619ff-8b86-d011-b42d-00cf4fc964ff')",
+        "('6F9619FF-8B86-D011-B42D-00CF4FC964FF')",
+    ),
+    "addresses": ("inet", "inet", "('10.0.0.1')", "('10.0.0.1/32'), ('10.0.0.1/8')"),
+    "floats": ("double precision", "real", "(0), ('NaN'), (0.5)", "('-0'), ('NaN'), (0.5), (7)"),
+    "folded": ('text COLLATE public."any Case"', "text", "('Ada'), ('Bob')", "('ADA'), ('eve')"),
+    "moods": ("public.mood", "public.mood", "('sad'), ('glad')", "('glad')"),
+}
+
+
+def case_blind(connection):
+    try:
+        connection.execute(
+            "CREATE COLLATION \"any Case\" (provider = icu, locale = 'und-u-ks-level2',"
+            " deterministic = false)"
+        )
+    except psycopg.errors.FeatureNotSupported:
+        pytest.skip("this server is built without ICU")
+
+
+@pytest.mark.parametrize("name", sorted(TYPES))
+def test_key_expressions_agree_with_the_server(name, each_server, make_database_on):
+    parent, child, parents, children = TYPES[name]
+    dsn = make_database_on(each_server)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('sad', 'glad')")
+        if "COLLATE" in parent:
+            case_blind(connection)
+        connection.execute(f"CREATE TABLE parent (k {parent} UNIQUE)")
+        connection.execute(f"CREATE TABLE child (k {child}, n serial)")
+        connection.execute(f"INSERT INTO parent VALUES {parents}")
+        connection.execute(f"INSERT INTO child (k) VALUES {children}")
+        connection.execute(
+            "ALTER TABLE child ADD CONSTRAINT fk FOREIGN KEY (k) REFERENCES parent (k) NOT VALID"
+        )
+        wanted = connection.execute(
+            "SELECT c.k IS NULL, p.k::text FROM child c LEFT JOIN parent p ON p.k = c.k ORDER BY n"
+        ).fetchall()
+        values = [row[0] for row in connection.execute("SELECT k::text FROM parent")]
+    with Snapshot(dsn) as snapshot:
+        schema = introspect(snapshot.connection)
+        key = schema.table("child").foreign_key("fk")
+        ours, theirs = key_expressions(schema, key)
+        got = match(
+            snapshot.read(schema.table("child"), [(ours[0], "k")]).columns,
+            snapshot.read(schema.table("parent"), [(theirs[0], "k")]).columns,
+        )
+    expected = [
+        NULL if null else DANGLING if found is None else values.index(found)
+        for null, found in wanted
+    ]
+    assert got.tolist() == expected
+    assert max(expected) >= 0
