@@ -137,12 +137,16 @@ def fit(
         target: Noisy Σ min(count, clip) over all parents, and the clip; the law is tilted toward
             it (|θ| ≤ 1).
     """
-    counts = _smooth(noisy, sd, parents)
-    mass = counts / counts.sum()
-    law = FanLaw(starts, ends, mass, _exponents(mass, starts, ends))
-    if target is None or not mass[starts > 0].sum() > 0:
+    law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
+    if target is None or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, max(target[0], 0.0) / parents, target[1])
+
+
+def law_from_counts(counts: Floats, starts: Ints, ends: Ints) -> FanLaw:
+    """The law of non-negative bucket counts with a positive sum."""
+    mass = counts / counts.sum()
+    return FanLaw(starts, ends, mass, _exponents(mass, starts, ends))
 
 
 def constant(value: int) -> FanLaw:
@@ -187,7 +191,7 @@ def _concave(tail: Floats, sd: float) -> Floats:
 
     def curve(parameters: Floats) -> Floats:
         height, slope, bend = parameters
-        return np.exp(np.clip(height + slope * place - bend * place**2, -50, 50))
+        return np.asarray(np.exp(np.clip(height + slope * place - bend * place**2, -50, 50)))
 
     def residuals(parameters: Floats) -> Floats:
         value = curve(parameters)
@@ -197,7 +201,7 @@ def _concave(tail: Floats, sd: float) -> Floats:
     found = least_squares(
         residuals, [first, -3.0, 1.0], bounds=(low, high), loss="soft_l1", max_nfev=200
     )
-    return curve(np.asarray(found.x))
+    return curve(np.asarray(found.x, np.float64))
 
 
 def _exponents(mass: Floats, starts: Ints, ends: Ints) -> Floats:

@@ -1,0 +1,190 @@
+"""Measuring and fitting foreign keys: which queries, and what their answers become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.stats import norm, poisson
+
+from privbench.learning.denoise import Floats, Noise, denoise
+from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts
+from privbench.learning.keys import KeyModel
+from privbench.privacy import DatabaseSpec, KeySpec, Query
+from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn, FanOut, Presence, PublicTargets
+from privbench.privacy.queries.fanin import levels
+from privbench.privacy.units import bound
+
+#: Clip of the totals of owned tables (P17).
+TOTAL_CLIP = 100
+#: Share of a nullable key's amount that goes to its NULL share.
+_NULL_SHARE = 0.15
+_STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
+_ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
+
+#: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
+Measure = Callable[[Query, float, str], tuple[Floats, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One query of a key with its part of the key's amount."""
+
+    what: str
+    query: Query
+    part: float
+
+    def label(self, key: KeySpec) -> str:
+        """Label of the event."""
+        return f"{self.what} of {key.table}.{key.name}"
+
+
+def asks(key: KeySpec, public_rows: Mapping[str, int]) -> list[Ask]:
+    """The queries of one key; public, the same whatever the rows."""
+    if key.role == "public":
+        return [Ask("targets", PublicTargets(key, max(public_rows.get(key.parent, 0), 0)), 1.0)]
+    found = [Ask("fan-out", FanOut(key, _bounds(key)), 1.0)]
+    if key.role == "ref":
+        found = [Ask("fan-in", FanIn(key), 1.0)] if not key.unique else []
+    if not key.nullable:
+        return found
+    rest = 1.0 - _NULL_SHARE if found else 1.0
+    main = [Ask(ask.what, ask.query, ask.part * rest) for ask in found]
+    return [*main, Ask("NULL share", Presence(key), 1.0 - rest if found else 1.0)]
+
+
+def fit_key(
+    spec: DatabaseSpec,
+    key: KeySpec,
+    amount: float,
+    measure: Measure,
+    totals: Mapping[str, float],
+    public_rows: Mapping[str, int],
+    noise: Noise,
+) -> KeyModel:
+    """Measure a key and fit its model.
+
+    Args:
+        spec: What is public.
+        key: The key.
+        amount: What may be spent on it.
+        measure: Asks the session.
+        totals: Noisy rows per table, floored at 1.
+        public_rows: Exact rows of public tables.
+        noise: Law of the noise.
+    """
+    answers = {
+        ask.what: (ask.query, *measure(ask.query, amount * ask.part, ask.label(key)))
+        for ask in asks(key, public_rows)
+    }
+    null = 0.0
+    if "NULL share" in answers:
+        null = _null(spec, key, *answers["NULL share"][1:])
+    if "targets" in answers:
+        return _public(key, *answers["targets"][1:], noise)
+    if "fan-in" in answers:
+        query, noisy, sd = answers["fan-in"]
+        linked = totals[key.table] * (1.0 - null)
+        law = _fan_in(query, spec, noisy, sd, totals[key.parent], linked)
+        return KeyModel.of(key, null=null, law=law)
+    if "fan-out" in answers:
+        law = _fan_out(spec, key, *answers["fan-out"][1:], totals, null)
+        return KeyModel.of(key, null=null, law=law)
+    return KeyModel.of(key, null=null, law=constant(1))
+
+
+def _bounds(key: KeySpec) -> tuple[int, ...]:
+    return (0, 1) if key.unique else FAN_OUT_BOUNDS
+
+
+def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
+    """Rows without an owner (OWN), or the share of rows without a reference.
+
+    A row without an owner is a unit of its own and weighs 1/τ (1 under truncation), so the weighted
+    count tells their number. Below one standard deviation it is taken as none.
+    """
+    if key.role == "own":
+        weighs = spec.tables[key.table].bound == "weights"
+        rows = float(noisy[0]) * (bound(spec, key.table) if weighs else 1)
+        return max(rows, 0.0) if noisy[0] > sd else 0.0
+    missing, present = np.maximum(noisy[:2], 0.0)
+    return float((missing + 1e-9) / (missing + present + 2e-9))
+
+
+def _fan_out(
+    spec: DatabaseSpec,
+    key: KeySpec,
+    noisy: Floats,
+    sd: float,
+    totals: Mapping[str, float],
+    null: float,
+) -> FanLaw:
+    is_root = spec.tables[key.parent].own is None
+    parents = totals[key.parent] if is_root else max(float(noisy.sum()), 1.0)
+    starts = np.array(_bounds(key), np.int64)
+    ends = np.array([0, 1], np.int64) if key.unique else _ENDS
+    per_row = max(totals[key.table] - null, 0.0) / totals[key.parent]
+    target = (per_row * parents, float(TOTAL_CLIP) if is_root else np.inf)
+    return fit(noisy, sd, starts, ends, parents, target)
+
+
+def _public(key: KeySpec, noisy: Floats, sd: float, noise: Noise) -> KeyModel:
+    total = max(float(noisy.sum()), 1.0)
+    counts = denoise(noisy, sd, total, noise)
+    null = float(counts[-1] / total) if key.nullable else 0.0
+    return KeyModel.of(key, null=min(null, 1.0), targets=counts[:-1])
+
+
+def _fan_in(
+    query: Query, spec: DatabaseSpec, noisy: Floats, sd: float, targets: float, linked: float
+) -> FanLaw:
+    """Deconvolve an interpolated histogram (P21) into a law over numbers of references.
+
+    Non-negative least squares over octaves of counts: the released buckets at their precision, the
+    number of targets, the number of references within 30 %, and a prior, a lognormal popularity
+    with Poisson draws and the same mean, within its own size.
+    """
+    if not isinstance(query, FanIn):
+        raise TypeError("a fan-in law is fitted to a fan-in query")
+    mean = linked / targets
+    prior = targets * _popularity_prior(mean)
+    design = _interpolation(query.scale(spec), query.buckets)
+    centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
+    loose = np.maximum(prior, 1e-3)
+    rows = np.vstack(
+        [
+            design / sd,
+            np.ones((1, len(_STARTS))) * 1e3 / targets,
+            centre[None, :] / max(0.3 * linked, 1.0),
+            np.diag(1.0 / loose),
+        ]
+    )
+    sides = np.concatenate([noisy / sd, [1e3], [linked / max(0.3 * linked, 1.0)], prior / loose])
+    counts, _ = nnls(rows, sides)
+    return law_from_counts(counts if counts.sum() > 0 else prior, _STARTS, _ENDS)
+
+
+def _popularity_prior(mean: float) -> Floats:
+    quantile = (np.arange(64) + 0.5) / 64
+    spread = 1.2
+    normal = norm.ppf(quantile)
+    rates = max(mean, 1e-6) * np.exp(spread * normal - spread**2 / 2)
+    upper = np.asarray(poisson.cdf(_ENDS[:, None], rates), np.float64).mean(axis=1)
+    law = np.diff(np.concatenate([[0.0], upper]))
+    return np.asarray(np.maximum(law, 1e-12) / np.maximum(law, 1e-12).sum())
+
+
+def _interpolation(scale: int, buckets: int) -> Floats:
+    """How much a target of every octave of counts adds to every released bucket, on average."""
+    whole, part = levels(scale, buckets)
+    design = np.zeros((buckets, len(_STARTS)))
+    for octave, (first, last) in enumerate(zip(_STARTS, _ENDS, strict=True)):
+        counts = np.unique(np.linspace(first, last, 64).astype(np.int64))
+        m = np.minimum(counts, len(whole) - 1)
+        upper = part[m] / 2**30
+        for cell, weight in ((whole[m], 1 - upper), (whole[m] + 1, upper)):
+            inside = (cell >= 1) & (cell <= buckets)
+            np.add.at(design[:, octave], cell[inside] - 1, weight[inside] / len(counts))
+    return design

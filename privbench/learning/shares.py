@@ -1,0 +1,90 @@
+"""Who gets how much of the budget: public shares per table and key.
+
+Within a tree of ownership, 18 parts go to fan-outs, 6.5 to references and the rest to rows
+(whatever is missing falls to the others); rows of a table weigh ``weight·√(d·R̂/m̂)`` with d
+attributes, R̂ noisy rows and m̂ noisy units. `privbench.privacy.allocate` then turns shares into
+amounts, so that trees that no reference joins each get the full budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+
+from privbench.privacy import DatabaseSpec, KeySpec
+
+#: Parts of a tree's budget.
+FAN_OUTS, REFERENCES, ROWS = 18.0, 6.5, 70.5
+
+#: Public share and charged root tables per item.
+Shares = dict[str, tuple[float, frozenset[str]]]
+
+
+def rows_item(table: str) -> str:
+    """Name of the item for a table's attributes."""
+    return f"rows {table}"
+
+
+def key_item(key: KeySpec) -> str:
+    """Name of the item for a foreign key."""
+    return f"key {key.table} {key.name}"
+
+
+def shares(spec: DatabaseSpec, totals: Mapping[str, float]) -> Shares:
+    """Shares of every table with attributes and of every key.
+
+    Args:
+        spec: The public description.
+        totals: Noisy rows per table (P17); floored at 1 here.
+    """
+    items: Shares = {}
+    own = [key for table in spec.tables.values() for key in table.keys if key.role == "own"]
+    for key in own:
+        same = sum(_tree(spec, other.table) == _tree(spec, key.table) for other in own)
+        roots = spec.roots(key.parent) | (spec.roots(key.table) if key.nullable else frozenset())
+        items[key_item(key)] = (FAN_OUTS / same, roots)
+    links = [key for table in spec.tables.values() for key in table.keys if key.role != "own"]
+    for key in links:
+        crowd = max(
+            sum(tree in _trees(spec, other) for other in links) for tree in _trees(spec, key)
+        )
+        items[key_item(key)] = (REFERENCES / crowd, key_roots(spec, key))
+    return {**items, **_row_shares(spec, totals)}
+
+
+def key_roots(spec: DatabaseSpec, key: KeySpec) -> frozenset[str]:
+    """Root tables that measurements of a REF key or a key to a public table are charged to."""
+    roots = spec.roots(key.table)
+    return roots | spec.roots(key.parent) if key.role == "ref" else roots
+
+
+def column_shares(sizes: Mapping[str, int]) -> dict[str, float]:
+    """Share of every attribute, ∝ min(m, 1000)^⅓ with m cells; they sum to 1."""
+    raw = {name: min(size, 1000) ** (1 / 3) for name, size in sizes.items()}
+    total = sum(raw.values())
+    return {name: value / total for name, value in raw.items()}
+
+
+def _row_shares(spec: DatabaseSpec, totals: Mapping[str, float]) -> Shares:
+    raw: dict[str, float] = {}
+    for name, table in spec.tables.items():
+        if table.attributes:
+            rows = max(totals.get(name, 1.0), 1.0)
+            units = max(totals.get(_tree(spec, name), 1.0), 1.0)
+            raw[name] = table.weight * sqrt(len(table.attributes) * rows / units)
+    load: dict[str, float] = {}
+    for name, value in raw.items():
+        load[_tree(spec, name)] = load.get(_tree(spec, name), 0.0) + value
+    return {
+        rows_item(name): (ROWS * value / load[_tree(spec, name)], spec.roots(name))
+        for name, value in raw.items()
+    }
+
+
+def _tree(spec: DatabaseSpec, table: str) -> str:
+    return (table, *spec.ancestors(table))[-1]
+
+
+def _trees(spec: DatabaseSpec, key: KeySpec) -> set[str]:
+    ends = [key.table] if key.role == "public" else [key.table, key.parent]
+    return {_tree(spec, end) for end in ends}

@@ -1,0 +1,45 @@
+"""Synthesizers, found by name through the entry points ``privbench.synthesizers``."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from privbench.errors import ConfigError
+from privbench.synthesizers.base import (
+    FittedModel,
+    Options,
+    PlanInput,
+    PlannedEvent,
+    Synthesizer,
+)
+
+__all__ = [
+    "FittedModel",
+    "Options",
+    "PlanInput",
+    "PlannedEvent",
+    "Synthesizer",
+    "get",
+    "names",
+]
+
+_GROUP = "privbench.synthesizers"
+
+
+def names() -> tuple[str, ...]:
+    """Names of the installed synthesizers, sorted."""
+    return tuple(sorted({point.name for point in entry_points(group=_GROUP)}))
+
+
+def get(name: str) -> type[Synthesizer]:
+    """The synthesizer of that name.
+
+    Raises:
+        ConfigError: Not installed, or its package does not offer a synthesizer.
+    """
+    for point in entry_points(group=_GROUP, name=name):
+        found = point.load()
+        if isinstance(found, type) and issubclass(found, Synthesizer):
+            return found
+        raise ConfigError(f"the entry point {name!r} is no synthesizer.")
+    raise ConfigError(f"no synthesizer {name!r}.", remedy=f"Known: {', '.join(names())}.")

@@ -1,0 +1,151 @@
+"""What every synthesizer offers, and how one is found by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
+
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from privbench.circuit import Circuit
+from privbench.errors import ConfigError
+from privbench.learning.synthetic import SyntheticDatabase
+from privbench.privacy import Accounting, DatabaseSpec, Query, Session, noise_sd
+
+
+class Options(BaseModel):
+    """Parameters of a synthesizer; public, from the config's ``[synthesizer.options]``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEvent:
+    """One measurement that a fit would make, described without data.
+
+    Attributes:
+        label: What it is for.
+        table: The table whose rows are counted.
+        kind: The query's kind.
+        shape: Shape of the statistic; for adaptive measurements the largest planned one.
+        amount: ε or ρ.
+        share: ``amount`` over the total.
+        noise_sd: Standard deviation of the noise, in counted units.
+        roots: Root tables that are charged.
+    """
+
+    label: str
+    table: str
+    kind: str
+    shape: tuple[int, ...]
+    amount: float
+    share: float
+    noise_sd: float
+    roots: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, label: str, query: Query, spec: DatabaseSpec, amount: float, plan: PlanInput
+    ) -> Self:
+        """The planned form of one query."""
+        return cls(
+            label,
+            query.table,
+            query.kind,
+            tuple(query.shape),
+            amount,
+            amount / plan.total,
+            noise_sd(query, spec, amount, plan.accounting),
+            query.roots(spec),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInput:
+    """What a plan or a fit starts from; all of it public or released.
+
+    Attributes:
+        total: Amount that the synthesizer may spend per root table, ε or ρ.
+        accounting: ``pure`` or ``zcdp``.
+        totals: Rows per private table: noisy (fit) or guessed (plan); missing means 1.
+        public_rows: Exact row counts of public tables.
+    """
+
+    total: float
+    accounting: Accounting
+    totals: Mapping[str, float] = field(default_factory=dict)
+    public_rows: Mapping[str, int] = field(default_factory=dict)
+
+    def rows(self, table: str) -> float:
+        """Noisy rows of a table, at least 1."""
+        return max(float(self.totals.get(table, 1.0)), 1.0)
+
+
+class FittedModel(Protocol):
+    """What a fit gives: released arrays only."""
+
+    @property
+    def circuits(self) -> Mapping[str, Circuit]:
+        """One circuit per private table."""
+
+    def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
+        """Draw a synthetic database of ``scale`` times the units."""
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """A JSON object and arrays, for the model file."""
+
+
+class Synthesizer(ABC):
+    """A learner: asks the session for measurements and makes a model of the answers."""
+
+    name: ClassVar[str]
+    options_type: ClassVar[type[Options]] = Options
+
+    def __init__(self, options: Mapping[str, Any] | Options | None = None) -> None:
+        """Check the options.
+
+        Raises:
+            ConfigError: An unknown option, or a value that is not allowed.
+        """
+        given = options.model_dump() if isinstance(options, Options) else dict(options or {})
+        try:
+            self.options = self.options_type.model_validate(given)
+        except ValidationError as error:
+            faults = "; ".join(
+                f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"
+                for item in error.errors()
+            )
+            raise ConfigError(f"synthesizer {self.name!r}: {faults}.") from error
+
+    @abstractmethod
+    def fit(
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None = None,
+    ) -> FittedModel:
+        """Measure and learn.
+
+        Args:
+            session: The door to the private rows; every attribute of its spec is settled.
+            totals: Noisy rows per table, released before (P17). Never exact counts.
+            amount: What may be spent per root table, ε or ρ.
+            public_rows: Exact row counts of the public tables.
+        """
+
+    @abstractmethod
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+        """The events of a fit; reads no rows."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+        """The model that ``to_state`` wrote.
+
+        Raises:
+            ModelError: Damaged or hostile input.
+        """

@@ -1,0 +1,99 @@
+"""What both synthesizers share: amounts, keys, and their plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from privbench.learning.assemble import TableModel
+from privbench.learning.denoise import Floats, Noise, noise_law
+from privbench.learning.keyfit import asks, fit_key
+from privbench.learning.keys import KeyModel
+from privbench.learning.shares import key_item, rows_item, shares
+from privbench.privacy import DatabaseSpec, KeySpec, Query, Session, allocate
+from privbench.synthesizers.base import PlanInput, PlannedEvent
+
+#: Kept back, so that no sum of amounts passes what was given.
+_MARGIN = 1 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """One fit under way: the session, its input, and the amounts per table and key.
+
+    Attributes:
+        session: The door to the private rows.
+        start: Released or public input of the fit.
+        amounts: Amount per item of `privbench.learning.shares`.
+    """
+
+    session: Session
+    start: PlanInput
+    amounts: dict[str, float]
+
+    @classmethod
+    def open(
+        cls,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None,
+    ) -> Fitting:
+        """Divide the amount among tables and keys."""
+        start = PlanInput(amount, session.accounting, dict(totals), dict(public_rows or {}))
+        return cls(session, start, amounts(session.spec, start))
+
+    @property
+    def spec(self) -> DatabaseSpec:
+        """What is public about the database."""
+        return self.session.spec
+
+    @property
+    def noise(self) -> Noise:
+        """Law of the noise."""
+        return noise_law(self.session.accounting)
+
+    def measure(self, query: Query, amount: float, label: str) -> tuple[Floats, float]:
+        """A measurement and the standard deviation of its noise, in counts."""
+        noisy = self.session.measure(query, amount, label)
+        return np.asarray(noisy, np.float64), self.session.noise_scale(query, amount)
+
+    def table_model(self, table: str) -> TableModel:
+        """Measure and fit all keys of a table."""
+        keys = [self._key(key) for key in self.spec.tables[table].keys]
+        return TableModel(self.start.rows(table), {key.name: key for key in keys})
+
+    def rows_amount(self, table: str) -> float:
+        """What may be spent on a table's attributes."""
+        return self.amounts[rows_item(table)]
+
+    def _key(self, key: KeySpec) -> KeyModel:
+        totals = {name: self.start.rows(name) for name in self.spec.tables}
+        return fit_key(
+            self.spec,
+            key,
+            self.amounts[key_item(key)],
+            self.measure,
+            totals,
+            self.start.public_rows,
+            self.noise,
+        )
+
+
+def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
+    """Amount per table and key; no root table's sum passes the total."""
+    items = shares(spec, start.totals)
+    return allocate(items, start.total * _MARGIN) if items else {}
+
+
+def planned_keys(spec: DatabaseSpec, start: PlanInput) -> list[PlannedEvent]:
+    """The events of all keys, as `Fitting.table_model` makes them."""
+    given = amounts(spec, start)
+    return [
+        PlannedEvent.of(ask.label(key), ask.query, spec, given[key_item(key)] * ask.part, start)
+        for table in spec.tables.values()
+        for key in table.keys
+        for ask in asks(key, start.public_rows)
+    ]
