@@ -223,10 +223,10 @@ def judge(
     Yields:
         The claim's name and the ratio; infinite for a wrong shape or an uncharged root table.
     """
-    if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
-        if not before.shape == after.shape == query.shape:
-            yield "shape", math.inf
-            return
+    shapes = [side.shape for side in (before, after) if isinstance(side, np.ndarray)]
+    if any(shape != query.shape for shape in shapes):
+        yield "shape", math.inf
+        return
     moved = change(before, after)
     if moved.l0 and root not in query.roots(spec):
         yield "roots", math.inf

@@ -209,9 +209,10 @@ class SplitScores(Query):
 
     def _cut(self) -> NDArray[np.int64]:
         """Whether a candidate (row) cuts a pair (column)."""
-        sides = np.array(self.candidates)
-        first, second = np.array(self._pairs()).T
-        return (sides[:, first] != sides[:, second]).astype(np.int64)
+        sides = np.array(self.candidates, dtype=np.int64)
+        ends = np.array(self._pairs(), dtype=np.int64)
+        cut: NDArray[np.bool_] = sides[:, ends[:, 0]] != sides[:, ends[:, 1]]
+        return cut.astype(np.int64)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
@@ -225,10 +226,10 @@ class SplitScores(Query):
         used = np.flatnonzero(cut.any(axis=0))
         view = View(data, self.source, self.axes, self.region)
         found = distances(view, [pairs[k] for k in used], [self.predictions[k] for k in used])
-        scores: Integers = cut[:, used] @ found
+        scores: Integers = (cut[:, used] @ found).astype(np.int64, copy=False)
         if self.mean:
             scores //= cut.sum(axis=1)
-        return np.negative(scores) if self.smallest else scores
+        return scores * (-1 if self.smallest else 1)
 
 
 def _upper(count: int) -> Iterator[tuple[int, int]]:

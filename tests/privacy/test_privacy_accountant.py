@@ -1,0 +1,260 @@
+"""Sums, caps and conversions; dp-accounting is the oracle (P26)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import dp_accounting as oracle
+import numpy as np
+import pytest
+from core_toys import CHAIN, Counts
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from privbench.errors import BudgetExceeded, PrivacyRefusal
+from privbench.privacy import (
+    Accountant,
+    Event,
+    Guarantee,
+    epsilon_for,
+    loss_of,
+    price,
+    rho_for,
+)
+from privbench.privacy.events import describe
+from privbench.privacy.registry import MECHANISMS, SELECTION, THRESHOLD, VECTOR
+
+ORDERS = list(1 + np.exp(np.linspace(math.log(1e-4), math.log(1e7), 3000)))
+
+
+def event(name: str, amount: float, roots=("a",), delta: float = 0.0, l1: int = 1) -> Event:
+    mechanism = MECHANISMS[name]
+    claim = Counts(l1=l1, l2=float(l1), linf=l1).sensitivity(CHAIN)
+    if "threshold" in name:
+        claim = replace(claim, l0=1)
+    scale = mechanism.scale(claim, amount)
+    threshold = mechanism.threshold(claim, scale, delta) if "threshold" in name else None
+    stub = describe(
+        Counts(l1=l1),
+        CHAIN,
+        "stub",
+        mechanism=mechanism.name,
+        scale=scale,
+        loss=mechanism.loss,
+        amount=amount,
+        private=True,
+        threshold=threshold,
+        delta=delta,
+    )
+    return replace(stub, roots=tuple(roots), sensitivity=claim)
+
+
+@pytest.mark.parametrize("rho", [1e-6, 1e-3, 0.05, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6, 1e-2])
+def test_conversion_agrees_with_dp_accounting(rho, delta):
+    accountant = RdpAccountant(ORDERS)
+    accountant.compose(oracle.ZCDpEvent(rho))
+    theirs = accountant.get_epsilon(delta)
+    assert epsilon_for(rho, delta) == pytest.approx(theirs, rel=1e-3, abs=1e-9)
+
+
+@given(epsilon=st.floats(1e-4, 60.0), delta=st.floats(1e-14, 0.1))
+@settings(max_examples=60, deadline=None)
+def test_rho_is_the_inverse_from_below(epsilon, delta):
+    rho = rho_for(epsilon, delta)
+    assert epsilon_for(rho, delta) <= epsilon
+    assert epsilon_for(rho * (1 + 1e-9), delta) > epsilon
+
+
+def test_conversion_refuses_what_has_no_meaning():
+    assert epsilon_for(0.0, 0.0) == 0.0
+    for delta in (0.0, 1.0):
+        with pytest.raises(PrivacyRefusal):
+            epsilon_for(0.1, delta)
+    for epsilon in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(PrivacyRefusal):
+            rho_for(epsilon, 1e-9)
+
+
+def test_gaussian_events_against_the_oracle():
+    delta, events = 1e-9, []
+    rdp, exact = RdpAccountant(ORDERS), PLDAccountant()
+    for rho in (0.01, 0.02, 0.005):
+        events.append(event("discrete_gaussian", rho, l1=7))
+        multiplier = events[-1].scale / 7
+        rdp.compose(oracle.GaussianDpEvent(multiplier), 3)
+        exact.compose(oracle.GaussianDpEvent(multiplier), 3)
+    ours = loss_of([item for item in events for _ in range(3)], "zcdp", delta)
+    assert ours.epsilon == pytest.approx(rdp.get_epsilon(delta), rel=1e-3)
+    assert ours.epsilon >= exact.get_epsilon(delta)
+    assert ours.delta == delta
+
+
+def test_laplace_events_against_the_oracle():
+    exact = PLDAccountant()
+    events = [event("discrete_laplace", 0.1, l1=3) for _ in range(7)]
+    for item in events:
+        exact.compose(oracle.LaplaceDpEvent(item.scale / 3))
+    ours = loss_of(events, "pure", 0.0)
+    assert ours == Guarantee(pytest.approx(0.7), 0.0)
+    assert ours.epsilon >= exact.get_epsilon(1e-12) - 1e-6
+    assert ours.epsilon <= exact.get_epsilon(1e-12) * 1.001
+
+
+def test_rho_of_gumbel_and_of_pure_events():
+    gumbel = event("noisy_max_gumbel", 0.02)
+    epsilon = 2 / gumbel.scale
+    assert price(gumbel, "zcdp").amount == pytest.approx(epsilon**2 / 8)
+    laplace = event("discrete_laplace", 0.3)
+    assert price(laplace, "zcdp").amount == pytest.approx(0.3**2 / 2)
+    accountant = RdpAccountant(ORDERS)
+    accountant.compose(oracle.LaplaceDpEvent(1 / 0.3))
+    assert epsilon_for(0.3**2 / 2, 1e-6) >= accountant.get_epsilon(1e-6) * 0.999
+    with pytest.raises(PrivacyRefusal):
+        price(gumbel, "pure")
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_a_claim_below_the_mechanisms_loss_is_refused(name):
+    honest = event(name, 0.25, delta=1e-6 if "threshold" in name else 0.0)
+    price(honest, "zcdp")
+    for lie in (
+        replace(honest, amount=0.2499),
+        replace(honest, scale=honest.scale * 0.999),
+        replace(honest, sensitivity=replace(honest.sensitivity, l1=2, l2=2.0, linf=2)),
+    ):
+        with pytest.raises(PrivacyRefusal):
+            price(lie, "zcdp")
+    if "threshold" in name:
+        with pytest.raises(PrivacyRefusal):
+            price(replace(honest, delta=1e-7), "zcdp")
+
+
+def test_spent_is_the_largest_sum_over_root_tables():
+    accountant = Accountant("pure", 1.0)
+    accountant.charge(event("discrete_laplace", 0.6, ["a"]))
+    accountant.charge(event("discrete_laplace", 0.7, ["b"]))
+    accountant.charge(event("discrete_laplace", 0.25, ["a", "b"]))
+    assert accountant.spent == pytest.approx(0.95)
+    assert accountant.remaining("a") == pytest.approx(0.15, abs=1e-8)
+    assert accountant.remaining("b") == pytest.approx(0.05, abs=1e-8)
+    assert accountant.remaining("c") == accountant.total
+    assert accountant.guarantee().epsilon == accountant.spent
+
+
+def test_a_refused_event_is_charged_to_no_table():
+    accountant = Accountant("pure", 1.0)
+    accountant.charge(event("discrete_laplace", 0.9, ["b"]))
+    with pytest.raises(BudgetExceeded, match="b"):
+        accountant.charge(event("discrete_laplace", 0.2, ["a", "b"]))
+    assert accountant.remaining("a") == accountant.total
+    with pytest.raises(PrivacyRefusal, match="no root"):
+        accountant.charge(event("discrete_laplace", 0.2, []))
+
+
+@given(parts=st.integers(1, 97), epsilon=st.floats(1e-3, 20.0))
+@settings(max_examples=40, deadline=None)
+def test_equal_parts_of_the_whole_always_fit(parts, epsilon):
+    accountant = Accountant("pure", epsilon)
+    for _ in range(parts):
+        accountant.charge(event("discrete_laplace", accountant.total / parts))
+    assert accountant.guarantee().epsilon <= epsilon
+    assert accountant.spent >= epsilon * (1 - 1e-6)
+
+
+@given(
+    amounts=st.lists(
+        st.tuples(st.floats(1e-3, 0.6), st.frozensets(st.sampled_from("abc"), min_size=1)),
+        max_size=25,
+    ),
+    accounting=st.sampled_from(["pure", "zcdp"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_adaptive_sequence_passes_the_cap(amounts, accounting):
+    accountant = Accountant(accounting, 1.3, 1e-6)
+    name = VECTOR[accounting].name
+    exact: dict[str, Fraction] = {}
+    for amount, roots in amounts:
+        fits = all(exact.get(r, 0) + Fraction(amount) <= Fraction(accountant.cap) for r in roots)
+        try:
+            accountant.charge(event(name, amount, sorted(roots)))
+        except BudgetExceeded:
+            assert not fits
+        else:
+            assert fits
+            for root in roots:
+                exact[root] = exact.get(root, Fraction(0)) + Fraction(amount)
+    assert accountant.guarantee().epsilon <= 1.3
+    assert accountant.guarantee().delta <= 1e-6
+
+
+def test_delta_is_the_sum_of_thresholds_and_conversion():
+    accountant = Accountant("zcdp", 2.0, 1e-6, threshold_delta=4e-7)
+    assert accountant.delta_conversion == pytest.approx(6e-7)
+    for _ in range(4):
+        accountant.charge(event("gaussian_threshold", 0.001, delta=1e-7))
+    assert accountant.remaining_delta("a") == pytest.approx(0.0, abs=1e-20)
+    with pytest.raises(BudgetExceeded, match="delta"):
+        accountant.charge(event("gaussian_threshold", 0.001, delta=1e-9))
+    assert accountant.guarantee().delta <= 1e-6
+    assert accountant.guarantee().delta == pytest.approx(1e-6)
+
+
+def test_delta_under_pure_accounting():
+    accountant = Accountant("pure", 1.0, 1e-6)
+    assert accountant.delta_conversion == 0.0
+    accountant.charge(event("laplace_threshold", 0.5, delta=9e-7))
+    assert accountant.guarantee() == Guarantee(0.5, 9e-7)
+    with pytest.raises(BudgetExceeded, match="delta"):
+        accountant.charge(event("laplace_threshold", 0.1, delta=2e-7))
+
+
+def test_zcdp_total_converts_back_to_the_epsilon_asked_for():
+    accountant = Accountant("zcdp", 3.2, 1e-9, threshold_delta=0.0)
+    accountant.charge(event("discrete_gaussian", accountant.total))
+    assert accountant.guarantee().epsilon == pytest.approx(3.2, rel=1e-6)
+    assert accountant.guarantee().epsilon <= 3.2
+    assert accountant.guarantee().delta <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("accounting", "epsilon", "delta", "threshold_delta"),
+    [
+        ("pure", 0.0, 0.0, None),
+        ("pure", math.inf, 0.0, None),
+        ("pure", 1.0, 1.0, None),
+        ("pure", 1.0, 1e-9, 1e-8),
+        ("zcdp", 1.0, 0.0, None),
+        ("zcdp", 1.0, 1e-9, 1e-9),
+    ],
+)
+def test_impossible_budgets_are_refused(accounting, epsilon, delta, threshold_delta):
+    with pytest.raises(PrivacyRefusal):
+        Accountant(accounting, epsilon, delta, threshold_delta=threshold_delta)
+
+
+@given(
+    amount=st.floats(1e-4, 5.0),
+    l1=st.integers(1, 2**40),
+    name=st.sampled_from(sorted(MECHANISMS)),
+    roots=st.lists(st.text(min_size=1), min_size=1, max_size=3),
+)
+@settings(max_examples=60, deadline=None)
+def test_events_survive_json(amount, l1, name, roots):
+    assume("threshold" not in name)
+    import json
+
+    original = event(name, amount, roots, l1=l1)
+    assert Event.from_json(json.loads(json.dumps(original.to_json()))) == original
+    assert original.same(replace(original, id=9))
+    assert not original.same(replace(original, label="other"))
+
+
+def test_every_task_has_a_mechanism_under_both_accountings():
+    for family in (VECTOR, SELECTION, THRESHOLD):
+        assert family["pure"].loss == "epsilon"
+        assert family["zcdp"].loss == "rho"

@@ -1,0 +1,90 @@
+"""`allocate`: no root table over the total, shares kept, nonsense refused."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privbench.privacy import Accountant, allocate
+from privbench.privacy.budget import round_down, round_up
+
+ROOTS = st.frozensets(st.sampled_from("abcde"), min_size=1)
+SHARES = st.dictionaries(
+    st.text(max_size=4), st.tuples(st.floats(1e-9, 1e9), ROOTS), min_size=1, max_size=12
+)
+
+
+@given(shares=SHARES, total=st.floats(1e-6, 1e3))
+def test_no_root_table_exceeds_the_total(shares, total):
+    amounts = allocate(shares, total)
+    assert amounts.keys() == shares.keys()
+    for root in "abcde":
+        charged = sum(
+            Fraction(amounts[name]) for name, (_, roots) in shares.items() if root in roots
+        )
+        assert charged <= Fraction(total)
+
+
+@given(shares=SHARES, total=st.floats(1e-6, 1e3))
+def test_the_most_loaded_root_table_spends_everything(shares, total):
+    amounts = allocate(shares, total)
+    loads = {
+        root: math.fsum(share for share, roots in shares.values() if root in roots)
+        for root in "abcde"
+    }
+    top = max(loads, key=loads.__getitem__)
+    spent = math.fsum(amounts[name] for name, (_, roots) in shares.items() if top in roots)
+    assert spent == pytest.approx(total, rel=1e-9)
+
+
+@given(shares=SHARES, total=st.floats(1e-6, 1e3), factor=st.sampled_from([0.5, 2.0, 1024.0]))
+def test_only_ratios_of_shares_matter(shares, total, factor):
+    scaled = {name: (share * factor, roots) for name, (share, roots) in shares.items()}
+    assert allocate(scaled, total) == allocate(shares, total)
+
+
+@given(shares=SHARES)
+def test_within_one_root_set_amounts_follow_shares(shares):
+    same = {name: (share, frozenset("a")) for name, (share, _) in shares.items()}
+    amounts = allocate(same, 1.0)
+    whole = math.fsum(share for share, _ in same.values())
+    for name, (share, _) in same.items():
+        assert amounts[name] == pytest.approx(share / whole, rel=1e-9)
+
+
+@given(shares=SHARES, total=st.floats(1e-3, 50.0))
+def test_what_is_allocated_from_a_total_can_be_charged(shares, total):
+    accountant = Accountant("pure", total)
+    amounts = allocate(shares, accountant.total)
+    for root in "abcde":
+        charged = sum(
+            Fraction(amounts[name]) for name, (_, roots) in shares.items() if root in roots
+        )
+        assert charged <= Fraction(accountant.cap)
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, math.nan, math.inf])
+def test_bad_shares_are_refused(share):
+    with pytest.raises(ValueError, match="item"):
+        allocate({"item": (share, frozenset("a"))}, 1.0)
+
+
+@pytest.mark.parametrize("total", [0.0, -1.0, math.nan, math.inf])
+def test_bad_totals_are_refused(total):
+    with pytest.raises(ValueError, match="total"):
+        allocate({"item": (1.0, frozenset("a"))}, total)
+
+
+def test_an_item_is_charged_somewhere():
+    with pytest.raises(ValueError, match="no root"):
+        allocate({"item": (1.0, frozenset())}, 1.0)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
+def test_rounding_is_outward(value):
+    assert Fraction(round_down(value)) <= value <= Fraction(round_up(value))
+    assert round_up(value) <= math.nextafter(round_down(value), math.inf)
