@@ -1,0 +1,22 @@
+"""Who owns what: roles proposed from the catalog alone, and settled with the config.
+
+`propose` guesses from names, types and foreign keys which table's rows are privacy units and which
+keys own the rest; it never reads rows. `resolve` settles the OWN keys and refuses what the privacy
+contract forbids.
+"""
+
+from privbench.roles.classes import Kind
+from privbench.roles.implied import ImpliedKey
+from privbench.roles.proposal import Lookups, Proposal, TableProposal
+from privbench.roles.propose import propose
+from privbench.roles.resolve import resolve
+
+__all__ = [
+    "ImpliedKey",
+    "Kind",
+    "Lookups",
+    "Proposal",
+    "TableProposal",
+    "propose",
+    "resolve",
+]

@@ -1,0 +1,235 @@
+"""Which foreign key owns a table's rows: candidates, scores, cycles, choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from privbench.roles.classes import NEVER_OWN, PEOPLE, PERSON_LIKE, ROOT_KINDS, Kind
+from privbench.roles.facts import KeyFacts, TableFacts
+
+_PERSON_OR_PROXY = PEOPLE | {Kind.PROXY}
+_PERSON_ROOTS = _PERSON_OR_PROXY | {Kind.ROLE}
+#: Least score of a key by the kind of the root that it leads to; `_LEAST` for all others.
+_LEAST_BY_ROOT = {
+    **dict.fromkeys(_PERSON_ROOTS, -2.5),
+    **dict.fromkeys((Kind.ORG, Kind.FIGURE, Kind.GUEST), 1.0),
+}
+_LEAST = 2.6
+#: What is lost with every step away from the person.
+_STEP = 0.5
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table stands in the forest.
+
+    Attributes:
+        own: The OWN key, or None for a root.
+        root: The root table of its tree.
+        worth: How good an owner it makes there.
+        reasons: What spoke for its key, or why it has none.
+    """
+
+    own: KeyFacts | None
+    root: str
+    worth: float
+    reasons: tuple[str, ...]
+
+
+def score(facts: TableFacts, key: KeyFacts, parent: Kind, parent_noun: tuple[str, ...]) -> float:
+    """How well a key would own its table's rows."""
+    return sum(points for _, points in reasons(facts, key, parent, parent_noun))
+
+
+def reasons(
+    facts: TableFacts, key: KeyFacts, parent: Kind, parent_noun: tuple[str, ...]
+) -> Iterator[tuple[str, float]]:
+    """The points for and against a key, each with its reason."""
+    if key.cascades:
+        yield "ON DELETE CASCADE", 3.0
+    elif key.released:
+        yield "ON DELETE SET NULL", -2.0
+    if key.is_primary:
+        yield "is the primary key", 4.0
+    elif key.in_primary:
+        yield "in the primary key", 1.6 if key.first_of_primary else 1.5
+    elif key.first_of_primary:
+        yield "holds the primary key's first column", 1.6
+    if key.not_null:
+        yield "NOT NULL", 1.0
+    if len(facts.noun) > len(parent_noun) and facts.noun[: len(parent_noun)] == parent_noun:
+        yield "named after its parent", 1.5
+    if parent in PEOPLE and not key.deputy:
+        yield "straight to people", 2.0
+    if key.owner:
+        yield "named as an owner", 0.5
+    if key.deputy:
+        yield "named as a second party", -3.0
+
+
+def barred(facts: TableFacts, key: KeyFacts, kinds: Mapping[str, Kind]) -> str | None:
+    """Why a key can never own its table's rows, or None."""
+    own, parent = kinds[facts.name], kinds[key.parent]
+    if own in NEVER_OWN:
+        return f"a {own.label} has no owner"
+    if parent in NEVER_OWN and not key.is_primary:
+        return f"{parent.label}s own nothing"
+    if key.deputy and not key.not_null and not key.cascades:
+        return "optional second party"
+    if key.released and parent not in _PERSON_OR_PROXY:
+        return "the catalog keeps the row when its target goes"
+    if own in ROOT_KINDS and not _may_own_root(key, parent):
+        return f"a {own.label} is a root"
+    return None
+
+
+def _may_own_root(key: KeyFacts, parent: Kind) -> bool:
+    if key.is_primary:
+        return parent in ROOT_KINDS | {Kind.PROXY}
+    return (key.in_primary or key.cascades) and parent in _PERSON_OR_PROXY
+
+
+def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[str, Place]:
+    """A place in the forest for every table.
+
+    Args:
+        tables: Facts by table.
+        kinds: Kinds by table.
+    """
+    candidates = {
+        name: [key for key in facts.keys if barred(facts, key, kinds) is None]
+        for name, facts in tables.items()
+    }
+    chooser = _Chooser(tables, kinds, candidates)
+    chooser.break_cycles()
+    for name in tables:
+        chooser.place(name)
+    return chooser.places
+
+
+class _Chooser:
+    def __init__(
+        self,
+        tables: Mapping[str, TableFacts],
+        kinds: Mapping[str, Kind],
+        candidates: dict[str, list[KeyFacts]],
+    ) -> None:
+        self.tables = tables
+        self.kinds = kinds
+        self.candidates = candidates
+        self.places: dict[str, Place] = {}
+
+    def score(self, key: KeyFacts) -> float:
+        return sum(points for _, points in self.reasons(key))
+
+    def reasons(self, key: KeyFacts) -> list[tuple[str, float]]:
+        facts = self.tables[str(key.key.table)]
+        parent = self.tables[key.parent]
+        return list(reasons(facts, key, self.kinds[key.parent], parent.noun))
+
+    def break_cycles(self) -> None:
+        """Take the weakest key out of every cycle, nullable keys first."""
+        while cycle := find_cycle(self.candidates):
+            weakest = min(cycle, key=lambda key: (key.not_null, self.score(key), -key.position))
+            self.candidates[str(weakest.key.table)].remove(weakest)
+
+    def place(self, name: str) -> Place:
+        """Place a table after its possible owners; chains are as deep as the schema's keys."""
+        if name in self.places:
+            return self.places[name]
+        best: tuple[float, KeyFacts] | None = None
+        for key in self.candidates[name]:
+            owner = self.place(key.parent)
+            worth = owner.worth + self.score(key)
+            if self._allowed(name, key, owner) and (best is None or worth > best[0]):
+                best = (worth, key)
+        self.places[name] = self._root(name) if best is None else self._owned(name, best[1])
+        return self.places[name]
+
+    def _allowed(self, name: str, key: KeyFacts, owner: Place) -> bool:
+        root, parent = self.kinds[owner.root], self.kinds[key.parent]
+        if self.score(key) < _LEAST_BY_ROOT.get(root, _LEAST):
+            return False
+        if self.kinds[name] is Kind.PROXY and root not in _PERSON_ROOTS:
+            return False
+        if parent is Kind.STRUCTURE:
+            return key.is_primary or key.cascades or root in _PERSON_ROOTS | {Kind.ORG}
+        return True
+
+    def _root(self, name: str) -> Place:
+        kind, facts = self.kinds[name], self.tables[name]
+        why = [
+            f"{key.columns}: {barred(facts, key, self.kinds) or 'too weak a claim'}"
+            for key in facts.keys
+        ]
+        return Place(None, name, kind.worth, tuple(why))
+
+    def _owned(self, name: str, key: KeyFacts) -> Place:
+        owner = self.places[key.parent]
+        worth = max(owner.worth - _STEP, self.kinds[name].worth)
+        return Place(key, owner.root, worth, tuple(f"{why}" for why, _ in self.reasons(key)))
+
+
+def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
+    """The keys of one cycle, or nothing."""
+    done: set[str] = set()
+    for start in candidates:
+        cycle = _walk(start, candidates, done)
+        if cycle:
+            return cycle
+    return []
+
+
+def _walk(start: str, candidates: Mapping[str, list[KeyFacts]], done: set[str]) -> list[KeyFacts]:
+    """Depth-first from one table, without recursion."""
+    path: list[KeyFacts] = []
+    stack = [(start, iter(candidates[start]))]
+    on_path = {start: 0}
+    while stack:
+        name, keys = stack[-1]
+        key = next((item for item in keys if item.parent not in done), None)
+        if key is None:
+            stack.pop()
+            done.add(name)
+            on_path.pop(name)
+            if path:
+                path.pop()
+        elif key.parent in on_path:
+            return [*path[on_path[key.parent] :], key]
+        else:
+            path.append(key)
+            on_path[key.parent] = len(stack)
+            stack.append((key.parent, iter(candidates[key.parent])))
+    return []
+
+
+def rivals(
+    facts: TableFacts, places: Mapping[str, Place], kinds: Mapping[str, Kind]
+) -> list[KeyFacts]:
+    """Other keys by which a table reaches a second person-like owner.
+
+    A key counts when it leads to another root table that is person-like, or, beside the OWN key,
+    straight to the same table of people by other columns.
+    """
+    own = places[facts.name].own
+    if own is None:
+        return _rootless_rivals(facts, places, kinds)
+    root = places[facts.name].root
+    return [
+        key
+        for key in facts.keys
+        if key is not own
+        and kinds[places[key.parent].root] in PERSON_LIKE
+        and (places[key.parent].root != root or (key.parent == own.parent and not key.deputy))
+    ]
+
+
+def _rootless_rivals(
+    facts: TableFacts, places: Mapping[str, Place], kinds: Mapping[str, Kind]
+) -> list[KeyFacts]:
+    """For a table without an owner: the person-like ones that it reaches, if several."""
+    if kinds[facts.name] in PERSON_LIKE | NEVER_OWN:
+        return []
+    found = [key for key in facts.keys if kinds[places[key.parent].root] in PERSON_LIKE]
+    return found if len({places[key.parent].root for key in found}) > 1 else []

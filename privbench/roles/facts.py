@@ -1,0 +1,167 @@
+"""What the catalog says of tables and keys, put the way the role rules ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privbench.roles.names import listed, lists, noun, personal_kinds, words
+from privbench.schema import Column, ForeignKey, Schema, Table
+
+
+@dataclass(frozen=True)
+class KeyFacts:
+    """One foreign key to another table of the schema.
+
+    Attributes:
+        key: The foreign key.
+        parent: Key of the table it points to.
+        position: Least column number of its columns; orders a table's keys.
+        not_null: Whether every column is NOT NULL.
+        is_primary: Whether it covers exactly the primary key (a one-to-one extension).
+        first_of_primary: Whether it holds the primary key's first column.
+        in_primary: Whether all its columns lie in the primary key.
+        deputy: Whether its columns' names speak of a second party (editor, manager, parent).
+        owner: Whether they are called after the target, or by a word for an owner.
+    """
+
+    key: ForeignKey
+    parent: str
+    position: int
+    not_null: bool
+    is_primary: bool
+    first_of_primary: bool
+    in_primary: bool
+    deputy: bool
+    owner: bool
+
+    @property
+    def cascades(self) -> bool:
+        """Whether the rows go with the parent."""
+        return self.key.on_delete == "c"
+
+    @property
+    def released(self) -> bool:
+        """Whether the catalog says that the row stays when the parent goes."""
+        return self.key.on_delete in "nd" and not self.not_null
+
+    @property
+    def columns(self) -> str:
+        """Its columns, for people."""
+        return ", ".join(self.key.columns)
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """One table.
+
+    Attributes:
+        table: The table.
+        noun: Words of its name, empty ones taken off.
+        keys: Keys to other tables of the schema, by column number.
+        incoming: How many keys of other tables point to it.
+        personal: Kinds of personal columns.
+        attributes: Columns that say something: no keys, no book-keeping.
+    """
+
+    table: Table
+    noun: tuple[str, ...]
+    keys: tuple[KeyFacts, ...]
+    incoming: int
+    personal: frozenset[str]
+    attributes: tuple[Column, ...]
+
+    @property
+    def name(self) -> str:
+        """``schema.table``."""
+        return self.table.key
+
+    @property
+    def head(self) -> str:
+        """The last word of the name."""
+        return self.noun[-1] if self.noun else ""
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """The last word, and the last two glued: ``credit_card`` is a ``creditcard``."""
+        return frozenset({self.head, "".join(self.noun[-2:])})
+
+    @property
+    def identifying(self) -> frozenset[str]:
+        """Personal kinds by which a person can be told."""
+        kinds = lists()["personal"]
+        return frozenset(kind for kind in self.personal if kinds[kind]["identifies"])
+
+    @property
+    def marked(self) -> frozenset[str]:
+        """Personal kinds other than an address, which companies and shops have too."""
+        return self.personal - {"address", "death"}
+
+    @property
+    def is_junction(self) -> bool:
+        """Whether it links tables: two of them in its primary key, or nothing but keys."""
+        linked = {key.parent for key in self.keys if key.in_primary}
+        return len(linked) >= 2 or (len(self.keys) >= 2 and not self.attributes)
+
+
+def gather(schema: Schema) -> dict[str, TableFacts]:
+    """Facts of every table, by its key, in the schema's order."""
+    incoming: dict[str, int] = {table.key: 0 for table in schema}
+    for table in schema:
+        for key in table.foreign_keys:
+            if not key.is_self and str(key.ref_table) in incoming:
+                incoming[str(key.ref_table)] += 1
+    return {table.key: _table(table, incoming) for table in schema}
+
+
+def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
+    keys = [
+        _key(table, key)
+        for key in table.foreign_keys
+        if not key.is_self and str(key.ref_table) in incoming
+    ]
+    primary = table.primary_key.columns if table.primary_key else ()
+    plain = [column for column in table.columns if column.name not in table.key_columns]
+    personal = frozenset[str]().union(
+        *(
+            personal_kinds(column.name, column.type.category)
+            for column in plain
+            if column.name not in primary and column.type.category != "B"
+        )
+    )
+    bookkeeping = listed("columns", "bookkeeping")
+    attributes = tuple(
+        column
+        for column in plain
+        if (column.name,) != primary and not set(words(column.name)) <= bookkeeping
+    )
+    ordered = tuple(sorted(keys, key=lambda item: (item.position, item.key.columns)))
+    return TableFacts(
+        table, noun(table.name.name), ordered, incoming[table.key], personal, attributes
+    )
+
+
+def _key(table: Table, key: ForeignKey) -> KeyFacts:
+    primary = table.primary_key.columns if table.primary_key else ()
+    found = [word for name in key.columns for word in words(name)]
+    target = set(words(key.ref_table.name))
+    own_words = [word for word in found if word not in target]
+    stem = tuple(word for word in found if word not in listed("keys", "suffix"))
+    goal = noun(key.ref_table.name)
+    named = len(key.columns) == 1 and stem in (goal, goal[-1:])
+    return KeyFacts(
+        key=key,
+        parent=str(key.ref_table),
+        position=min(table.column(name).position for name in key.columns),
+        not_null=all(table.column(name).not_null for name in key.columns),
+        is_primary=bool(primary) and set(key.columns) == set(primary),
+        first_of_primary=bool(primary) and primary[0] in key.columns,
+        in_primary=bool(primary) and set(key.columns) <= set(primary),
+        deputy=_is_deputy(own_words),
+        owner=named or bool(set(own_words) & listed("keys", "owner")),
+    )
+
+
+def _is_deputy(found: list[str]) -> bool:
+    done_by = "by" in found and not set(found) & listed("keys", "maker")
+    return done_by or bool(set(found) & listed("keys", "deputy"))

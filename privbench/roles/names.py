@@ -1,0 +1,132 @@
+"""Names of tables and columns as words: split, made singular, looked up in ``words.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LETTERS = re.compile(r"[^\W\d_]+")
+#: Glued words shorter than this are left whole.
+_LEAST_GLUED = 5
+
+
+@cache
+def lists() -> dict[str, Any]:
+    """The word lists as they stand in ``words.toml``."""
+    text = resources.files("privbench.roles").joinpath("words.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def listed(*path: str) -> frozenset[str]:
+    """One list as a set: ``listed("tables", "subject")``."""
+    found: Any = lists()
+    for part in path:
+        found = found[part]
+    return frozenset(found)
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    """Every word that glued names are split into."""
+    data = lists()
+    phrases = [phrase for kind in data["personal"].values() for phrase in kind["phrases"]]
+    tables = [words for name, words in data["tables"].items() if name != "words"]
+    groups = [*tables, *data["keys"].values(), *data["columns"].values(), phrases]
+    groups.append(data["tables"]["words"]["noise"])
+    found = {word for group in groups for phrase in group for word in phrase.split()}
+    return frozenset(word for word in found if word.isalpha() and len(word) > 1)
+
+
+@cache
+def words(name: str) -> tuple[str, ...]:
+    """The singular, lower-case words of a name.
+
+    >>> words("OrderItems"), words("lasteditoruserid"), words("tbl_people2")
+    (('order', 'item'), ('last', 'editor', 'user', 'id'), ('tbl', 'person'))
+    """
+    pieces = _LETTERS.findall(_CAMEL.sub("_", name).lower())
+    return tuple(word for piece in pieces for word in _unglue(piece))
+
+
+def singular(word: str) -> str:
+    """The singular of an English noun, by rule and by the list of exceptions.
+
+    >>> [singular(word) for word in ("countries", "addresses", "status", "people", "posts")]
+    ['country', 'address', 'status', 'person', 'post']
+    """
+    plurals: dict[str, str] = lists()["plurals"]
+    if word in plurals:
+        return plurals[word]
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "xes", "ches", "shes", "zzes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3:
+        return word[:-1]
+    return word
+
+
+def _unglue(piece: str) -> tuple[str, ...]:
+    """Split ``owneruserid`` into as few known words as cover it; leave others whole."""
+    whole = singular(piece)
+    known = _vocabulary()
+    if whole in known or piece in known or len(piece) < _LEAST_GLUED:
+        return (whole,)
+    best: dict[int, tuple[str, ...]] = {0: ()}
+    for end in range(2, len(piece) + 1):
+        options = [
+            (*best[start], singular(piece[start:end]))
+            for start in range(end - 1)
+            if start in best and (piece[start:end] in known or singular(piece[start:end]) in known)
+        ]
+        if options:
+            best[end] = min(options, key=len)
+    return best.get(len(piece), (whole,))
+
+
+def noun(name: str) -> tuple[str, ...]:
+    """The words of a table's name without words that say nothing (``tbl_``, ``_data``).
+
+    >>> noun("tbl_customer_master"), noun("data")
+    (('customer',), ('data',))
+    """
+    found = list(words(name))
+    noise = listed("tables", "words", "noise")
+    while len(found) > 1 and found[-1] in noise:
+        found.pop()
+    while len(found) > 1 and found[0] in noise:
+        found.pop(0)
+    return tuple(found)
+
+
+@cache
+def personal_kinds(name: str, category: str) -> frozenset[str]:
+    """Kinds of personal data that a column's name and type category speak of.
+
+    >>> sorted(personal_kinds("FirstName", "S")), sorted(personal_kinds("emailpromotion", "N"))
+    (['name'], [])
+    """
+    found = words(name)
+    is_key = bool(found) and found[-1] in listed("keys", "suffix") - {"number", "no", "code"}
+    return frozenset(
+        kind
+        for kind, rule in lists()["personal"].items()
+        if category in rule["types"]
+        and any(_holds(found, tuple(phrase.split()), is_key) for phrase in rule["phrases"])
+    )
+
+
+def _holds(found: tuple[str, ...], phrase: tuple[str, ...], at_end: bool) -> bool:
+    """Whether a phrase stands in a name; ``race_id`` is a key, so only its end may match."""
+    size = len(phrase)
+    last = len(found) - size
+    return any(
+        found[start : start + size] == phrase
+        for start in range(last if at_end else 0, last + 1)
+        if start >= 0
+    )

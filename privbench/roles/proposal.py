@@ -1,0 +1,161 @@
+"""The proposal: a role for every table with its reason, and the config that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from privbench.config import Config, TableConfig
+from privbench.roles.classes import Kind
+from privbench.roles.implied import ImpliedKey
+from privbench.roles.render import render
+from privbench.schema import TableName
+
+#: What look-up candidates become.
+Lookups = Literal["private", "public"]
+
+
+@dataclass(frozen=True)
+class TableProposal:
+    """What is proposed for one table.
+
+    Attributes:
+        table: ``schema.table``.
+        kind: What the table seems to hold.
+        own: Columns of the OWN key, or None for a root.
+        owner: The owning table, or None.
+        root: The root table of its tree.
+        keys: Columns and target of every foreign key to another table.
+        reason: One line.
+        is_lookup: Whether it looks like a look-up.
+        lookup_reasons: What was counted for that, with points.
+        ties: A line per further person-like owner that its keys reach.
+        spread: A line per table that holds part of its people's data in units of their own.
+    """
+
+    table: str
+    kind: Kind
+    own: tuple[str, ...] | None
+    owner: str | None
+    root: str
+    keys: tuple[tuple[tuple[str, ...], str], ...]
+    reason: str
+    is_lookup: bool = False
+    lookup_reasons: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+    spread: tuple[str, ...] = ()
+
+    @property
+    def parents(self) -> frozenset[str]:
+        """Every other table that it refers to."""
+        return frozenset(parent for _, parent in self.keys)
+
+    @property
+    def role(self) -> Literal["private"]:
+        """Always private: only the owner of the data can say that a table is public."""
+        return "private"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Roles proposed from the catalog alone.
+
+    Attributes:
+        tables: A proposal per table, in the schema's order.
+        unit: ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
+        implied: References that seem to be meant and are not declared.
+    """
+
+    tables: Mapping[str, TableProposal]
+    unit: Literal["owner", "row"]
+    implied: tuple[ImpliedKey, ...] = ()
+
+    @property
+    def lookups(self) -> tuple[str, ...]:
+        """Tables that look like look-ups."""
+        return tuple(name for name, item in self.tables.items() if item.is_lookup)
+
+    def roots(self) -> tuple[str, ...]:
+        """Tables without an owner."""
+        return tuple(name for name, item in self.tables.items() if item.own is None)
+
+    def owned(self, table: str) -> tuple[str, ...]:
+        """Tables that a table owns directly."""
+        return tuple(name for name, item in self.tables.items() if item.owner == table)
+
+    def public(self) -> frozenset[str]:
+        """Look-ups that could be declared public: they point to nothing private (P6)."""
+        chosen = set(self.lookups)
+        while True:
+            bad = {name for name in chosen if not self.tables[name].parents <= chosen}
+            if not bad:
+                return frozenset(chosen)
+            chosen -= bad
+
+    def to_config(self, base: Config, lookups: Lookups = "private") -> Config:
+        """The base config with every open decision filled in.
+
+        What the base decides stays: a table's role, its ``own``, ``unit = "row"``.
+
+        Args:
+            base: The config to fill in.
+            lookups: ``public`` declares the look-up candidates public, where P6 lets it.
+
+        Returns:
+            A config that names every table, stamped ``roles = "proposed"``.
+        """
+        unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
+        given = {str(TableName.parse(name)): name for name in base.tables}
+        sections = {
+            name: base.tables.get(given.get(name, ""), TableConfig()) for name in self.tables
+        }
+        if lookups == "public":
+            opened = {
+                name: sections[name].model_copy(update={"role": "public"})
+                for name in self.public()
+                if "role" not in sections[name].model_fields_set
+            }
+            sections |= opened
+        own = self._own(sections, unit)
+        filled = {
+            given.get(name, name): section
+            if section.role == "public"
+            else section.model_copy(update={"own": own[name]})
+            for name, section in sections.items()
+        }
+        rest = {name: base.tables[name] for key, name in given.items() if key not in self.tables}
+        return base.model_copy(update={"tables": {**filled, **rest}}).with_privacy(
+            roles="proposed", unit=unit
+        )
+
+    def _own(self, sections: Mapping[str, TableConfig], unit: str) -> dict[str, list[str]]:
+        """OWN columns per table: the base's, else the proposal's where they still fit."""
+        own = {name: list(section.own or ()) for name, section in sections.items()}
+        owner = {name: self._owner(name, tuple(columns)) for name, columns in own.items()}
+        for name, item in self.tables.items():
+            undecided = sections[name].own is None and sections[name].role == "private"
+            if not undecided or unit == "row" or item.own is None or item.owner is None:
+                continue
+            if sections[item.owner].role == "private" and name not in _line(item.owner, owner):
+                own[name], owner[name] = list(item.own), item.owner
+        return own
+
+    def _owner(self, table: str, columns: tuple[str, ...]) -> str | None:
+        """The table that a key on these columns points to."""
+        keys = self.tables[table].keys
+        return next((parent for cols, parent in keys if set(cols) == set(columns)), None)
+
+    def render(self) -> str:
+        """Plain text for people: the forest, look-ups, ties, spread and implied keys."""
+        return render(self)
+
+
+def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
+    """A table and its owners up to the root."""
+    line: set[str] = set()
+    current: str | None = table
+    while current is not None and current not in line:
+        line.add(current)
+        current = owner[current]
+    return line

@@ -1,0 +1,99 @@
+"""The proposal as plain text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privbench.roles.proposal import Proposal, TableProposal
+
+_INDENT = "  "
+
+
+def render(proposal: Proposal) -> str:
+    """The forest, look-ups, ties, spread and implied keys; one reason per line."""
+    sections = [
+        _unit(proposal),
+        _forest(proposal),
+        _lookups(proposal),
+        _block("Tables that reach a second owner (one owns, the others are REF)", _ties(proposal)),
+        _block("A person's data in several units: ε does not hold per person", _spread(proposal)),
+        _block("References that are not declared (reported only)", _implied(proposal)),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _unit(proposal: Proposal) -> list[str]:
+    if proposal.unit == "row":
+        return [
+            "Privacy unit: a single row.",
+            "No table seems to hold people, parties or organisations, so nothing owns anything.",
+            'If one does, name the OWN keys in the config and set unit = "owner".',
+        ]
+    trees = [root for root in proposal.roots() if proposal.owned(root)]
+    named = ", ".join(_short(root) for root in trees) or "each table's own row"
+    return [f"Privacy unit: a row of a root table and all that it owns. Trees: {named}."]
+
+
+def _forest(proposal: Proposal) -> list[str]:
+    roots = sorted(proposal.roots(), key=lambda root: not proposal.owned(root))
+    rows = [row for root in roots for row in _tree(proposal, root, 0)]
+    width = max((len(label) for label, _ in rows), default=0)
+    return ["Forest:", *(f"{_INDENT}{label:<{width}}  {why}" for label, why in rows)]
+
+
+def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str]]:
+    item = proposal.tables[table]
+    branch = _INDENT * depth + ("└ " if depth else "")
+    yield f"{branch}{_short(table)}", item.reason
+    for child in proposal.owned(table):
+        yield from _tree(proposal, child, depth + 1)
+
+
+def _lookups(proposal: Proposal) -> list[str]:
+    names = proposal.lookups
+    if not names:
+        return []
+    listed = ", ".join(_short(name) for name in names)
+    if len(names) == 1:
+        found = f"1 table looks like a look-up ({listed}). It is PRIVATE: its labels will"
+    else:
+        found = f"{len(names)} tables look like look-ups ({listed}). They are PRIVATE: labels will"
+    return [
+        found,
+        "be synthetic and filters on them will not match. If nothing in such a table is",
+        "confidential, use --lookups public (COPIED VERBATIM).",
+        *(_INDENT + _lookup(proposal.tables[name], proposal.public()) for name in names),
+    ]
+
+
+def _lookup(item: TableProposal, public: frozenset[str]) -> str:
+    barred = "" if item.table in public else "; stays private: it points to private tables"
+    return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
+
+
+def _ties(proposal: Proposal) -> list[str]:
+    return [f"{_short(name)}: {tie}" for name, item in proposal.tables.items() for tie in item.ties]
+
+
+def _spread(proposal: Proposal) -> list[str]:
+    return [
+        f"{_short(name)}: {line}" for name, item in proposal.tables.items() for line in item.spread
+    ]
+
+
+def _implied(proposal: Proposal) -> list[str]:
+    return [
+        f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
+        for item in proposal.implied
+    ]
+
+
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [f"{title}:", *(_INDENT + line for line in lines)] if lines else []
+
+
+def _short(table: str) -> str:
+    """A table's name without the schema that everybody has."""
+    return table.removeprefix("public.")

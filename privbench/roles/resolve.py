@@ -1,0 +1,175 @@
+"""Settle the OWN key of every table, and refuse what the privacy contract forbids (P6, P8, P12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from privbench.config import Config, TableConfig
+from privbench.errors import ConfigError, SchemaError
+from privbench.roles.proposal import Proposal
+from privbench.schema import ForeignKey, Schema, Table, TableName
+
+Owners = dict[str, tuple[str, ...] | None]
+
+
+def resolve(schema: Schema, config: Config, proposal: Proposal | None = None) -> Owners:
+    """The columns of every table's OWN key.
+
+    Args:
+        schema: The live schema.
+        config: The config.
+        proposal: Fills in what the config leaves open; without one, such tables are roots.
+
+    Returns:
+        Per table (``schema.table``) the OWN key's columns, or None for a root and for a public
+        table.
+
+    Raises:
+        ConfigError: The config names a table or column that does not exist, or gives ``own`` where
+            it cannot stand.
+        SchemaError: ``own`` is no foreign key, or the roles break the privacy contract.
+    """
+    settled = config if proposal is None else proposal.to_config(config)
+    sections = _sections(schema, settled)
+    for table in schema:
+        _check_columns(table, sections[table.key])
+        _check_public(schema, table, sections)
+    keys = {table.key: _own(schema, table, sections, settled.privacy.unit) for table in schema}
+    _check_acyclic(keys)
+    return {name: key.columns if key else None for name, key in keys.items()}
+
+
+def _sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
+    """The section of every table, found under any spelling of its name."""
+    found: dict[str, TableConfig] = {}
+    for name, section in config.tables.items():
+        key = str(TableName.parse(name))
+        if key not in schema:
+            raise _unknown_table(schema, key)
+        if key in found:
+            raise ConfigError("the config names this table twice.", table=key)
+        found[key] = section
+    return {table.key: found.get(table.key, TableConfig()) for table in schema}
+
+
+def _unknown_table(schema: Schema, key: str) -> ConfigError:
+    close = get_close_matches(key, [table.key for table in schema], n=1)
+    hint = f"Did you mean {close[0]}?" if close else "Take the section out of the config."
+    return ConfigError(
+        "the config has a section for this table, but the schema has no such table "
+        "(or it is excluded).",
+        table=key,
+        remedy=hint,
+    )
+
+
+def _check_columns(table: Table, section: TableConfig) -> None:
+    known = [column.name for column in table.columns]
+    for name in [*section.columns, *(section.own or ())]:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            raise ConfigError(
+                "the config names this column, but the table has no such column.",
+                table=table.key,
+                column=name,
+                remedy=f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(known)}.",
+            )
+
+
+def _check_public(schema: Schema, table: Table, sections: Mapping[str, TableConfig]) -> None:
+    """A public table is copied verbatim: it may not point to a private one (P6)."""
+    section = sections[table.key]
+    if section.role != "public":
+        return
+    if section.own:
+        raise ConfigError(
+            "a public table has no owner.",
+            table=table.key,
+            remedy="Take 'own' out of its section, or declare it private.",
+        )
+    for key in table.foreign_keys:
+        parent = str(key.ref_table)
+        if parent in schema and sections[parent].role == "private":
+            raise SchemaError(
+                f"this public table points to the private table {parent}: a verbatim copy would "
+                "publish which private rows exist.",
+                table=table.key,
+                column=", ".join(key.columns),
+                remedy=f"Declare {table.key} private, or drop the key column before the clone.",
+            )
+
+
+def _own(
+    schema: Schema, table: Table, sections: Mapping[str, TableConfig], unit: str
+) -> ForeignKey | None:
+    """The OWN key that a table's section names."""
+    columns = tuple(sections[table.key].own or ())
+    if not columns:
+        return None
+    if unit == "row":
+        raise SchemaError(
+            "unit = 'row' has no OWN keys.",
+            table=table.key,
+            column=", ".join(columns),
+            remedy='Set own = [], or unit = "owner".',
+        )
+    key = _foreign_key(table, columns)
+    _check_owner(schema, table, key, sections)
+    return key
+
+
+def _foreign_key(table: Table, columns: tuple[str, ...]) -> ForeignKey:
+    for key in table.foreign_keys:
+        if set(key.columns) == set(columns):
+            return key
+    known = "; ".join(", ".join(key.columns) for key in table.foreign_keys)
+    raise SchemaError(
+        "'own' names columns that are not a foreign key of this table.",
+        table=table.key,
+        column=", ".join(columns),
+        remedy=f"Its foreign keys: {known}." if known else "It has no foreign key: set own = [].",
+    )
+
+
+def _check_owner(
+    schema: Schema, table: Table, key: ForeignKey, sections: Mapping[str, TableConfig]
+) -> None:
+    parent, where = str(key.ref_table), ", ".join(key.columns)
+    if key.is_self:
+        raise SchemaError(
+            "the OWN key points to its own table; keys on cycles are REF.",
+            table=table.key,
+            column=where,
+            remedy="Leave it out of 'own'.",
+        )
+    if parent not in schema:
+        raise SchemaError(
+            f"the OWN key points to {parent}, which is not part of the clone.",
+            table=table.key,
+            column=where,
+            remedy="Include that table, or set own = [].",
+        )
+    if sections[parent].role == "public":
+        raise SchemaError(
+            f"the OWN key points to the public table {parent}; public rows own nothing.",
+            table=table.key,
+            column=where,
+            remedy=f"Set own = [], or declare {parent} private.",
+        )
+
+
+def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
+    """OWN is a forest (P8)."""
+    for start in keys:
+        line = [start]
+        while (key := keys[line[-1]]) is not None:
+            line.append(str(key.ref_table))
+            if line[-1] == start:
+                raise SchemaError(
+                    f"the OWN keys form a cycle: {' → '.join(line)}.",
+                    table=start,
+                    remedy="Set own = [] for one of these tables; its key becomes REF.",
+                )
+            if len(line) > len(keys) + 1:
+                break
