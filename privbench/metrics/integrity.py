@@ -65,7 +65,7 @@ def row_count(connection: Connection, table: Table) -> int:
 
 
 def _table(connection: Connection, table: Table, clone: Schema) -> Iterator[Check]:
-    if table not in clone:
+    if table.name not in clone:
         yield Check(table.key, "present", table.key, 1)
         return
     there = {column.name for column in clone.table(table.name).columns}

@@ -178,9 +178,7 @@ def _predicate(name: str, values: Values, rng: np.random.Generator) -> sql.Compo
         return sql.SQL("{} {}").format(column, sql.SQL(word))
     operators = ["="] * values.few + ["<=", ">=", "between"] * values.ordered
     operator = operators[int(rng.integers(len(operators)))]
-    literal = values.literal(text)
     if operator != "between":
-        return sql.SQL("{} {} {}").format(column, sql.SQL(operator), literal)
-    other = pick(values, rng)
-    low = literal if other is None else values.literal(other)
-    return sql.SQL("{} BETWEEN SYMMETRIC {} AND {}").format(column, low, literal)
+        return sql.SQL("{} {} {}").format(column, sql.SQL(operator), values.literal(text))
+    low, high = sorted((text, pick(values, rng) or text), key=values.place)
+    return sql.SQL("{} BETWEEN {} AND {}").format(column, values.literal(low), values.literal(high))

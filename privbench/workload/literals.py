@@ -18,6 +18,9 @@ from privbench.schema import Column, Table
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 _LONGEST = 64
+# Types whose texts below sort as their values do.
+_DATES = frozenset({"date", "timestamp", "timestamptz"})
+_ORDERED = _DATES | {"int2", "int4", "int8", "numeric", "float4", "float8", "time"}
 # Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
 _FEW = 64
 
@@ -43,11 +46,15 @@ class Values:
         """Whether a predicate can be made at all."""
         return (self.ordered or self.few) and any(text is not None for text in self.texts)
 
+    def place(self, text: str) -> tuple[float, str]:
+        """Where a value stands in the column's order, if it is `ordered`."""
+        return (float(text), "") if self.column.type.category == "N" else (0.0, text)
+
     def literal(self, text: str) -> sql.Composable:
         """The text as a literal of the column's type."""
         if self.column.type.category == "N" and _NUMBER.match(text):
             return sql.SQL(text)
-        if self.column.type.category in "DT":
+        if self.column.type.category == "D":
             return sql.SQL("{}::{}").format(sql.Literal(text), sql.SQL(self.column.type.sql))
         return sql.Literal(text)
 
@@ -99,9 +106,7 @@ class SampledLiterals:
             "SELECT {columns} FROM {table} AS t"
             " ORDER BY hashtextextended(t::text, {seed}) LIMIT {n}"
         ).format(
-            columns=sql.SQL(", ").join(
-                sql.SQL("t.{}::text").format(sql.Identifier(column.name)) for column in columns
-            ),
+            columns=sql.SQL(", ").join(_text(column) for column in columns),
             table=sql.Identifier(table.name.schema, table.name.name),
             seed=sql.Literal(self._seed),
             n=sql.Literal(self._rows),
@@ -122,13 +127,19 @@ def _plain(table: Table, column: Column) -> bool:
     return column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
 
 
+def _text(column: Column) -> sql.Composable:
+    """The column as text; dates in ISO order whatever the session's DateStyle."""
+    form = "to_json(t.{}) #>> '{{}}'" if column.type.base in _DATES else "t.{}::text"
+    return sql.SQL(form).format(sql.Identifier(column.name))
+
+
 def _values(column: Column, texts: tuple[str | None, ...]) -> Values:
     short = tuple(text if text is None or len(text) <= _LONGEST else None for text in texts)
     distinct = len({text for text in short if text is not None})
     return Values(
         column,
         short,
-        ordered=column.type.category in "NDT" and column.type.kind == "b",
+        ordered=column.type.base in _ORDERED,
         few=0 < distinct <= _FEW and 2 * distinct <= max(len(texts), 2),
     )
 

@@ -1,0 +1,96 @@
+"""How close the tables of a clone are to the source's, column sets at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from privbench.config import Config
+from privbench.metrics import codes
+from privbench.metrics.codes import CodedColumn
+from privbench.metrics.columns import TablePlan, plan
+from privbench.metrics.kld import Divergence, divergence
+from privbench.postgres.snapshot import Snapshot
+from privbench.schema import Table
+
+#: The λ of λ-way KLD and TVD.
+WAYS = (2, 3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFidelity:
+    """One table's comparison.
+
+    Attributes:
+        columns: The compared columns, coded.
+        left_out: Columns that are not compared, and why.
+        divergence: By λ; a λ without enough columns, or without rows, is missing.
+    """
+
+    columns: tuple[CodedColumn, ...]
+    left_out: dict[str, str]
+    divergence: dict[int, Divergence]
+
+
+def fidelity(
+    source: Snapshot,
+    clone: Snapshot,
+    table: Table,
+    there: Iterable[str],
+    config: Config | None = None,
+    ways: Sequence[int] = WAYS,
+) -> TableFidelity:
+    """Compare one table.
+
+    Args:
+        source: The source.
+        clone: The clone.
+        table: As the source's schema states it.
+        there: Columns that the clone's table has; others are left out.
+        config: May hold public bins.
+        ways: The λ.
+
+    Returns:
+        Codes and figures.
+
+    Raises:
+        DatabaseError: One of the databases refused.
+    """
+    chosen = plan(source.connection, table, config)
+    present = set(there)
+    cells = tuple(cell for cell in chosen.cells if cell.column.name in present)
+    gone = {
+        cell.column.name: "missing in the clone"
+        for cell in chosen.cells
+        if cell.column.name not in present
+    }
+    columns = _read(source, clone, TablePlan(table, cells, {}))
+    found = {way: divergence([column.coded for column in columns], way) for way in ways}
+    return TableFidelity(
+        tuple(columns),
+        {**chosen.left_out, **gone},
+        {way: figures for way, figures in found.items() if figures is not None},
+    )
+
+
+def _read(source: Snapshot, clone: Snapshot, chosen: TablePlan) -> list[CodedColumn]:
+    if not chosen.cells:
+        return []
+    wanted = [(cell.expression, cell.column.name) for cell in chosen.cells]
+    return codes.encode(
+        chosen.cells,
+        source.stream(chosen.table, wanted),
+        clone.stream(chosen.table, wanted),
+    )
+
+
+def overall(tables: Iterable[TableFidelity], way: int) -> tuple[float, float] | None:
+    """Mean KLD and TVD over all λ-way sets of all tables, or None without one."""
+    found = [table.divergence[way] for table in tables if way in table.divergence]
+    sets = sum(figures.sets for figures in found)
+    if sets == 0:
+        return None
+    return (
+        sum(figures.kld * figures.sets for figures in found) / sets,
+        sum(figures.tvd * figures.sets for figures in found) / sets,
+    )

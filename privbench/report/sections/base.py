@@ -1,0 +1,37 @@
+"""What a section of the HTML report is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from privbench.report.document import ComparisonDocument
+from privbench.report.templates import template
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section.
+
+    Attributes:
+        name: Its anchor, and its template's name.
+        title: Its heading.
+        intro: One or two sentences that say what it shows.
+        values: What the template needs besides the document, or None to leave the section out.
+    """
+
+    name: str
+    title: str
+    intro: str
+    values: Callable[[ComparisonDocument], dict[str, object] | None]
+
+    def render(self, document: ComparisonDocument) -> Markup | None:
+        """The section's HTML, or None where there is nothing to show."""
+        values = self.values(document)
+        if values is None:
+            return None
+        page = template(f"{self.name}.html.j2")
+        # Safe because the template has escaped every value.
+        return Markup(page.render(document=document, **values))  # noqa: S704

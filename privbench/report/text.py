@@ -1,0 +1,124 @@
+"""Numbers and headline sentences for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privbench.metrics import METRICS, Grade
+from privbench.report.document import ComparisonDocument
+
+_BEST = {"good": "good", "fair": "fair", "poor": "poor"}
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, thousands set apart; a dash for nothing.
+
+    >>> number(1234567), number(3.14159), number(0.000123), number(None), number(2.0)
+    ('1,234,567', '3.14', '0.000123', '–', '2')
+    """
+    if value is None:
+        return "–"
+    if value == int(value) or abs(value) >= 1000:
+        return f"{round(value):,}"
+    return f"{value:.3g}"
+
+
+def seconds(value: float | None) -> str:
+    """A run time in a fitting unit.
+
+    >>> seconds(0.00042), seconds(0.25), seconds(61.2), seconds(None)
+    ('0.42 ms', '250 ms', '61.2 s', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{number(1000 * value)} ms" if value < 1 else f"{number(value)} s"
+
+
+def percent(value: float | None) -> str:
+    """A share as per cent.
+
+    >>> percent(0.1234), percent(0)
+    ('12.3 %', '0 %')
+    """
+    return "–" if value is None else f"{number(100 * value)} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One figure that a reader sees first.
+
+    Attributes:
+        title: What it is.
+        value: The figure with its unit.
+        grade: The figure in a word.
+        meaning: One sentence for those who do not know it.
+        aside: A further figure.
+    """
+
+    title: str
+    value: str
+    grade: Grade | None
+    meaning: str
+    aside: str
+
+
+def headlines(document: ComparisonDocument) -> list[Headline]:
+    """The figures that stand for the whole comparison, metrics first."""
+    found = [_metric(document, name) for name in ("qerror", "runtime", "kld")]
+    return [*found, _integrity(document), _rows(document)]
+
+
+def _metric(document: ComparisonDocument, name: str) -> Headline:
+    metric = next(metric for metric in METRICS if metric.name == name)
+    value = document.figures.get(metric.headline)
+    titles = {
+        "qerror": "Q-error, median",
+        "runtime": "Run time discrepancy, median",
+        "kld": "2-way KLD, mean",
+    }
+    shown = "–" if value is None else f"{number(value)}{_unit(metric.unit)}"
+    grade = None if value is None else metric.grade(value)
+    return Headline(titles[name], shown, grade, metric.meaning, _aside(document, name))
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""
+
+
+def _aside(document: ComparisonDocument, name: str) -> str:
+    figures = document.figures
+    if name == "qerror":
+        return f"95 % of the queries are within {number(figures['qerror.p95'])} ×"
+    if name == "runtime":
+        floor = figures.get("runtime.floor.p50")
+        if floor is not None:
+            return f"noise floor, source against itself: {number(floor)} %"
+        return f"95th percentile {number(figures['runtime.p95'])} %"
+    return f"2-way total variation distance {number(figures['tvd.2'])}"
+
+
+def _integrity(document: ComparisonDocument) -> Headline:
+    broken = sum(check.violations > 0 for check in document.integrity)
+    total = len(document.integrity)
+    return Headline(
+        "Integrity",
+        f"{total - broken} of {total}",
+        "good" if broken == 0 else "poor",
+        "Keys, references, NOT NULL and CHECK constraints of the schema that hold in the clone.",
+        "no violation" if broken == 0 else f"{broken} checks are violated",
+    )
+
+
+def _rows(document: ComparisonDocument) -> Headline:
+    value = document.figures.get("rows.max_difference")
+    grade: Grade | None = None
+    if value is not None:
+        grade = "good" if value <= 5 else "fair" if value <= 20 else "poor"
+    total = sum(table.source_rows for table in document.tables)
+    return Headline(
+        "Row counts, worst table",
+        "–" if value is None else f"{number(value)} %",
+        grade,
+        "The largest difference between a table's number of rows in the clone and in the source.",
+        f"{len(document.tables)} tables, {number(total)} rows in the source",
+    )
