@@ -80,7 +80,7 @@ def _redirect(edges: Index, stays: NDArray[np.bool_]) -> Index:
     if not stays.size:
         return edges
     moved = np.where(stays, np.cumsum(stays) - 1, BOTTOM)
-    return np.where(edges >= 0, moved[edges], edges).astype(edges.dtype)
+    return np.where(edges >= 0, moved[np.maximum(edges, 0)], edges).astype(edges.dtype)
 
 
 def all_units(database: PrivateDatabase) -> Iterator[Unit]:

@@ -142,7 +142,8 @@ class Units:
         if own is None or self._rows[own.parent] == 0:
             return itself
         owner = self._owners[table]
-        return np.where(owner >= 0, self.identity(own.parent)[owner], itself)
+        above = self.identity(own.parent)[np.maximum(owner, 0)]
+        return np.where(owner >= 0, above, itself)
 
     def sizes(self, table: str) -> Index:
         """How many rows the row's unit has in the table, at least 1; shape (rows,)."""

@@ -1,0 +1,82 @@
+"""Pair scores over several regions in one event."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privbench.errors import SchemaError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.regions import overlap
+from privbench.privacy.queries.scores import PairScores
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import contribution
+
+
+@dataclass(frozen=True, slots=True)
+class JointScores(Query):
+    """The scores of several `PairScores` of one table, one after the other, as one vector.
+
+    Statistic: the concatenation of the parts' doubled scores, in grid units; `unit` is twice the
+    grid, so that results are in counts of ½‖H − P‖₁.
+
+    Sensitivity: let part r score q_r pairs in its region, against public predictions. A row of
+    weight w in that region moves each of the part's pair tables by w in one cell, hence (reverse
+    triangle inequality) each of its q_r distances by at most w; a row outside moves none. Adding up
+    row by row, a removed unit's change v satisfies, entry by entry, |v| ≤ Σ over its rows of the
+    vectors that hold w in the entries of the parts whose regions hold the row. Such a vector has L1
+    norm w·Q₁ with Q₁ the sum of q_r over those parts, L2 norm w·√Q₁, and L∞ norm w. With M the
+    largest Q₁ over all paths (`regions.overlap`, public) and C the largest sum of a unit's weights
+    (`units.contribution`): C·M in L1, C·√M in L2, C in L∞. Rows of one unit may fall in several
+    regions; that is why the parts are one joint query (P16) and not parallel events. Replace
+    doubles all of it by the triangle inequality. Sources: P16, P18.
+
+    Attributes:
+        parts: Scores of one table, each over its own region.
+    """
+
+    parts: tuple[PairScores, ...]
+    kind = "joint scores"
+    unit = 2 * GRID
+
+    def __post_init__(self) -> None:
+        if len({part.source for part in self.parts}) != 1:
+            raise SchemaError("joint scores have parts, all of one table.")
+
+    @property
+    def table(self) -> str:
+        """See `Query.table`."""
+        return self.parts[0].source
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Query.columns`."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One axis: the scores of all parts."""
+        return (sum(len(part.pairs) for part in self.parts),)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        paths = (
+            (part.region.path if part.region else (), float(len(part.pairs))) for part in self.parts
+        )
+        total, most = contribution(spec, self.table), overlap(paths)
+        claim = Sensitivity(math.ceil(total * most), up(total * math.sqrt(most)), total)
+        return doubled(spec, claim)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """Doubled scores in grid units."""
+        return np.concatenate([part.evaluate(data) for part in self.parts])
+
+    def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
+        """Scores of every part, from a result of `Session.measure`."""
+        ends = np.cumsum([len(part.pairs) for part in self.parts])
+        return np.split(np.asarray(measured, dtype=np.float64), ends[:-1])

@@ -1,0 +1,297 @@
+"""Small private databases of every shape, and every query that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from privbench.domain import Domain
+from privbench.privacy.data import (
+    BOTTOM,
+    NAN,
+    NEG_INF,
+    NONE,
+    NULL,
+    POS_INF,
+    Cells,
+    EdgesRecoding,
+    Grid,
+    Labels,
+    LabelsRecoding,
+    PrivateDatabase,
+    PrivateTable,
+    Recoding,
+)
+from privbench.privacy.queries import (
+    Children,
+    FanIn,
+    FanOut,
+    Histogram,
+    JointHistogram,
+    LabelCounts,
+    Owner,
+    PairScores,
+    Presence,
+    PublicArray,
+    PublicTargets,
+    Quantile,
+    Refers,
+    Region,
+    RegionMoments,
+    Split,
+    SplitScores,
+    Total,
+)
+from privbench.privacy.query import Query
+from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+
+ADD = Relation()
+REPLACE = Relation(neighbours="replace")
+ROW = Relation(unit="row")
+ROW_REPLACE = Relation(neighbours="replace", unit="row")
+
+SIZES = (3, 2, 4)
+LABELS = [f"word{k}" for k in range(6)]
+EDGES = EdgesRecoding((-3, 0, 4, 9), ("below", "nan"), nullable=True)
+NAMES = LabelsRecoding(("word1", "word4"), nullable=True)
+PUBLIC_ROWS = 4
+BINS = PublicArray([0, 0, 1, 1])
+
+
+def table_names(count: int) -> list[str]:
+    return [f"t{k}" for k in range(count)]
+
+
+@st.composite
+def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
+    """One to five tables: chains, siblings, references anywhere, self-references and cycles."""
+    count = draw(st.integers(1, 5))
+    names = table_names(count)
+    tables = {}
+    for k, name in enumerate(names):
+        keys = []
+        parent = draw(st.sampled_from([None, *names[:k]])) if k else None
+        if parent is not None and relation.unit == "owner":
+            nullable = draw(st.booleans())
+            keys.append(KeySpec("own", name, parent, "own", nullable=nullable))
+        for r in range(draw(st.integers(0, 2))):
+            target = draw(st.sampled_from(names))
+            keys.append(KeySpec(f"ref{r}", name, target, "ref", nullable=True))
+        if draw(st.booleans()):
+            keys.append(KeySpec("pub", name, "public", "public", nullable=True))
+        bound = draw(st.sampled_from(["weights", "truncation"]))
+        tau = draw(st.integers(1, 3))
+        tables[name] = TableSpec(name, {}, tuple(keys), bound, tau)
+    return DatabaseSpec(tables, relation)
+
+
+def fill(spec: DatabaseSpec, most: int, seed: int) -> PrivateDatabase:
+    """Random rows: skewed owners, hubs, NULL and ⊥ edges, every kind of attribute."""
+    rng = np.random.default_rng(seed)
+    rows = {name: int(rng.integers(0, most + 1)) for name in spec.tables}
+    for name in spec.order():
+        own = spec.tables[name].own
+        if own is not None and not own.nullable and rows[own.parent] == 0:
+            rows[name] = 0
+    tables = {
+        name: PrivateTable(
+            rows[name],
+            attributes(rng, rows[name]),
+            {key.name: edges(rng, key, rows[name], rows) for key in table.keys},
+        )
+        for name, table in spec.tables.items()
+    }
+    return PrivateDatabase(spec, tables)
+
+
+def edges(
+    rng: np.random.Generator, key: KeySpec, rows: int, sizes: dict[str, int]
+) -> np.ndarray[Any, Any]:
+    targets = PUBLIC_ROWS if key.role == "public" else sizes[key.parent]
+    skewed = np.floor(targets * rng.random(rows) ** 3).astype(np.int64)
+    if key.role == "own" and not key.nullable:
+        return skewed
+    missing = rng.choice([0, NONE, BOTTOM], rows, p=[0.7, 0.2, 0.1])
+    return np.where((missing < 0) | (targets == 0), np.minimum(missing, NONE), skewed)
+
+
+def attributes(rng: np.random.Generator, rows: int) -> dict[str, Cells | Grid | Labels]:
+    found: dict[str, Cells | Grid | Labels] = {}
+    for k, size in enumerate(SIZES):
+        codes = np.floor(size * rng.random(rows) ** 2).astype(np.uint8)
+        found[f"c{k}"] = Cells(codes, Domain(size - (k == 2), nullable=k == 2))
+    special = np.array([NULL, NAN, NEG_INF, POS_INF])
+    grid = rng.integers(-9, 20, rows)
+    odd = rng.random(rows) < 0.3
+    found["g"] = Grid(np.where(odd, special[rng.integers(0, 4, rows)], grid))
+    found["l"] = Labels(rng.integers(-1, len(LABELS), rows).astype(np.int32), LABELS)
+    return found
+
+
+def recodings(spec: DatabaseSpec) -> list[tuple[str, str, Recoding]]:
+    found: list[tuple[str, str, Recoding]] = []
+    for name in spec.tables:
+        found += [(name, "g", EDGES), (name, "l", NAMES)]
+    return found
+
+
+def settled(database: PrivateDatabase) -> PrivateDatabase:
+    twin = database.copy()
+    for table, attribute, recoding in recodings(database.spec):
+        twin.recode(table, attribute, recoding)
+    return twin
+
+
+def queries(spec: DatabaseSpec, seed: int = 0) -> list[Query]:
+    """Every kind of query, on every table and key of a settled spec."""
+    rng = np.random.default_rng(seed)
+    return [query for name in spec.tables for query in _of_table(spec, name, rng)]
+
+
+def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+    yield from (Total(name), Total(name, clip=2))
+    yield Histogram.of(spec, name, ())
+    yield Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
+    yield Histogram.of(spec, name, ("g", "l"))
+    yield Quantile.of(name, "g", [-5, 0, 1, 7, 30], 0.05)
+    yield Quantile.of(name, "g", [-5, 0, 1, 7, 30], 0.5)
+    yield from (LabelCounts(name, "l"), LabelCounts(name, "l", per_unit=3))
+    yield from _scores(spec, name, rng)
+    yield from _regions(spec, name, rng)
+    for key in spec.tables[name].keys:
+        yield from _of_key(spec, key)
+
+
+def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+    axes = ("c0", "c1", "c2")
+    sizes = [spec.tables[name].attributes[axis].size for axis in axes]
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    predictions = [rng.random((sizes[i], sizes[j])) * 4 for i, j in pairs]
+    yield PairScores.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
+    margins = [rng.random(size) * 9 for size in sizes]
+    candidates = [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
+    yield SplitScores.of(spec, name, axes, candidates, margins)
+    yield SplitScores.of(spec, name, axes, candidates, margins, mean=False, smallest=False)
+
+
+def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+    first = Split.of({"c0": rng.integers(0, 50, (3, 3)), "c1": rng.integers(0, 50, (2, 3))})
+    second = Split.by_code("c2", [0, 1, 1, 0])
+    root = Region(name)
+    parts = root.children(first)
+    leaves = (*parts[0].children(second), *parts[1:])
+    yield Histogram.of(spec, name, ("c1",), leaves[1])
+    yield JointHistogram.over(spec, name, ("c1", "c2"), leaves)
+    mixed = [
+        (Histogram.of(spec, name, ("c1",), leaves[0]), 1.0),
+        (Histogram.of(spec, name, ("c0",), parts[0]), 0.3),
+        (Histogram.of(spec, name, ("c2",), root), 2.0),
+        (Histogram.of(spec, name, ("c2",), root.child(second, 1)), 1.0),
+    ]
+    yield JointHistogram(tuple(mixed))
+    yield RegionMoments.of(spec, name, ("c0", "c1"), leaves, [first] * len(leaves))
+    yield RegionMoments.of(spec, name, ("c0",), [root, parts[0]], [first, first])
+
+
+def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
+    if key.role == "public":
+        yield PublicTargets(key, PUBLIC_ROWS)
+        return
+    yield from (Presence(key), Presence(key, own=True))
+    row = spec.relation.unit == "row"
+    if key.role == "own":
+        yield FanOut(key)
+        yield Histogram.of(spec, key.parent, ("c0", Children(key, (0, 1, 2, 4))))
+        deep: Any = Owner(key, Children(key, (0, 1, 3)))
+        yield Histogram.of(spec, key.table, ("c1", deep))
+        above = spec.tables[key.parent].own
+        if above is not None:
+            yield Histogram.of(
+                spec, key.table, (Owner(key, Owner(above, Children(above))), Refers(key))
+            )
+    else:
+        yield from (FanIn(key), FanIn(key, buckets=1, zero=True))
+        if not row:
+            own = [k for table in spec.tables.values() for k in table.keys if k.role == "own"]
+            for child in (k for k in own if k.parent == key.parent):
+                yield FanIn(key, buckets=3, by=Children(child, (0, 1, 3)))
+        else:
+            yield FanOut(key)
+
+
+def renumbered(
+    database: PrivateDatabase, seed: int
+) -> tuple[PrivateDatabase, dict[str, np.ndarray[Any, Any]]]:
+    """The same rows in another physical order, edges following; with the order of each table."""
+    rng = np.random.default_rng(seed)
+    spec = database.spec
+    order = {name: rng.permutation(database._rows(name)) for name in spec.tables}
+    tables = {}
+    for name, table in spec.tables.items():
+        held, at = database._tables[name], order[name]
+        parents = {}
+        for key in table.keys:
+            moved = held._parents[key.name][at]
+            if key.role != "public" and order[key.parent].size:
+                place = np.argsort(order[key.parent])
+                moved = np.where(moved >= 0, place[moved], moved)
+            parents[key.name] = moved
+        tables[name] = PrivateTable(at.size, permuted(held, at), parents)
+    ranks = {name: database._units.ranks(name)[at] for name, at in order.items()}
+    return PrivateDatabase(spec, tables, ranks), order
+
+
+def permuted(table: PrivateTable, at: np.ndarray[Any, Any]) -> dict[str, Cells | Grid | Labels]:
+    found: dict[str, Cells | Grid | Labels] = {}
+    for name, held in table._attributes.items():
+        if isinstance(held, Cells):
+            found[name] = Cells(held._codes[at], held.domain)
+        elif isinstance(held, Grid):
+            found[name] = Grid(held._values[at])
+        else:
+            found[name] = Labels(held._codes[at], held._labels)
+    return found
+
+
+def with_relation(spec: DatabaseSpec, relation: Relation) -> DatabaseSpec:
+    return replace(spec, relation=relation)
+
+
+def two_tables(
+    owners: Sequence[int],
+    cells: Sequence[Sequence[int]] = ((),),
+    sizes: Sequence[int] = (),
+    *,
+    users: int | None = None,
+    refs: Sequence[int] | None = None,
+    bound: Any = "weights",
+    tau: int = 1,
+    relation: Relation = ADD,
+) -> PrivateDatabase:
+    """Users who own posts; posts have the given cells and refer to users by ``ref``."""
+    rows = len(owners)
+    count = max(owners, default=-1) + 1 if users is None else users
+    keys = (KeySpec("own", "posts", "users", "own", nullable=True),)
+    parents = {"own": np.array(owners, dtype=np.int64)}
+    if refs is not None:
+        keys += (KeySpec("ref", "posts", "users", "ref", nullable=True),)
+        parents["ref"] = np.array(refs, dtype=np.int64)
+    spec = DatabaseSpec(
+        {
+            "users": TableSpec("users", {}),
+            "posts": TableSpec("posts", {}, keys, bound, tau),
+        },
+        relation,
+    )
+    columns = {
+        f"a{k}": Cells(np.array(column, dtype=np.int64), Domain(size))
+        for k, (column, size) in enumerate(zip(cells, sizes, strict=False))
+    }
+    return PrivateDatabase(
+        spec,
+        {"users": PrivateTable(count, {}, {}), "posts": PrivateTable(rows, columns, parents)},
+    )

@@ -1,0 +1,165 @@
+"""Families 1 and 2 of the contract's tests: every claim holds on every neighbour."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_databases import (
+    ADD,
+    REPLACE,
+    ROW,
+    ROW_REPLACE,
+    fill,
+    queries,
+    recodings,
+    settled,
+    specs,
+    two_tables,
+)
+
+from privbench.privacy.neighbour import all_units, telling_units
+from privbench.privacy.queries import FanIn, FanOut, Histogram, JointHistogram, LabelCounts, Total
+from privbench.privacy.query import GRID
+from privbench.privacy.spec import DatabaseSpec, Relation
+from privbench.privacy.stability import StabilityReport, change, check, outline, same_events
+
+SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def run(spec: DatabaseSpec, most: int, seed: int, *, every: bool) -> StabilityReport:
+    database = fill(spec, most, seed)
+    asked = queries(settled(database).spec, seed)
+    return check(asked, database, recodings=recodings(spec), every=every)
+
+
+def complaint(report: StabilityReport) -> str:
+    return "\n".join(str(violation) for violation in report.violations[:5])
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE, ROW, ROW_REPLACE], ids=str)
+@given(data=st.data(), seed=st.integers(0, 2**32))
+@SLOW
+def test_every_claim_holds_when_any_unit_goes(
+    relation: Relation, data: st.DataObject, seed: int
+) -> None:
+    report = run(data.draw(specs(relation)), 7, seed, every=True)
+    assert report.ok, complaint(report)
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE], ids=str)
+@given(data=st.data(), seed=st.integers(0, 2**32))
+@settings(SLOW, max_examples=6)
+def test_claims_hold_for_heavy_units_and_hubs(
+    relation: Relation, data: st.DataObject, seed: int
+) -> None:
+    report = run(data.draw(specs(relation)), 120, seed, every=False)
+    assert report.ok, complaint(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", [ADD, REPLACE, ROW, ROW_REPLACE], ids=str)
+@given(data=st.data(), seed=st.integers(0, 2**32), most=st.sampled_from([3, 12, 60]))
+@settings(SLOW, max_examples=150)
+def test_claims_hold_at_length(
+    relation: Relation, data: st.DataObject, seed: int, most: int
+) -> None:
+    report = run(data.draw(specs(relation)), most, seed, every=most < 60)
+    assert report.ok, complaint(report)
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32))
+@SLOW
+def test_shapes_do_not_depend_on_rows(data: st.DataObject, seed: int) -> None:
+    spec = data.draw(specs())
+    full, empty = settled(fill(spec, 9, seed)), settled(fill(spec, 0, seed))
+    asked, again = queries(full.spec), queries(empty.spec)
+    assert same_events(asked, again) == []
+    for query in asked:
+        if not isinstance(query, LabelCounts) and query.kind != "quantile":
+            assert query.evaluate(full).shape == query.shape == query.evaluate(empty).shape
+
+
+def test_the_harness_sees_the_full_change() -> None:
+    """Claims that are met exactly: the harness is not vacuous."""
+    database = two_tables([0] * 40 + [1], [[0] * 40 + [1]], [2], bound="truncation", tau=5)
+    query = Histogram.of(database.spec, "posts", ("a0",))
+    report = check([query, Total("posts", clip=7)], database)
+    assert report.worst == [1.0, 1.0]
+    assert report.ok
+
+
+def test_a_unit_of_a_table_that_is_not_charged_is_a_violation() -> None:
+    class Uncharged(FanIn):
+        def roots(self, spec: DatabaseSpec) -> frozenset[str]:
+            return frozenset()
+
+    database = two_tables([0, 1], refs=[1, 0])
+    report = check([Uncharged(database.spec.tables["posts"].key("ref"))], database)
+    assert {violation.reason for violation in report.violations} == {"roots"}
+
+
+def test_a_changing_shape_is_a_violation() -> None:
+    class Ragged(Histogram):
+        def evaluate(self, data):  # type: ignore[no-untyped-def]
+            return super().evaluate(data)[: data._rows("posts")]
+
+    database = two_tables([0, 1], [[0, 1]], [2])
+    axes = Histogram.of(database.spec, "posts", ("a0",)).axes
+    report = check([Ragged("posts", axes)], database)
+    assert {violation.reason for violation in report.violations} == {"shape"}
+    assert report.worst_ratio == math.inf
+
+
+def test_change_is_exact_beyond_two_to_the_fifty_three() -> None:
+    first = np.array([2**60 + 1, 5, 2**61], dtype=np.int64)
+    moved = change(first, np.array([0, 5, 2**61 - 1], dtype=np.int64))
+    assert (moved.l1, moved.linf, moved.l0) == (2**60 + 2, 2**60 + 1, 2)
+    assert change({"a": 2, "b": 1}, {"a": 2, "c": 3}).l0 == 2
+
+
+def test_events_are_compared_by_what_is_seen() -> None:
+    database = two_tables([0, 1], [[0, 1]], [2])
+    one = Histogram.of(database.spec, "posts", ("a0",))
+    assert same_events([one, Total("posts")], [one, Total("users")]) == [1]
+    assert same_events([one], [one, one]) == [1]
+    assert outline(one) == ("histogram", "posts", ("a0",), (2,), GRID)
+
+
+def test_telling_units_hold_the_heaviest_and_the_hub() -> None:
+    owners = [7] * 30 + list(range(40))
+    database = two_tables(owners, refs=[23] * len(owners), users=40)
+    chosen = telling_units(database, most=1)
+    assert ("users", 7) in chosen
+    assert ("users", 23) in chosen
+    assert set(chosen) <= set(all_units(database))
+
+
+def test_all_units_are_the_roots() -> None:
+    database = two_tables([0, -1, 1, -2, 0])
+    assert sorted(all_units(database)) == [("posts", 1), ("posts", 3), ("users", 0), ("users", 1)]
+
+
+def test_fan_out_by_row_claims_are_reached() -> None:
+    """P12's 2 is reached by a key between two tables, 3 by a self-reference."""
+    from privbench.privacy.data import PrivateDatabase, PrivateTable
+    from privbench.privacy.spec import KeySpec, TableSpec
+
+    key = KeySpec("up", "t", "t", "ref", nullable=True)
+    spec = DatabaseSpec({"t": TableSpec("t", {}, (key,))}, ROW)
+    # Row 1 refers to row 0; row 2 refers to row 1: row 1 leaves bucket 1 as row 0 does.
+    database = PrivateDatabase(spec, {"t": PrivateTable(3, {}, {"up": np.array([-1, 0, 1])})})
+    report = check([FanOut(key)], database, every=True)
+    assert report.ok
+    assert report.worst_ratio == 1.0
+
+
+def test_joint_histograms_need_their_multiplicity() -> None:
+    database = two_tables([0, 0], [[0, 1]], [2])
+    whole = Histogram.of(database.spec, "posts", ("a0",))
+    report = check([JointHistogram(((whole, 1.0), (whole, 1.0)))], database)
+    assert report.ok
+    assert report.worst_ratio == 1.0
