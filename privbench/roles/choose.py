@@ -72,15 +72,17 @@ def barred(facts: TableFacts, key: KeyFacts, kinds: Mapping[str, Kind]) -> str |
     """Why a key can never own its table's rows, or None."""
     own, parent = kinds[facts.name], kinds[key.parent]
     if own in NEVER_OWN:
-        return f"a {own.label} has no owner"
+        return f"{own.article} {own.label} has no owner"
     if parent in NEVER_OWN and not key.is_primary:
         return f"{parent.label}s own nothing"
     if key.deputy and not key.not_null and not key.cascades:
         return "optional second party"
+    if key.deputy and own is Kind.STRUCTURE and not key.cascades:
+        return "a second party does not own a part of the house"
     if key.released and parent not in _PERSON_OR_PROXY:
         return "the catalog keeps the row when its target goes"
     if own in ROOT_KINDS and not _may_own_root(key, parent):
-        return f"a {own.label} is a root"
+        return f"{own.article} {own.label} is a root"
     return None
 
 
@@ -209,8 +211,8 @@ def rivals(
 ) -> list[KeyFacts]:
     """Other keys by which a table reaches a second person-like owner.
 
-    A key counts when it leads to another root table that is person-like, or, beside the OWN key,
-    straight to the same table of people by other columns.
+    A key counts when it leads to another root table that is person-like, or straight to a table
+    of people in the same tree.
     """
     own = places[facts.name].own
     if own is None:
@@ -221,8 +223,17 @@ def rivals(
         for key in facts.keys
         if key is not own
         and kinds[places[key.parent].root] in PERSON_LIKE
-        and (places[key.parent].root != root or (key.parent == own.parent and not key.deputy))
+        and (places[key.parent].root != root or _second_person(key, kinds))
     ]
+
+
+def _second_person(key: KeyFacts, kinds: Mapping[str, Kind]) -> bool:
+    """Whether a key names a person beside the owner, and not just an optional deputy.
+
+    The owner's own person may stand here again (``order_items.customer_id``): the catalog cannot
+    tell that from somebody else (``comments.author_id`` under another user's post).
+    """
+    return kinds[key.parent] in PERSON_LIKE and (key.not_null or not key.deputy)
 
 
 def _rootless_rivals(

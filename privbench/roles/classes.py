@@ -35,6 +35,11 @@ class Kind(Enum):
         return self.value[0]
 
     @property
+    def article(self) -> str:
+        """The article before the label."""
+        return "an" if self.label[0] in "aeiou" else "a"
+
+    @property
     def worth(self) -> float:
         """How good an owner it makes."""
         return float(self.value[1])

@@ -99,9 +99,10 @@ class TableFacts:
 
     @property
     def is_junction(self) -> bool:
-        """Whether it links tables: two of them in its primary key, or nothing but keys."""
+        """Whether it links tables: two in its primary key, or nothing but keys and no referrer."""
         linked = {key.parent for key in self.keys if key.in_primary}
-        return len(linked) >= 2 or (len(self.keys) >= 2 and not self.attributes)
+        bare = len(self.keys) >= 2 and not self.attributes and not self.incoming
+        return len(linked) >= 2 or bare
 
 
 def gather(schema: Schema) -> dict[str, TableFacts]:

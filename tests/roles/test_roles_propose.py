@@ -601,3 +601,81 @@ orders
     )
     owners = _owners(proposal)
     assert owners["orders"] == "users by tenant_id, user_id"
+
+
+def test_a_message_names_sender_and_recipient(read: Read) -> None:
+    proposal = propose(
+        read("""
+users
+  id pk
+  email text
+
+messages
+  id pk
+  recipient_id ! -> users cascade
+  sender_id -> users
+  body text
+""")
+    )
+    assert _owners(proposal) == {"messages": "users by sender_id"}
+    (tie,) = proposal.tables["public.messages"].ties
+    assert "recipient_id reaches public.users" in tie
+
+
+def test_managers_do_not_own_stores(read: Read) -> None:
+    proposal = propose(
+        read("""
+staff
+  id pk
+  last_name text
+  store_id ! -> store
+
+store
+  id pk
+  manager_staff_id ! -> staff
+  address_id ! -> address
+
+address
+  id pk
+  street text
+
+inventory
+  id pk
+  film_id ! -> film
+  store_id ! -> store
+
+film
+  id pk
+  title text
+
+rental
+  id pk
+  inventory_id ! -> inventory
+  staff_id ! -> staff
+  rented timestamp
+""")
+    )
+    assert _owners(proposal) == {"rental": "staff by staff_id"}
+    assert proposal.tables["public.store"].kind is Kind.STRUCTURE
+    assert proposal.tables["public.inventory"].kind is Kind.THING
+
+
+def test_the_author_of_a_comment_under_anothers_post_is_named(read: Read) -> None:
+    proposal = propose(
+        read("""
+users
+  id pk
+
+posts
+  id pk
+  user_id ! -> users cascade
+
+post_comments
+  id pk
+  post_id ! -> posts cascade
+  author_id ! -> users
+""")
+    )
+    assert _owners(proposal)["post_comments"] == "posts by post_id"
+    (tie,) = proposal.tables["public.post_comments"].ties
+    assert "author_id reaches public.users" in tie

@@ -1,0 +1,73 @@
+"""The ready configurations fit the tables that their SQL makes and the data sets' own headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from privbench.config import Config
+from privbench.postgres.introspect import introspect
+
+SCHEMAS = Path(__file__).parents[1] / "schemas"
+HEADERS = {
+    "adult/coded": {
+        "adult_coded": "age,workclass,fnlwgt,education-num,marital-status,occupation,relationship,"
+        "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income>50K",
+    },
+    "adult/raw": {
+        "census": "id,age,workclass,fnlwgt,education,education_num,marital_status,occupation,"
+        "relationship,race,sex,capital_gain,capital_loss,hours_per_week,native_country,income",
+    },
+    "stats/stats5": {
+        "users": "Id,Reputation,CreationDate,Views,UpVotes,DownVotes",
+        "posts": "Id,PostTypeId,CreationDate,Score,ViewCount,OwnerUserId,AnswerCount,CommentCount,"
+        "FavoriteCount,LastEditorUserId",
+        "badges": "Id,UserId,Date",
+        "postlinks": "Id,CreationDate,PostId,RelatedPostId,LinkTypeId",
+        "tags": "Id,Count,ExcerptPostId",
+    },
+}
+
+
+def _ddl(name: str) -> bytes:
+    text = (SCHEMAS / f"{name}.sql").read_text(encoding="utf-8")
+    return "\n".join(line for line in text.splitlines() if not line.startswith("\\")).encode()
+
+
+def test_every_configuration_is_listed() -> None:
+    found = {str(path.relative_to(SCHEMAS).with_suffix("")) for path in SCHEMAS.rglob("*.toml")}
+    assert found == set(HEADERS)
+
+
+@pytest.mark.parametrize("name", sorted(HEADERS))
+def test_config_fits_tables_and_header(name: str, make_database: Callable[[], str]) -> None:
+    config = Config.load(SCHEMAS / f"{name}.toml")
+    with psycopg.connect(make_database()) as connection:
+        connection.execute(_ddl(name))
+        connection.commit()
+        schema = introspect(connection, None, ())
+    assert {table.name.name for table in schema} == set(HEADERS[name])
+    assert {table.key for table in schema} == set(config.tables)
+    for table in schema:
+        columns = {column.name for column in table.columns}
+        header = HEADERS[name][table.name.name].split(",")
+        assert columns == {item if ">" in item else item.lower() for item in header}
+        declared = config.tables[table.key]
+        assert set(declared.columns) <= columns
+        own = tuple(declared.own or ())
+        assert not own or own in {key.columns for key in table.foreign_keys}
+
+
+def test_unit_of_stats_is_the_user() -> None:
+    config = Config.load(SCHEMAS / "stats/stats5.toml")
+    own = {name.removeprefix("public."): table.own for name, table in config.tables.items()}
+    assert own == {
+        "users": [],
+        "posts": ["owneruserid"],
+        "badges": ["userid"],
+        "postlinks": ["postid"],
+        "tags": [],
+    }
