@@ -131,8 +131,10 @@ def resolved(connection: Connection) -> dict[str, str]:
     """
     info = connection.info
     found = {key: str(value) for key, value in info.get_parameters().items()}
-    for key in ("service", "target_session_attrs", "load_balance_hosts", "hostaddr"):
+    for key in ("service", "target_session_attrs", "load_balance_hosts"):
         found.pop(key, None)
+    if "hostaddr" in found:
+        found["hostaddr"] = info.hostaddr
     found |= {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
     if info.password:
         found["password"] = info.password

@@ -1,0 +1,151 @@
+"""Which catalog objects belong to the chosen tables, by ``pg_depend``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, LiteralString
+
+from privbench.errors import SchemaError
+from privbench.postgres import catalog
+from privbench.postgres.connect import Connection
+from privbench.schema import Schema, TableName
+
+#: A catalog object: OID of its catalog, OID of its own.
+Object = tuple[int, int]
+
+_CLASS = 1259
+_NAMESPACE = 2615
+_REWRITE = 2618
+_EXTENSION = 3079
+
+_EDGES: LiteralString = """
+SELECT classid::bigint AS catalog, objid::bigint AS oid, refclassid::bigint AS ref_catalog,
+  refobjid::bigint AS ref_oid, deptype::text AS kind
+FROM pg_catalog.pg_depend
+WHERE deptype <> 'p' AND objid >= 16384
+"""
+
+#: Everything with rows or numbers of its own that pg_dump might touch.
+_RELATIONS: LiteralString = """
+SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
+  CASE WHEN c.relispartition THEN pg_catalog.pg_partition_root(c.oid)::oid::bigint END AS root
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND c.relpersistence <> 't'
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend e
+    WHERE e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+ORDER BY n.nspname, c.relname
+"""
+
+_OBJECTS: LiteralString = """
+WITH objects AS (
+  SELECT DISTINCT classid, objid FROM pg_catalog.pg_depend
+  WHERE refclassid = 'pg_catalog.pg_namespace'::regclass AND deptype = 'n' AND objid >= 16384)
+SELECT o.classid::bigint AS catalog, o.objid::bigint AS oid, i.schema AS schema
+FROM objects o, LATERAL pg_catalog.pg_identify_object(o.classid, o.objid, 0) i
+WHERE i.schema IS NOT NULL
+"""
+
+_NAMESPACES: LiteralString = """
+SELECT oid::bigint AS oid, nspname AS name FROM pg_catalog.pg_namespace
+"""
+
+_EXTENSIONS: LiteralString = """
+SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension
+"""
+
+
+class Dependencies:
+    """The dependency graph of one database, asked about one schema.
+
+    Attributes:
+        excluded: Names of relations that are not part of the schema.
+        kept: Objects that the schema is made of or needs.
+        needed_extensions: Names of the extensions among what it needs.
+
+    Raises:
+        SchemaError: A chosen table is built upon one that is left out.
+        DatabaseError: The server refused.
+    """
+
+    def __init__(self, connection: Connection, schema: Schema) -> None:
+        edges = catalog.ask(connection, _EDGES, {})
+        self._needs: dict[Object, set[Object]] = defaultdict(set)
+        self._dependents: dict[Object, set[Object]] = defaultdict(set)
+        self._parts: dict[Object, set[Object]] = defaultdict(set)
+        self._members: set[Object] = set()
+        for edge in edges:
+            self._add((edge.catalog, edge.oid), (edge.ref_catalog, edge.ref_oid), edge.kind)
+        relations = catalog.ask(connection, _RELATIONS, {})
+        self._names = {(_CLASS, row.oid): TableName(row.schema, row.name) for row in relations}
+        chosen = _chosen(relations, schema)
+        outside = self._names.keys() - chosen
+        dropped = self._built_upon(outside)
+        self._refuse(dropped & chosen, {(_CLASS, row.oid) for row in relations if row.kind in "rp"})
+        start = self._start(connection, schema) - dropped
+        self.kept = _closure(start, [self._needs, self._parts], dropped)
+        self.excluded = tuple(sorted(self._names[item] for item in outside))
+        extensions = catalog.ask(connection, _EXTENSIONS, {})
+        self.needed_extensions = tuple(
+            sorted(row.name for row in extensions if (_EXTENSION, row.oid) in self.kept)
+        )
+
+    def _add(self, dependent: Object, reference: Object, kind: str) -> None:
+        self._needs[dependent].add(reference)
+        if kind in "aiPS":
+            self._parts[reference].add(dependent)
+        if kind == "e":
+            self._members.add(dependent)
+        else:
+            self._dependents[reference].add(dependent)
+
+    def _built_upon(self, outside: Set[Object]) -> set[Object]:
+        # A view's query is a rule that is part of the view: where the rule goes, the view goes.
+        views = {rule: self._needs[rule] for rule in self._needs if rule[0] == _REWRITE}
+        whole = {
+            rule: {view for view in needed if rule in self._parts[view]}
+            for rule, needed in views.items()
+        }
+        return _closure(outside, [self._dependents, whole], set())
+
+    def _refuse(self, lost: Set[Object], tables: Set[Object]) -> None:
+        for item in sorted(lost & tables):
+            raise SchemaError(
+                "is built upon a table or type that is left out.",
+                table=str(self._names[item]),
+                remedy="Leave it out too, or choose what it needs.",
+            )
+
+    def _start(self, connection: Connection, schema: Schema) -> set[Object]:
+        objects = catalog.ask(connection, _OBJECTS, {})
+        namespaces = catalog.ask(connection, _NAMESPACES, {})
+        inside = {(row.catalog, row.oid) for row in objects if row.schema in schema.schemas}
+        own = {(_NAMESPACE, row.oid) for row in namespaces if row.name in schema.schemas}
+        return (inside | own) - self._members
+
+
+def _chosen(relations: Iterable[Any], schema: Schema) -> set[Object]:
+    """The schema's tables, their partitions, its views and its sequences."""
+    names = {table.name for table in schema}
+    names |= {*schema.views, *schema.materialized_views}
+    names |= {sequence.name for sequence in schema.sequences}
+    rows = [row for row in relations if row.kind != "f"]
+    chosen = {row.oid for row in rows if TableName(row.schema, row.name) in names}
+    return {(_CLASS, row.oid) for row in rows if row.oid in chosen or row.root in chosen}
+
+
+def _closure(
+    start: Iterable[Object], graphs: list[Mapping[Object, Set[Object]]], barred: Set[Object]
+) -> set[Object]:
+    """Everything reached from the start along the graphs without touching what is barred."""
+    found = set(start)
+    todo = list(found)
+    while todo:
+        item = todo.pop()
+        for graph in graphs:
+            new = graph.get(item, set()) - found - barred
+            found |= new
+            todo += new
+    return found

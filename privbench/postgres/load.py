@@ -1,0 +1,268 @@
+"""Load a clone: schema, rows, keys, indexes, sequences and statistics, all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import LiteralString, Self
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from privbench.errors import TargetError
+from privbench.postgres import target
+from privbench.postgres.connect import Connection, connect
+from privbench.postgres.csvtext import csv_blocks
+from privbench.postgres.ddl import Ddl
+from privbench.postgres.failures import database_errors
+from privbench.schema import Schema, Table
+from privbench.schema import Sequence as SchemaSequence
+
+logger = logging.getLogger(__name__)
+
+#: Called with what is being done, and the rows copied into that table so far (or None).
+Progress = Callable[[str, int | None], None]
+
+_SETTINGS = {
+    "search_path": "",
+    "client_encoding": "UTF8",
+    "check_function_bodies": "off",
+    "client_min_messages": "warning",
+    "standard_conforming_strings": "on",
+    "xmloption": "content",
+    "row_security": "off",
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+#: Any number will do that nobody else is likely to lock.
+_LOCK = 0x70726976_6C6F6164
+
+_UNPOPULATED: LiteralString = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'm' AND NOT c.relispopulated
+ORDER BY c.oid
+"""
+
+
+class Loader:
+    """One transaction that fills a target database.
+
+    Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is as
+    it was: an error, a lost connection or a killed process leave nothing behind.
+
+    Args:
+        dsn: The target; see `privbench.postgres.connect`.
+        schema: The clone's schema.
+        ddl: Its DDL.
+        replace: Drop what the target holds, all objects of users in it, in the same transaction.
+        source: A connection to the source, so that it is not taken for the target.
+        lock_timeout: Seconds to wait for an object that somebody is using.
+        progress: Told of every step.
+
+    Raises:
+        ConnectionFailed: The target is unreachable.
+        TargetError: It is the source, is not empty, lacks an extension, or is being loaded.
+        AccessDenied: The role may not create or drop.
+        DatabaseError: The server refused.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        schema: Schema,
+        ddl: Ddl,
+        *,
+        replace: bool = False,
+        source: Connection | None = None,
+        lock_timeout: float = 30,
+        progress: Progress | None = None,
+    ) -> None:
+        self._schema = schema
+        self._ddl = ddl
+        self._progress = progress or (lambda step, rows: None)
+        self._done = False
+        self.connection = connect(dsn, lock_timeout=lock_timeout)
+        try:
+            self._prepare(replace, source)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Undo what is not finished, and disconnect."""
+        with contextlib.suppress(psycopg.Error):
+            self.connection.rollback()
+        self.connection.close()
+
+    def copy_table(
+        self,
+        table: Table | str,
+        columns: Sequence[str],
+        batches: Iterable[pa.RecordBatch | pa.Table],
+    ) -> int:
+        """Copy rows into a table.
+
+        Args:
+            table: The table; rows of a partitioned one find their partition.
+            columns: Which columns the batches hold, in their order; generated columns must not be
+                among them. Columns left out get their defaults.
+            batches: Record batches or tables, as they come.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            ValueError: A generated column is named, or a batch has another number of columns.
+            DatabaseError: The server refused a row; the message names the constraint, not the row.
+        """
+        table = table if isinstance(table, Table) else self._schema.table(table)
+        generated = [name for name in columns if table.column(name).generated]
+        if generated:
+            raise ValueError(f"{table.key}: generated columns cannot be copied: {generated}")
+        if not columns:
+            return 0
+        self._progress(f"copy {table.key}", 0)
+        with database_errors("loading rows", table.key):
+            rows = self._copy(table, columns, batches)
+        self._progress(f"copy {table.key}", rows)
+        return rows
+
+    def finish(self) -> None:
+        """Indexes, constraints, triggers, sequences, materialised views, statistics, commit.
+
+        Raises:
+            DatabaseError: A constraint does not hold, or the server refused.
+        """
+        self._progress("indexes and constraints", None)
+        with database_errors("making indexes and constraints"):
+            self._script(self._ddl.post_data)
+        self._progress("sequences", None)
+        self._set_sequences()
+        self._refresh()
+        self._progress("analyze", None)
+        with database_errors("gathering statistics"):
+            self._analyze()
+        with database_errors("committing the load"):
+            self.connection.commit()
+        self._done = True
+        self._vacuum_partitions()
+
+    def _prepare(self, replace: bool, source: Connection | None) -> None:
+        with database_errors("preparing the target"):
+            target.refuse_source(self.connection, source)
+            for name, value in _SETTINGS.items():
+                self.connection.execute("SELECT set_config(%s, %s, true)", [name, value])
+            row = self.connection.execute(
+                "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::bigint)", [_LOCK]
+            ).fetchone()
+        if row is None or not row[0]:
+            raise TargetError("another load into this database is running.")
+        target.refuse_missing_extensions(self.connection, self._ddl.extensions)
+        found = target.contents(self.connection)
+        if replace:
+            target.drop_contents(self.connection, found)
+        else:
+            target.refuse_contents(found)
+        self._progress("schema", None)
+        with database_errors("making the schema"):
+            self.connection.execute("CREATE SCHEMA IF NOT EXISTS public")
+            self._script(self._ddl.pre_data)
+
+    def _script(self, text: str) -> None:
+        if text.strip():
+            # Bytes without parameters go out as they are: several statements, any % sign.
+            self.connection.execute(text.encode())
+
+    def _copy(
+        self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
+    ) -> int:
+        # The table is this transaction's own, so its pages may be written as already frozen and
+        # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's root.
+        freeze = sql.SQL("true" if table.kind == "r" else "false")
+        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, FREEZE {})").format(
+            sql.Identifier(table.name.schema, table.name.name),
+            sql.SQL(", ").join(sql.Identifier(name) for name in columns),
+            freeze,
+        )
+        with self.connection.cursor() as cursor:
+            with cursor.copy(statement) as copy:
+                for block in csv_blocks(batches, len(columns)):
+                    copy.write(memoryview(block))
+            return cursor.rowcount
+
+    def _set_sequences(self) -> None:
+        """Move every sequence past the keys that its columns hold."""
+        by_name = {sequence.name: sequence for sequence in self._schema.sequences}
+        users: dict[SchemaSequence, list[sql.Composable]] = {}
+        for table in self._schema:
+            for column in table.columns:
+                sequence = by_name.get(column.sequence) if column.sequence else None
+                if sequence is not None and column.type.category == "N":
+                    users.setdefault(sequence, []).append(
+                        sql.SQL("SELECT {}::numeric AS k FROM {}").format(
+                            sql.Identifier(column.name),
+                            sql.Identifier(table.name.schema, table.name.name),
+                        )
+                    )
+        with database_errors("setting sequences"):
+            for sequence, columns in users.items():
+                self.connection.execute(_setval(sequence, columns))
+
+    def _refresh(self) -> None:
+        with database_errors("refreshing materialised views"):
+            # In the order of their making, which is the order of their dependence.
+            for schema, name in self.connection.execute(_UNPOPULATED).fetchall():
+                self._progress(f"refresh {schema}.{name}", None)
+                self.connection.execute("SET LOCAL search_path TO DEFAULT")
+                self.connection.execute(
+                    sql.SQL("REFRESH MATERIALIZED VIEW {}").format(sql.Identifier(schema, name))
+                )
+
+    def _analyze(self) -> None:
+        names = [table.name for table in self._schema] + list(self._schema.materialized_views)
+        if names:
+            listed = (sql.Identifier(name.schema, name.name) for name in names)
+            self.connection.execute(sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(listed)))
+
+    def _vacuum_partitions(self) -> None:
+        """Mark partitions' pages visible, which COPY could not; the load stands without it."""
+        roots = [table.name for table in self._schema if table.kind == "p"]
+        try:
+            self.connection.autocommit = True
+            for name in roots:
+                self.connection.execute(
+                    sql.SQL("VACUUM {}").format(sql.Identifier(name.schema, name.name))
+                )
+        except psycopg.Error:
+            logger.warning("the clone is complete, but its partitions could not be vacuumed")
+
+
+def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:
+    rising = sequence.increment > 0
+    return sql.SQL(
+        "SELECT pg_catalog.setval({name}, greatest({low}, least({high}, {last}))::bigint)"
+        " FROM ({keys}) AS keys HAVING count(k) > 0"
+    ).format(
+        name=sql.Literal(str(sequence.name)),
+        low=sql.Literal(sequence.minimum),
+        high=sql.Literal(sequence.maximum),
+        last=sql.SQL("ceil(max(k))" if rising else "floor(min(k))"),
+        keys=sql.SQL(" UNION ALL ").join(columns),
+    )

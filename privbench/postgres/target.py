@@ -1,0 +1,144 @@
+"""What a load may find in its target, and how what is there is dropped."""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+from privbench.errors import TargetError
+from privbench.postgres import catalog
+from privbench.postgres.connect import Connection, same_database
+from privbench.postgres.failures import database_errors
+
+#: Objects of users, most visible first: relations, routines, types, then schemas besides public.
+_CONTENTS: LiteralString = """
+WITH members AS (
+  SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'),
+spaces AS (
+  SELECT n.oid, n.nspname FROM pg_catalog.pg_namespace n
+  WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+    AND ('pg_catalog.pg_namespace'::regclass, n.oid) NOT IN (SELECT classid, objid FROM members))
+SELECT i.type AS kind, i.identity AS name FROM (
+  SELECT 1 AS rank, 'pg_catalog.pg_class'::regclass::oid AS catalog, c.oid
+  FROM pg_catalog.pg_class c JOIN spaces s ON s.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
+  UNION ALL
+  SELECT 2, 'pg_catalog.pg_proc'::regclass, p.oid
+  FROM pg_catalog.pg_proc p JOIN spaces s ON s.oid = p.pronamespace
+  UNION ALL
+  SELECT 3, 'pg_catalog.pg_type'::regclass, t.oid
+  FROM pg_catalog.pg_type t JOIN spaces s ON s.oid = t.typnamespace
+  WHERE t.typtype IN ('d', 'e', 'r') OR t.typtype = 'c' AND EXISTS (
+    SELECT FROM pg_catalog.pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')
+  UNION ALL
+  SELECT 4, 'pg_catalog.pg_operator'::regclass, o.oid
+  FROM pg_catalog.pg_operator o JOIN spaces s ON s.oid = o.oprnamespace
+  UNION ALL
+  SELECT 5, 'pg_catalog.pg_opfamily'::regclass, f.oid
+  FROM pg_catalog.pg_opfamily f JOIN spaces s ON s.oid = f.opfnamespace
+  UNION ALL
+  SELECT 6, 'pg_catalog.pg_collation'::regclass, l.oid
+  FROM pg_catalog.pg_collation l JOIN spaces s ON s.oid = l.collnamespace
+  UNION ALL
+  SELECT 7, 'pg_catalog.pg_conversion'::regclass, v.oid
+  FROM pg_catalog.pg_conversion v JOIN spaces s ON s.oid = v.connamespace
+  UNION ALL
+  SELECT 8, 'pg_catalog.pg_ts_config'::regclass, g.oid
+  FROM pg_catalog.pg_ts_config g JOIN spaces s ON s.oid = g.cfgnamespace
+  UNION ALL
+  SELECT 9, 'pg_catalog.pg_ts_dict'::regclass, d.oid
+  FROM pg_catalog.pg_ts_dict d JOIN spaces s ON s.oid = d.dictnamespace
+  UNION ALL
+  SELECT 10, 'pg_catalog.pg_namespace'::regclass, s.oid
+  FROM spaces s WHERE s.nspname <> 'public'
+) objects, LATERAL pg_catalog.pg_identify_object(objects.catalog, objects.oid, 0) i
+WHERE (objects.catalog, objects.oid) NOT IN (SELECT classid, objid FROM members)
+ORDER BY objects.rank, i.identity
+"""
+
+#: Schemas in which an extension lives stay, with the extension.
+_DROP: LiteralString = """
+SELECT pg_catalog.format('DROP %s IF EXISTS %s CASCADE', upper(kind), name) AS statement
+FROM unnest(%(kinds)s::text[], %(names)s::text[]) AS objects(kind, name)
+WHERE NOT (kind = 'schema' AND EXISTS (
+  SELECT FROM pg_catalog.pg_extension x JOIN pg_catalog.pg_namespace n ON n.oid = x.extnamespace
+  WHERE pg_catalog.quote_ident(n.nspname) = name))
+"""
+
+_SHOWN = 6
+
+
+def refuse_source(target: Connection, source: Connection | None) -> None:
+    """Refuse a target that is the source.
+
+    Raises:
+        TargetError: It is, or is a replica of it.
+        DatabaseError: A server did not answer.
+    """
+    if source is not None and same_database(target, source):
+        raise TargetError(
+            "the target is the source database itself.",
+            remedy="Create another database and name that.",
+        )
+
+
+def contents(target: Connection) -> list[tuple[str, str]]:
+    """Objects of users in the target, as kind and qualified name; those of extensions not.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with catalog.bare_search_path(target):
+        return [(row.kind, row.name) for row in catalog.ask(target, _CONTENTS, {})]
+
+
+def refuse_contents(found: list[tuple[str, str]]) -> None:
+    """Refuse a target that holds anything.
+
+    Raises:
+        TargetError: With what is there.
+    """
+    if not found:
+        return
+    shown = ", ".join(f"{kind} {name}" for kind, name in found[:_SHOWN])
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    raise TargetError(
+        f"the target is not empty: it holds {shown}{more}.",
+        remedy="Name an empty database, or say --replace to drop all of these.",
+    )
+
+
+def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
+    """Drop everything that `contents` found, within the running transaction.
+
+    Raises:
+        AccessDenied: The role does not own an object.
+        DatabaseError: The server refused, or an object is in use past the lock time-out.
+    """
+    # Families and classes name their access method after the object, which the catalog's own
+    # description already writes as DROP wants it.
+    listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
+    with catalog.bare_search_path(target):
+        statements = catalog.ask(target, _DROP, listed)
+        with database_errors("dropping what the target holds"):
+            for row in statements:
+                target.execute(row.statement.encode())
+
+
+def refuse_missing_extensions(target: Connection, wanted: tuple[str, ...]) -> None:
+    """Refuse a target whose server lacks an extension that the schema needs.
+
+    Raises:
+        TargetError: With all that are missing.
+        DatabaseError: The server refused.
+    """
+    rows = catalog.ask(
+        target,
+        "SELECT w.name FROM unnest(%(names)s::text[]) AS w(name) WHERE NOT EXISTS ("
+        " SELECT FROM pg_catalog.pg_available_extensions a WHERE a.name = w.name) ORDER BY 1",
+        {"names": wanted},
+    )
+    if rows:
+        raise TargetError(
+            f"the target's server lacks the extensions {', '.join(row.name for row in rows)}.",
+            remedy="Install their packages on that server.",
+        )
