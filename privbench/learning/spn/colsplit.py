@@ -1,0 +1,81 @@
+"""ColSplit and DecideOP: which attributes are near independent in a region.
+
+The paper compares the normalised mutual information of candidate column splits, computed from
+exact rows, with a threshold. Here every pair's distance from independence, ½‖H − n̂·p̂⊗p̂‖₁ / n̂, is
+released once per region by a score of proved sensitivity (`PairScores`); all that follows is
+post-processing, so that the best of *all* column splits can be taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from privbench.learning.bins import Bins
+from privbench.learning.denoise import Floats
+from privbench.learning.spn.node import Node
+from privbench.privacy import DatabaseSpec
+from privbench.privacy.queries import PairScores, PublicArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dependence:
+    """Released distance from independence of every pair, in [0, 1] after correction.
+
+    Attributes:
+        names: Attributes.
+        matrix: Symmetric, zero diagonal, shape (attributes, attributes).
+    """
+
+    names: tuple[str, ...]
+    matrix: Floats
+
+    def groups(self, alpha: float) -> list[tuple[str, ...]]:
+        """The finest column split across which every pair is within ``alpha``.
+
+        Cutting a maximum spanning tree at its weakest edge gives the binary split of least
+        largest cross dependence; repeating that while it is within α leaves the connected
+        components of the pairs above α.
+        """
+        _, label = connected_components(self.matrix > alpha, directed=False)
+        groups: dict[int, list[str]] = {}
+        for name, number in zip(self.names, label, strict=True):
+            groups.setdefault(int(number), []).append(name)
+        return [tuple(group) for group in groups.values()]
+
+    def strongest(self, scope: tuple[str, ...]) -> str:
+        """The attribute of a scope that depends most on the others."""
+        place = [self.names.index(name) for name in scope]
+        return scope[int(self.matrix[np.ix_(place, place)].sum(axis=1).argmax())]
+
+
+def score_query(spec: DatabaseSpec, table: str, node: Node, bins: dict[str, Bins]) -> PairScores:
+    """Distances from independence of all pairs of a node's attributes in its region."""
+    pairs = list(combinations(range(len(node.scope)), 2))
+    rows = max(node.rows, 1.0)
+    laws = [node.counts[name] / max(node.counts[name].sum(), 1e-9) for name in node.scope]
+    axes = [(name, PublicArray(bins[name].of)) for name in node.scope]
+    return PairScores.of(
+        spec,
+        table,
+        axes,
+        pairs,
+        [rows * np.outer(laws[i], laws[j]) for i, j in pairs],
+        node.region,
+    )
+
+
+def dependence(node: Node, bins: dict[str, Bins], scores: Floats) -> Dependence:
+    """Scores as a matrix, less what sampling alone gives for independent attributes."""
+    pairs = list(combinations(range(len(node.scope)), 2))
+    rows = max(node.rows, 1.0)
+    matrix = np.zeros((len(node.scope), len(node.scope)))
+    for (i, j), score in zip(pairs, scores, strict=True):
+        first, second = node.counts[node.scope[i]], node.counts[node.scope[j]]
+        joint = np.outer(first, second) / max(first.sum() * second.sum(), 1e-9)
+        chance = 0.4 * np.sqrt(joint * rows).sum()
+        matrix[i, j] = matrix[j, i] = np.clip((score - chance) / rows, 0.0, 1.0)
+    return Dependence(node.scope, matrix)

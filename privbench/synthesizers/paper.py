@@ -1,0 +1,211 @@
+"""PrivBench's own learner: sum-product networks grown under differential privacy.
+
+After "Privacy-Enhanced Database Synthesis for Benchmark Publishing" (PVLDB 18(2), 2024), with the
+holes in its proof closed; ``docs/privbench-paper.md`` lists every departure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from numpy.typing import NDArray
+from pydantic import Field
+
+from privbench.circuit import Builder, Circuit
+from privbench.learning.bins import Bins, make_bins
+from privbench.learning.denoise import Floats, denoise
+from privbench.learning.shares import column_shares, rows_item
+from privbench.learning.spn import outline
+from privbench.learning.spn.assemble import to_circuit
+from privbench.learning.spn.grow import Grower
+from privbench.learning.spn.planning import Budget, Shares, plan_budget
+from privbench.privacy import DatabaseSpec, Query, Session, noise_sd
+from privbench.privacy.queries import Histogram, JointHistogram, Region
+from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
+from privbench.synthesizers.common import Fitting, amounts, planned_keys
+from privbench.synthesizers.model import CircuitModel
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+
+
+class PaperOptions(Options):
+    """Parameters, in the paper's letters where it has them.
+
+    Attributes:
+        alpha: α: attributes whose pairwise total variation distance from independence is at most
+            this are split apart.
+        beta: β: a region of fewer than 2β rows is not split; 0 derives it from the noise.
+        gamma: γ: share of a table's amount for the structure (row and column splits).
+        gamma1: γ₁: share of γ for evaluating column splits; γ₂ = 1 − γ₁ goes to row splits.
+        iterations: J: iterations of k-means in a row split.
+        one_ways: Share of a table's amount for its one-way histograms; the rest goes to leaves.
+        depth: Most levels of row splits.
+        bins: Most bins of an attribute inside regions.
+    """
+
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.02
+    beta: Annotated[float, Field(ge=0)] = 0.0
+    gamma: Fraction = 0.3
+    gamma1: Fraction = 0.2
+    iterations: Annotated[int, Field(ge=0, le=20)] = 2
+    one_ways: Fraction = 0.4
+    depth: Annotated[int, Field(ge=0, le=12)] = 4
+    bins: Annotated[int, Field(ge=2, le=64)] = 16
+
+    def shares(self) -> Shares:
+        """The rule by which a table's amount is divided."""
+        return Shares(
+            self.one_ways, self.gamma, self.gamma1, self.iterations, self.depth, self.beta
+        )
+
+
+class PaperSynthesizer(Synthesizer):
+    """Sum-product networks after the paper."""
+
+    name: ClassVar[str] = "privbench-paper"
+    options_type: ClassVar[type[Options]] = PaperOptions
+
+    def fit(
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None = None,
+    ) -> FittedModel:
+        """See `Synthesizer.fit`."""
+        fitting = Fitting.open(session, totals, amount, public_rows)
+        names = session.spec.order()
+        tables = {name: fitting.table_model(name) for name in names}
+        circuits = {name: self._fit_table(fitting, name) for name in names}
+        return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
+
+    @classmethod
+    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+        """See `Synthesizer.load`."""
+        return CircuitModel.from_state(header, arrays)
+
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+        """See `Synthesizer.plan`; regions are planned as a full tree without column splits."""
+        events = planned_keys(spec, plan)
+        given = amounts(spec, plan)
+        for name, table in spec.tables.items():
+            if table.attributes:
+                amount = given[rows_item(name)]
+                events += planned_table(spec, name, amount, plan, self._options)
+        return events
+
+    def _fit_table(self, fitting: Fitting, table: str) -> Circuit:
+        spec = fitting.spec
+        domains = spec.tables[table].attributes
+        if not domains:
+            return Builder({}).build()
+        amount = fitting.rows_amount(table)
+        budget = _budget(spec, table, amount, fitting.start, self._options)
+        bins, rows = _one_ways(fitting, table, budget, self._options)
+        grower = Grower(
+            spec,
+            table,
+            bins,
+            fitting.measure,
+            fitting.noise,
+            budget,
+            self._options.alpha,
+            self._options.iterations,
+        )
+        return to_circuit(grower.grow(rows), bins, domains)
+
+    @property
+    def _options(self) -> PaperOptions:
+        if not isinstance(self.options, PaperOptions):
+            raise TypeError("options of another synthesizer")
+        return self.options
+
+
+def _budget(
+    spec: DatabaseSpec, table: str, amount: float, start: PlanInput, options: PaperOptions
+) -> Budget:
+    """Divide a table's amount by its noisy size and the noise of its histograms."""
+    names = list(spec.tables[table].attributes)
+    everything = JointHistogram(
+        tuple((Histogram.of(spec, table, [name], Region(table)), 1.0) for name in names)
+    )
+    noise = noise_sd(everything, spec, amount, start.accounting)
+    top = (table, *spec.ancestors(table))[-1]
+    rows = min(start.rows(table), start.rows(top))
+    return plan_budget(amount, rows, noise, len(names), options.shares())
+
+
+def _one_ways(
+    fitting: Fitting, table: str, budget: Budget, options: PaperOptions
+) -> tuple[dict[str, Bins], float]:
+    """Bins of every attribute from its noisy histogram, and the weight of the table's rows."""
+    spec = fitting.spec
+    domains = spec.tables[table].attributes
+    is_root = spec.tables[table].own is None
+    shares = column_shares({name: domain.size for name, domain in domains.items()})
+    noisy: dict[str, tuple[Floats, float]] = {}
+    for name, share in shares.items():
+        query = Histogram.of(spec, table, [name])
+        label = f"one-way of {table}.{name}"
+        noisy[name] = fitting.measure(query, budget.one_ways * share, label)
+    rows = fitting.start.rows(table) if is_root else _weight(noisy)
+    bins = {}
+    for name, (values, sd) in noisy.items():
+        counts = denoise(values, sd, rows, fitting.noise)
+        bins[name] = make_bins(counts, domains[name], options.bins, 2 * sd)
+    return bins, rows
+
+
+def _weight(noisy: Mapping[str, tuple[Floats, float]]) -> float:
+    """Weight of all rows: the mean of the histograms' sums by their precision, at least 1."""
+    precision = {name: 1.0 / (sd * sd * len(values)) for name, (values, sd) in noisy.items()}
+    total = sum(float(noisy[name][0].sum()) * weight for name, weight in precision.items())
+    return max(total / sum(precision.values()), 1.0)
+
+
+def planned_table(
+    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput, options: PaperOptions
+) -> list[PlannedEvent]:
+    """The events of one table, over a full binary tree of regions."""
+    domains = spec.tables[table].attributes
+    budget = _budget(spec, table, amount, plan, options)
+    shares = column_shares({name: domain.size for name, domain in domains.items()})
+    events = [
+        PlannedEvent.of(
+            f"one-way of {table}.{name}",
+            Histogram.of(spec, table, [name]),
+            spec,
+            budget.one_ways * share,
+            plan,
+        )
+        for name, share in shares.items()
+    ]
+    for level in range(budget.levels):
+        events += _planned_level(spec, table, budget, level, plan, options)
+    if budget.leaves > 0:
+        query = outline.histograms(spec, table, budget.levels, options.bins)
+        label = f"leaves of {table}"
+        events.append(PlannedEvent.of(label, query, spec, budget.leaves, plan))
+    return events
+
+
+def _planned_level(
+    spec: DatabaseSpec,
+    table: str,
+    budget: Budget,
+    level: int,
+    plan: PlanInput,
+    options: PaperOptions,
+) -> list[PlannedEvent]:
+    below = outline.histograms(spec, table, level + 1, options.bins)
+    asked: list[tuple[str, Query, float]] = [
+        ("dependence", outline.scores(spec, table, level, options.bins), budget.evaluate)
+    ]
+    rounds = range(options.iterations)
+    asked += [(f"k-means {step + 1}", below, budget.operate) for step in rounds]
+    asked.append(("regions", below, budget.children))
+    return [
+        PlannedEvent.of(f"{what} on level {level + 1} of {table}", query, spec, amount, plan)
+        for what, query, amount in asked
+    ]
