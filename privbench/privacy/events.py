@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
+from privbench.privacy.fingerprint import fingerprint
 from privbench.privacy.query import Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
@@ -39,6 +40,7 @@ class Event:
         kind: The query's kind.
         table: The table whose rows are counted.
         columns: Attributes or keys that are read.
+        query: Fingerprint of the query's public fields; a resumed fit must ask the same.
         shape: Shape of the statistic; ``()`` for a threshold release, whose size is not public.
         mechanism: Which mechanism.
         unit: Grid units per counted 1.
@@ -58,6 +60,7 @@ class Event:
     kind: str
     table: str
     columns: tuple[str, ...]
+    query: str
     shape: tuple[int, ...]
     mechanism: MechanismName
     unit: int
@@ -121,6 +124,7 @@ def describe(
         kind=query.kind,
         table=query.table,
         columns=tuple(query.columns),
+        query=fingerprint(query),
         shape=() if threshold is not None else tuple(int(size) for size in query.shape),
         mechanism=mechanism,
         unit=query.unit,

@@ -18,12 +18,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from privbench.errors import LedgerError
 
 Entry = dict[str, Any]
+
+_LINE = re.compile(rb'\{"check":"(?P<check>[0-9a-f]{24})","entry":(?P<entry>\{.*\})\}')
 
 
 class Journal:
@@ -72,9 +75,9 @@ class Journal:
         """
         if self._broken:
             raise LedgerError(f"the ledger file {self.path} failed before.")
-        text = json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
         check = _chain(self._check, text)
-        line = f'{{"check":"{check}","entry":{text}}}\n'.encode()
+        line = b'{"check":"%b","entry":%b}\n' % (check.encode(), text)
         self._broken = True
         try:
             created = not self.path.exists()
@@ -99,15 +102,14 @@ class Journal:
             os.close(descriptor)
 
     def _parse(self, line: bytes) -> Entry:
-        try:
-            record = json.loads(line)
-            entry, check = record["entry"], record["check"]
-        except (ValueError, KeyError, TypeError):
-            raise self._damage() from None
-        text = json.dumps(entry, sort_keys=True, separators=(",", ":"))
-        if check != _chain(self._check, text) or not isinstance(entry, dict):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise self._damage()
+        check = _chain(self._check, match["entry"])
+        if check != match["check"].decode():
             raise self._damage()
         self._check = check
+        entry: Entry = json.loads(match["entry"])
         return entry
 
     def _damage(self) -> LedgerError:
@@ -126,8 +128,8 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _chain(previous: str, text: str) -> str:
-    return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()[:24]
+def _chain(previous: str, text: bytes) -> str:
+    return hashlib.sha256(previous.encode() + b"\n" + text).hexdigest()[:24]
 
 
 def _failure(verb: str, path: Path, error: OSError) -> LedgerError:

@@ -1,0 +1,332 @@
+"""The ledger: sums, caps, unit definitions, files (P24, P25, P27)."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import stat
+
+import pytest
+from core_toys import CHAIN, ROWS, Counts, Toy
+
+from privbench.errors import BudgetExceeded, LedgerError
+from privbench.privacy import (
+    Accountant,
+    Cap,
+    DatabaseSpec,
+    Fit,
+    Guarantee,
+    KeySpec,
+    Ledger,
+    NoNoise,
+    Relation,
+    SeededNoise,
+    TableSpec,
+    UnitDefinition,
+    open_session,
+)
+from privbench.privacy.journal import Journal
+
+OWNER = UnitDefinition.of(CHAIN)
+ROW = UnitDefinition.of(ROWS)
+REPLACE = UnitDefinition.of(DatabaseSpec(CHAIN.tables, Relation(neighbours="replace")))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.open(tmp_path / "ledger", "shop")
+
+
+def spend(ledger, epsilon, delta=0.0, definition=OWNER, cap=None, private=True):
+    release = ledger.open_release(
+        Fit("config", definition, private), Accountant("pure", epsilon, delta), cap=cap
+    )
+    release.leave()
+    return release
+
+
+def total(ledger, definition):
+    shown = {item["id"]: item for item in ledger.show()["definitions"]}
+    return Guarantee(shown[definition.id]["epsilon"], shown[definition.id]["delta"])
+
+
+def test_nothing_is_created_before_the_first_write(ledger):
+    assert ledger.show()["releases"] == []
+    assert not ledger.directory.exists()
+
+
+def test_an_open_release_counts_as_its_reservation(ledger):
+    spend(ledger, 0.5, 1e-7)
+    spend(ledger, 0.25, 2e-7)
+    assert total(ledger, OWNER) == Guarantee(0.75, 3e-7)
+    assert [item["state"] for item in ledger.show()["releases"]] == ["open", "open"]
+
+
+def test_a_closed_release_counts_as_what_it_spent(tmp_path):
+    for amount in (0.125, 0.5):
+        with open_session(Toy(), Accountant("pure", 2.0), tmp_path, "shop") as session:
+            session.measure(Counts(), amount, "counts")
+    ledger = Ledger.open(tmp_path, "shop")
+    assert total(ledger, OWNER).epsilon == pytest.approx(0.625)
+    assert total(ledger, OWNER).epsilon >= 0.625
+    assert [item["state"] for item in ledger.show()["releases"]] == ["closed", "closed"]
+    assert [item["events"] for item in ledger.show()["releases"]] == [1, 1]
+
+
+def test_a_release_without_events_costs_nothing(tmp_path):
+    with open_session(Toy(), Accountant("zcdp", 2.0, 1e-9), tmp_path, "shop"):
+        pass
+    assert total(Ledger.open(tmp_path, "shop"), OWNER) == Guarantee(0.0, 0.0)
+
+
+def test_the_cap_refuses_the_next_release(ledger):
+    ledger.set_cap(1.0, 1e-6)
+    for _ in range(10):
+        spend(ledger, 0.1, 1e-7)
+    for epsilon, delta in ((0.001, 0.0), (0.001, 1e-9)):
+        with pytest.raises(BudgetExceeded, match="cap"):
+            spend(ledger, epsilon, delta)
+    assert len(ledger.show()["releases"]) == 10
+    ledger.set_cap(2.0, None)
+    spend(ledger, 1.0, 0.5)
+
+
+def test_the_delta_cap_holds_for_itself(ledger):
+    ledger.set_cap(None, 1e-6)
+    spend(ledger, 100.0, 1e-6)
+    with pytest.raises(BudgetExceeded, match="delta"):
+        spend(ledger, 0.1, 1e-7)
+
+
+@pytest.mark.parametrize(("own", "config"), [(1.0, 5.0), (5.0, 1.0), (None, 1.0), (1.0, None)])
+def test_the_stricter_cap_wins(ledger, own, config):
+    ledger.set_cap(own, None)
+    spend(ledger, 0.9, cap=Cap(config))
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, 0.2, cap=Cap(config))
+
+
+def test_identities_do_not_share_a_ledger(tmp_path):
+    one, two = (Ledger.open(tmp_path, name) for name in ("shop", "bank"))
+    one.set_cap(1.0, None)
+    spend(one, 1.0)
+    spend(two, 3.0)
+    assert total(two, OWNER).epsilon == 3.0
+    assert one.directory != two.directory
+    two_file = two.directory / "ledger.jsonl"
+    two_file.write_bytes((one.directory / "ledger.jsonl").read_bytes())
+    with pytest.raises(LedgerError, match="not of this database"):
+        two.show()
+
+
+def test_a_weaker_unit_is_infinite_for_a_stronger_one(ledger):
+    spend(ledger, 1.0, definition=ROW)
+    spend(ledger, 0.5, definition=OWNER)
+    assert total(ledger, OWNER) == Guarantee(math.inf, 1.0)
+    shown = {item["id"]: item for item in ledger.show()["definitions"]}
+    assert shown[OWNER.id]["infinite"] == [ledger.show()["releases"][0]["release"]]
+
+
+@pytest.mark.parametrize(("first", "second"), [(ROW, OWNER), (OWNER, ROW)])
+def test_a_capped_ledger_refuses_a_mixture_of_units(ledger, first, second):
+    ledger.set_cap(100.0, None)
+    spend(ledger, 0.1, definition=first)
+    with pytest.raises(BudgetExceeded, match="promises its units nothing"):
+        spend(ledger, 0.1, definition=second)
+
+
+def test_row_units_are_owner_units_where_nothing_is_owned():
+    flat = DatabaseSpec({"t": TableSpec("t", {})})
+    rows = DatabaseSpec({"t": TableSpec("t", {})}, Relation(unit="row"))
+    assert UnitDefinition.of(flat) == UnitDefinition.of(rows)
+
+
+def test_add_remove_counts_twice_for_replace(ledger):
+    spend(ledger, 0.5, 1e-9)
+    spend(ledger, 0.25, definition=REPLACE)
+    assert total(ledger, REPLACE) == Guarantee(
+        1.25, pytest.approx((1 + math.exp(0.5)) * 1e-9, rel=1e-9)
+    )
+    assert total(ledger, OWNER).epsilon == math.inf
+
+
+def test_a_grown_schema_adds_to_the_same_sum(ledger):
+    grown = DatabaseSpec({**CHAIN.tables, "public.new": TableSpec("public.new", {})})
+    later = UnitDefinition.of(grown)
+    ledger.set_cap(2.0, None)
+    spend(ledger, 0.5)
+    spend(ledger, 1.0, definition=later)
+    assert total(ledger, OWNER).epsilon == 1.5
+    assert total(ledger, later).epsilon == 1.5
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, 0.75)
+
+
+def test_another_owner_is_another_unit():
+    tables = dict(CHAIN.tables)
+    tables["public.posts"] = TableSpec(
+        "public.posts", {}, (KeySpec("tag", "public.posts", "public.tags", "own"),)
+    )
+    other = UnitDefinition.of(DatabaseSpec(tables))
+    assert OWNER.counted(Guarantee(1.0), other).epsilon == math.inf
+    assert other.counted(Guarantee(1.0), OWNER).epsilon == math.inf
+
+
+def test_a_table_once_public_promises_its_units_nothing():
+    smaller = DatabaseSpec({"public.users": CHAIN.tables["public.users"]})
+    published = UnitDefinition.of(smaller, ["public.tags"])
+    assert published.counted(Guarantee(1.0), OWNER).epsilon == math.inf
+    assert OWNER.counted(Guarantee(1.0), published).epsilon == 1.0
+
+
+@pytest.mark.parametrize("noise", [SeededNoise(1), NoNoise()])
+def test_a_fit_without_private_noise_is_stamped_and_infinite(tmp_path, noise):
+    with open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", noise=noise) as session:
+        session.measure(Counts(), 0.5, "counts")
+        assert not session.private
+        assert not session.trace[0].event.private
+    ledger = Ledger.open(tmp_path, "shop")
+    assert ledger.show()["releases"][0]["private"] is False
+    assert total(ledger, OWNER).epsilon == math.inf
+    with pytest.raises(BudgetExceeded, match="seeded"):
+        spend(ledger, 0.1, cap=Cap(100.0))
+
+
+def test_a_capped_ledger_refuses_a_seeded_fit(ledger):
+    ledger.set_cap(100.0, None)
+    with pytest.raises(BudgetExceeded, match="seeded"):
+        spend(ledger, 0.1, private=False)
+    assert ledger.show()["releases"] == []
+
+
+def test_abandon_settles_what_was_drawn(tmp_path):
+    session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
+    session.measure(Counts(), 0.25, "counts")
+    ledger = Ledger.open(tmp_path, "shop")
+    with pytest.raises(LedgerError, match="another process"):
+        ledger.abandon(session.release_id)
+    session._release.leave()
+    assert ledger.abandon(session.release_id).epsilon == pytest.approx(0.25)
+    assert total(ledger, OWNER).epsilon == pytest.approx(0.25)
+    with pytest.raises(LedgerError, match="closed"):
+        ledger.abandon(session.release_id)
+    with pytest.raises(LedgerError, match="no release"):
+        ledger.abandon("00000000-0000-0000-0000-000000000000")
+
+
+def test_files_are_the_owners_alone_and_name_nothing(ledger):
+    spend(ledger, 1.0)
+    assert stat.S_IMODE(os.stat(ledger.directory).st_mode) == 0o700
+    for path in ledger.directory.glob("*.jsonl"):
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        assert "shop" not in str(path.relative_to(ledger.directory.parent))
+
+
+def test_a_directory_that_cannot_be_made_is_said(tmp_path):
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    with pytest.raises(LedgerError, match="cannot make"):
+        spend(Ledger.open(blocker, "shop"), 1.0)
+
+
+def _fit_under_cap(path, start, results):
+    start.wait()
+    try:
+        spend(Ledger.open(path, "shop"), 1.0, cap=Cap(2.5))
+        results.put("passed")
+    except BudgetExceeded:
+        results.put("refused")
+
+
+def test_fits_at_once_cannot_share_the_last_of_a_cap(tmp_path):
+    context = multiprocessing.get_context("fork")
+    start, results = context.Barrier(4), context.Queue()
+    fits = [
+        context.Process(target=_fit_under_cap, args=(tmp_path, start, results)) for _ in range(4)
+    ]
+    for fit in fits:
+        fit.start()
+    answers = sorted(results.get(timeout=60) for _ in fits)
+    for fit in fits:
+        fit.join(60)
+    assert answers == ["passed", "passed", "refused", "refused"]
+    assert total(Ledger.open(tmp_path, "shop"), OWNER).epsilon == 2.0
+
+
+def written(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    entries = [{"n": i, "text": "é" * i, "float": 0.1 * i} for i in range(4)]
+    journal.read()
+    for entry in entries:
+        journal.append(entry)
+    return journal.path, entries
+
+
+def test_a_journal_reads_what_it_wrote(tmp_path):
+    path, entries = written(tmp_path)
+    assert Journal(path).read() == entries
+
+
+def test_every_torn_last_line_is_left_out_and_cut_off(tmp_path):
+    path, entries = written(tmp_path)
+    whole = path.read_bytes()
+    last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for stop in range(last, len(whole)):
+        path.write_bytes(whole[:stop])
+        journal = Journal(path)
+        assert journal.read() == entries[:3]
+        journal.append({"n": "new"})
+        assert Journal(path).read() == [*entries[:3], {"n": "new"}]
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 50, b'{"check":"ab' + b"\0" * 40 + b"}\n", b"\0\n\0\0"])
+def test_blocks_that_the_disk_never_wrote_are_torn(tmp_path, tail):
+    path, entries = written(tmp_path)
+    path.write_bytes(path.read_bytes() + tail)
+    assert Journal(path).read() == entries
+
+
+def test_any_other_damage_is_refused(tmp_path):
+    path, _ = written(tmp_path)
+    whole = path.read_bytes()
+    for position in range(len(whole) - 1):
+        changed = bytes([whole[position] ^ 1])
+        if changed == b"\n" or whole[position : position + 1] == b"\n":
+            continue
+        path.write_bytes(whole[:position] + changed + whole[position + 1 :])
+        with pytest.raises(LedgerError, match="damaged"):
+            Journal(path).read()
+
+
+def test_lines_cannot_be_dropped_or_swapped(tmp_path):
+    path, _ = written(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    for changed in ([lines[0], *lines[2:]], lines[1:], [lines[1], lines[0], *lines[2:]]):
+        path.write_bytes(b"".join(changed))
+        with pytest.raises(LedgerError, match="damaged"):
+            Journal(path).read()
+
+
+def test_a_journal_that_failed_once_writes_no_more(tmp_path, monkeypatch):
+    path, entries = written(tmp_path)
+    journal = Journal(path)
+    journal.read()
+
+    def full(descriptor, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(LedgerError, match="No space left"):
+            journal.append({"n": 5})
+    with pytest.raises(LedgerError, match="failed before"):
+        journal.append({"n": 6})
+    assert Journal(path).read() == entries
+
+
+def test_show_can_be_printed(ledger):
+    spend(ledger, 1.0)
+    spend(ledger, 1.0, definition=ROW)
+    assert "Infinity" in json.dumps(ledger.show())

@@ -1,0 +1,248 @@
+"""kill −9 at every step that touches the disk: before, half-way, and after (P25)."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from core_toys import Counts, Toy
+
+from privbench.errors import BudgetExceeded, LedgerError
+from privbench.privacy import Accountant, Cap, Ledger, OpenDPNoise, open_session
+from privbench.privacy.release import Release
+
+QUERIES = [(Counts(), "first"), (Counts(values=(1, 2, 3, 4, 5)), "second")]
+AMOUNT = 0.25
+
+
+class Telling(OpenDPNoise):
+    """Tells before every draw."""
+
+    def __init__(self, tell) -> None:
+        self.tell = tell
+
+    def vector(self, mechanism, values, scale, stream):
+        self.tell(("draw", stream, None))
+        return super().vector(mechanism, values, scale, stream)
+
+
+def fit(path, tell, resume=None, cap=None):
+    accountant = Accountant("pure", 1.0)
+    session = open_session(
+        Toy(), accountant, path, "shop", noise=Telling(tell), resume=resume, cap=cap
+    )
+    with session:
+        for query, label in QUERIES:
+            tell(("used", label, session.measure(query, AMOUNT, label).tolist()))
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def child(path, pipe, step: int, how: str) -> None:
+    """Run the fit and die at the step-th write or fsync."""
+    real = {"write": os.write, "fsync": os.fsync}
+    count = 0
+
+    def guarded(name):
+        def call(descriptor, *arguments):
+            nonlocal count
+            count += 1
+            if count != step:
+                return real[name](descriptor, *arguments)
+            if how == "torn" and name == "write":
+                real[name](descriptor, bytes(arguments[0])[: len(arguments[0]) // 2])
+            if how == "after":
+                real[name](descriptor, *arguments)
+            die()
+
+        return call
+
+    os.write, os.fsync = guarded("write"), guarded("fsync")
+
+    def tell(message):
+        pipe.send_bytes(json.dumps(message).encode())
+
+    # The pipe writes by os.write too: those writes are not counted.
+    pipe._send = lambda buffer: _send(real["write"], pipe.fileno(), buffer)
+    fit(path, tell)
+    pipe.send_bytes(b"null")
+    os._exit(0)
+
+
+def _send(write, descriptor, buffer) -> None:
+    left = memoryview(bytes(buffer))
+    while left:
+        left = left[write(descriptor, left) :]
+
+
+@dataclass
+class Crash:
+    finished: bool
+    draws: int
+    used: dict
+
+
+def crash(path, step: int, how: str) -> Crash:
+    context = multiprocessing.get_context("fork")
+    mine, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=child, args=(path, theirs, step, how))
+    process.start()
+    theirs.close()
+    messages = []
+    try:
+        while True:
+            messages.append(json.loads(mine.recv_bytes()))
+    except EOFError:
+        pass
+    process.join(30)
+    finished = messages[-1:] == [None]
+    if not finished:
+        assert process.exitcode == -signal.SIGKILL, messages
+    told = [message for message in messages if message]
+    return Crash(
+        finished,
+        sum(kind == "draw" for kind, _, _ in told),
+        {label: value for kind, label, value in told if kind == "used"},
+    )
+
+
+def crashes(tmp_path, how):
+    """Every crash of one kind, until a run outlives its step."""
+    for step in range(1, 100):
+        path = tmp_path / f"{how}-{step}"
+        outcome = crash(path, step, how)
+        if outcome.finished:
+            assert step > 14
+            return
+        yield path, outcome
+    raise AssertionError("the fit never finished")
+
+
+@pytest.mark.parametrize("how", ["before", "torn", "after"])
+def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
+    for path, outcome in crashes(tmp_path, how):
+        ledger = Ledger.open(path, "shop")
+        releases = ledger.show()["releases"]
+        assert len(releases) <= 1
+        if not releases:
+            assert outcome.draws == 0
+            assert outcome.used == {}
+            continue
+        if releases[0]["state"] == "closed":
+            assert set(outcome.used) == {"first", "second"}
+            assert releases[0]["epsilon"] == pytest.approx(2 * AMOUNT)
+            continue
+        check_resumed(path, ledger, releases[0], outcome)
+
+
+def check_resumed(path, ledger, shown, outcome) -> None:
+    """An open release: reserved in full, resumable, and nothing used is drawn again."""
+    assert shown["epsilon"] == 1.0
+    again: dict = {}
+    draws = 0
+
+    def tell(message):
+        nonlocal draws
+        kind, label, value = message
+        if kind == "draw":
+            draws += 1
+        else:
+            again[label] = value
+
+    fit(path, tell, resume=shown["release"])
+    assert set(again) == {"first", "second"}
+    for label, value in outcome.used.items():
+        assert np.array_equal(again[label], value)
+    closed = ledger.show()["releases"][0]
+    assert closed["state"] == "closed"
+    # Whatever was drawn, in either life, is charged; what was used is never drawn again.
+    assert outcome.draws + draws <= closed["events"]
+    assert draws <= 2 - len(outcome.used)
+    lost = closed["events"] - 2
+    assert lost in (0, 1)
+    assert closed["epsilon"] == pytest.approx((2 + lost) * AMOUNT)
+
+
+def lose_one(path):
+    """A release with one event whose result was lost."""
+    session = open_session(Toy(), Accountant("pure", 1.0), path, "shop")
+    session.measure(Counts(), 0.5, "first")
+    release = session._release
+    release.store = lambda event, result: (_ for _ in ()).throw(LedgerError("gone"))
+    with pytest.raises(LedgerError):
+        session.measure(Counts(), 0.375, "second")
+    release.leave()
+    return release.id
+
+
+def test_a_lost_event_stays_spent_beside_a_full_budget(tmp_path):
+    release = lose_one(tmp_path)
+    session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=release)
+    ledger = Ledger.open(tmp_path, "shop")
+    assert ledger.show()["releases"][0]["epsilon"] == 1.375
+    session.measure(Counts(), 0.5, "first")
+    session.measure(Counts(), 0.375, "second")
+    session.measure(Counts(), session.remaining("public.users"), "third")
+    assert session.close().epsilon == pytest.approx(1.375)
+    shown = ledger.show()["releases"][0]
+    assert shown["epsilon"] == pytest.approx(1.375)
+    assert shown["events"] == 4
+
+
+def test_a_lost_event_needs_room_under_the_cap(tmp_path):
+    release = lose_one(tmp_path)
+    with pytest.raises(BudgetExceeded, match="cap"):
+        open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=release, cap=Cap(1.2))
+    session = open_session(
+        Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=release, cap=Cap(1.4)
+    )
+    session.close()
+
+
+def record_late(monkeypatch):
+    """A mutant: the event reaches the disk with its result, after the draw."""
+    record, store = Release.record, Release.store
+    held = []
+    monkeypatch.setattr(Release, "record", lambda self, event: held.append(event))
+
+    def late(self, event, result):
+        record(self, held.pop())
+        store(self, event, result)
+
+    monkeypatch.setattr(Release, "store", late)
+
+
+def store_late(monkeypatch):
+    """A mutant: a result is used before it is on disk."""
+    store, close = Release.store, Release.close
+    held = []
+    monkeypatch.setattr(Release, "store", lambda self, *pair: held.append(pair))
+
+    def late(self):
+        for pair in held:
+            store(self, *pair)
+        held.clear()
+        return close(self)
+
+    monkeypatch.setattr(Release, "close", late)
+
+
+@pytest.mark.parametrize("mutant", [record_late, store_late])
+def test_the_check_catches_a_wrong_order(tmp_path, monkeypatch, mutant):
+    mutant(monkeypatch)
+    caught = 0
+    for path, outcome in crashes(tmp_path, "before"):
+        ledger = Ledger.open(path, "shop")
+        for shown in ledger.show()["releases"]:
+            try:
+                check_resumed(path, ledger, shown, outcome)
+            except AssertionError:
+                caught += 1
+    assert caught > 0

@@ -1,0 +1,378 @@
+"""The session: what it charges, draws, hides and replays."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from core_toys import CHAIN, Counts, LabelToy, Toy
+
+from privbench.domain import Domain
+from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, PrivbenchError
+from privbench.privacy import (
+    GRID,
+    Accountant,
+    DatabaseSpec,
+    Fit,
+    KeySpec,
+    Ledger,
+    NoNoise,
+    OpenDPNoise,
+    SeededNoise,
+    Session,
+    TableSpec,
+    UnitDefinition,
+    noise_sd,
+    open_session,
+)
+from privbench.privacy.fingerprint import fingerprint
+
+USERS = "public.users"
+SECRET = "4111-1111-1111-1111"
+
+
+class Spy(OpenDPNoise):
+    """Counts draws."""
+
+    def __init__(self) -> None:
+        self.draws = 0
+
+    def vector(self, *arguments):
+        self.draws += 1
+        return super().vector(*arguments)
+
+
+def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", **options) -> Session:
+    options = {"data": Toy(), **options}
+    data = options.pop("data")
+    accountant = Accountant(accounting, epsilon, delta)
+    return open_session(data, accountant, tmp_path, "shop", **options)
+
+
+@pytest.mark.parametrize(
+    ("accounting", "delta", "mechanism", "selection"),
+    [
+        ("pure", 0.0, "discrete_laplace", "noisy_max"),
+        ("zcdp", 1e-9, "discrete_gaussian", "noisy_max_gumbel"),
+    ],
+)
+def test_each_accounting_uses_its_mechanisms(tmp_path, accounting, delta, mechanism, selection):
+    session = start(tmp_path, 20.0, delta, accounting)
+    session.measure(Counts(), session.amount_total / 4, "counts")
+    session.select(Counts(), session.amount_total / 4, "best")
+    assert [step.event.mechanism for step in session.trace] == [mechanism, selection]
+    assert session.spent == pytest.approx(session.amount_total / 2)
+
+
+def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
+    session = start(tmp_path, 50.0)
+    grid = Counts(values=(3 * GRID, 0, 5 * GRID // 2), grid=GRID, l1=GRID, l2=GRID, linf=GRID)
+    noisy = session.measure(grid, 40.0, "weights")
+    assert noisy.dtype == np.float64
+    assert noisy.shape == (3,)
+    assert np.abs(noisy - [3.0, 0.0, 2.5]).max() < 1.0
+    step = session.trace[0]
+    assert step.query is grid
+    assert (step.result / GRID == noisy).all()
+    assert step.event.roots == (USERS,)
+    assert (step.event.loss, step.event.amount) == ("epsilon", 40.0)
+
+
+@pytest.mark.parametrize(("accounting", "delta"), [("pure", 0.0), ("zcdp", 1e-9)])
+def test_noise_scale_is_the_spread_of_what_is_released(tmp_path, accounting, delta):
+    session = start(tmp_path, 1.0, delta, accounting)
+    query = Counts(values=(0,) * 20_000, grid=4, l1=8, l2=6.0, linf=8)
+    amount = session.amount_total / 2
+    noisy = session.measure(query, amount, "zeros")
+    stated = session.noise_scale(query, amount)
+    assert noisy.std() == pytest.approx(stated, rel=0.05)
+    assert stated == noise_sd(query, CHAIN, amount, accounting)
+    assert noisy.std() != pytest.approx(session.noise_scale(query, amount / 4), rel=0.2)
+
+
+def test_selection_finds_a_clear_winner(tmp_path):
+    session = start(tmp_path)
+    assert session.select(Counts(values=(0, 1, 10_000, 5)), 0.5, "best") == 2
+    assert session.trace[0].result == 2
+
+
+def test_selection_needs_a_vector(tmp_path):
+    session = start(tmp_path)
+    with pytest.raises(PrivacyRefusal, match="vector"):
+        session.select(LabelToy(), 0.5, "best")
+    with pytest.raises(PrivacyRefusal, match="vector"):
+        session.select(Counts(values=()), 0.5, "best")
+    assert session.spent == 0.0
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_labels_are_released_sorted_and_rare_ones_kept_back(tmp_path, accounting):
+    session = start(tmp_path, 2.0, 1e-6, accounting)
+    labels = session.release_labels(
+        LabelToy(), session.amount_total / 2, session.delta_total / 2, "names"
+    )
+    assert labels == ("also", "common")
+    event = session.trace[0].event
+    assert event.shape == ()
+    assert event.delta == session.delta_total / 2
+    assert event.threshold > 10
+    assert session.guarantee().delta > 0
+
+
+def test_labels_need_delta_and_a_label_query(tmp_path):
+    session = start(tmp_path, 2.0, 0.0)
+    with pytest.raises(PrivacyRefusal, match="P19"):
+        session.release_labels(LabelToy(), 0.5, 0.0, "names")
+    with pytest.raises(PrivacyRefusal, match="not a query over labels"):
+        session.release_labels(Counts(), 0.5, 1e-6, "names")
+    with pytest.raises(BudgetExceeded, match="delta"):
+        session.release_labels(LabelToy(), 0.5, 1e-6, "names")
+    assert session.trace == []
+
+
+def test_a_refused_measurement_draws_and_reads_nothing(tmp_path):
+    spy, data = Spy(), Toy()
+    session = start(tmp_path, 1.0, data=data, noise=spy)
+    session.measure(Counts(), 0.75, "most")
+    with pytest.raises(BudgetExceeded):
+        session.measure(Counts(), 0.5, "too much")
+    assert spy.draws == data.evaluated == 1
+    assert len(session.trace) == 1
+    assert len(session._release.events) == 1
+    session.measure(Counts(), session.remaining(USERS), "the rest")
+    assert session.guarantee().epsilon <= 1.0
+
+
+def test_an_error_on_private_rows_tells_nothing_and_stays_spent(tmp_path):
+    session = start(tmp_path)
+    with pytest.raises(PrivbenchError) as caught:
+        session.measure(Counts(secret=SECRET), 0.5, "counts")
+    error = caught.value
+    assert SECRET not in str(error)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert session.spent == 0.5
+    assert session.trace == []
+    assert session.guarantee().epsilon == 0.5
+
+
+def test_errors_of_recoding_tell_nothing(tmp_path):
+    session = start(tmp_path)
+    assert session.recode(USERS, "age", "public map") == Domain(3)
+    with pytest.raises(PrivbenchError) as caught:
+        session.recode(USERS, "age", "fail")
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert session.spent == 0.0
+
+
+class Wrong(Counts):
+    def evaluate(self, data):
+        return np.zeros(7, np.int64)
+
+
+class Floating(Counts):
+    def evaluate(self, data):
+        return np.zeros(3)
+
+
+@pytest.mark.parametrize("query", [Wrong(), Floating()])
+def test_a_statistic_must_be_integers_of_its_public_shape(tmp_path, query):
+    session = start(tmp_path)
+    with pytest.raises(PrivbenchError, match="could not be computed"):
+        session.measure(query, 0.5, "counts")
+    assert session.spent == 0.5
+
+
+def test_events_are_charged_to_every_root_that_reaches_the_table(tmp_path):
+    tables = dict(CHAIN.tables)
+    key = KeySpec("owner", "public.posts", USERS, "own", nullable=True)
+    tables["public.posts"] = TableSpec("public.posts", {}, (key,))
+    session = start(tmp_path, data=Toy(DatabaseSpec(tables)))
+    session.measure(Counts(), 0.75, "users")
+    session.measure(Counts(name="public.posts"), 0.25 - 1e-6, "posts")
+    assert session.trace[1].event.roots == ("public.posts", USERS)
+    assert session.remaining(USERS) == pytest.approx(0.0, abs=1e-5)
+    assert session.remaining("public.posts") == pytest.approx(0.75, abs=1e-5)
+    session.measure(Counts(name="public.tags"), 0.9, "tags")
+
+
+def test_the_ledger_and_the_session_must_agree(tmp_path):
+    ledger = Ledger.open(tmp_path, "shop")
+    fit = Fit("config", UnitDefinition.of(CHAIN), private=True)
+    accountant = Accountant("pure", 1.0)
+    release = ledger.open_release(fit, accountant)
+    with pytest.raises(PrivacyRefusal, match="seeded"):
+        Session(Toy(), accountant, release, SeededNoise(1))
+    with pytest.raises(PrivacyRefusal, match="accountant"):
+        Session(Toy(), Accountant("zcdp", 1.0, 1e-9), release)
+    Session(Toy(), accountant, release).measure(Counts(), 0.5, "counts")
+    with pytest.raises(PrivacyRefusal, match="accountant"):
+        Session(Toy(), accountant, release)
+
+
+def test_a_closed_session_draws_no_more(tmp_path):
+    with start(tmp_path) as session:
+        session.measure(Counts(), 0.5, "counts")
+    with pytest.raises(LedgerError, match="closed"):
+        session.measure(Counts(), 0.25, "counts")
+
+
+def test_a_failed_fit_stays_open_for_resumption(tmp_path):
+    with pytest.raises(RuntimeError), start(tmp_path) as session:  # noqa: PT012
+        session.measure(Counts(), 0.5, "counts")
+        raise RuntimeError
+    shown = Ledger.open(tmp_path, "shop").show()["releases"][0]
+    assert shown["state"] == "open"
+    assert shown["epsilon"] == 1.0
+
+
+def run(session) -> list:
+    """A fit whose later steps depend on earlier releases."""
+    half = session.amount_total / 4
+    first = session.measure(Counts(values=tuple(range(1000))), half, "counts")
+    best = session.select(Counts(values=(1, 50, 3)), half, "best")
+    labels = session.release_labels(LabelToy(), half, session.delta_total, "labels")
+    last = session.measure(Counts(values=(best, len(labels))), half, "last")
+    return [first.tolist(), best, labels, last.tolist()]
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_resume_replays_results_without_reading_or_charging_again(tmp_path, accounting):
+    first = start(tmp_path, 2.0, 1e-6, accounting, config_hash="c")
+    before = run(first)
+    first._release.leave()
+    spy, data = Spy(), Toy()
+    options = {"config_hash": "c", "resume": first.release_id, "noise": spy, "data": data}
+    again = start(tmp_path, 2.0, 1e-6, accounting, **options)
+    assert run(again) == before
+    assert spy.draws == data.evaluated == 0
+    assert again.spent == first.spent
+    assert [step.event for step in again.trace] == [step.event for step in first.trace]
+    assert len(again._release.events) == 4
+    assert again.close() == first.guarantee()
+
+
+def test_a_resumed_fit_goes_on_where_it_stopped(tmp_path):
+    first = start(tmp_path, config_hash="c")
+    kept = first.measure(Counts(), 0.25, "one")
+    first._release.leave()
+    again = start(tmp_path, config_hash="c", resume=first.release_id)
+    assert (again.measure(Counts(), 0.25, "one") == kept).all()
+    again.measure(Counts(), 0.5, "two")
+    assert [step.event.id for step in again.trace] == [0, 1]
+    assert again.close().epsilon == pytest.approx(0.75)
+
+
+def test_a_seeded_fit_resumes_to_what_it_would_have_been(tmp_path):
+    whole = start(tmp_path / "whole", noise=SeededNoise(5))
+    results = [whole.measure(Counts(), 0.25, str(i)).tolist() for i in range(3)]
+    broken = start(tmp_path / "broken", noise=SeededNoise(5))
+    broken.measure(Counts(), 0.25, "0")
+    with pytest.raises(PrivbenchError):
+        broken.measure(Counts(secret="x"), 0.25, "1")
+    broken._release.leave()
+    again = start(tmp_path / "broken", noise=SeededNoise(5), resume=broken.release_id)
+    assert [again.measure(Counts(), 0.25, str(i)).tolist() for i in range(3)] == results
+
+
+def test_a_fit_that_takes_another_path_cannot_resume(tmp_path):
+    first = start(tmp_path, config_hash="c")
+    first.measure(Counts(), 0.25, "one")
+    first._release.leave()
+    again = start(tmp_path, config_hash="c", resume=first.release_id)
+    with pytest.raises(LedgerError, match="cannot be resumed"):
+        again.measure(Counts(), 0.26, "one")
+
+
+def test_a_query_with_other_content_cannot_take_a_stored_result(tmp_path):
+    first = start(tmp_path, config_hash="c")
+    first.select(Counts(values=(1, 2, 3)), 0.25, "best")
+    first._release.leave()
+    again = start(tmp_path, config_hash="c", resume=first.release_id)
+    with pytest.raises(LedgerError, match="cannot be resumed"):
+        again.select(Counts(values=(3, 2, 1)), 0.25, "best")
+
+
+@dataclass(frozen=True)
+class Bag:
+    content: object
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.arange(3), np.arange(4)),
+        (np.arange(6), np.arange(6).reshape(2, 3)),
+        (np.zeros(2, np.int32), np.zeros(2, np.int64)),
+        (("ab", "c"), ("a", "bc")),
+        ((1, (2, 3)), ((1, 2), 3)),
+        ({"a": 1}, {"a": 2}),
+        (frozenset("ab"), frozenset("ac")),
+        (None, 0),
+        (1, 1.0),
+        (b"a", b"b"),
+        (Domain(3), Domain(3, ordered=True)),
+    ],
+)
+def test_fingerprints_tell_contents_apart(one, other):
+    assert fingerprint(Bag(one)) == fingerprint(Bag(copy.deepcopy(one)))
+    assert fingerprint(Bag(one)) != fingerprint(Bag(other))
+
+
+def test_fingerprints_do_not_depend_on_the_order_of_sets_and_maps():
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+    assert fingerprint(frozenset("abc")) == fingerprint(frozenset("cba"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"config_hash": "other"},
+        {"epsilon": 2.0},
+        {"noise": SeededNoise(1)},
+        {"accounting": "zcdp", "delta": 1e-9},
+        {"public": ("public.countries",)},
+    ],
+)
+def test_resume_requires_the_same_fit(tmp_path, changed):
+    first = start(tmp_path, config_hash="c")
+    first._release.leave()
+    options = {"config_hash": "c", "resume": first.release_id, **changed}
+    with pytest.raises(LedgerError, match="another fit"):
+        start(tmp_path, **options)
+
+
+def test_a_running_release_cannot_be_resumed_beside_itself(tmp_path):
+    first = start(tmp_path)
+    with pytest.raises(LedgerError, match="another process"):
+        start(tmp_path, resume=first.release_id)
+    first.close()
+    with pytest.raises(LedgerError, match="closed"):
+        start(tmp_path, resume=first.release_id)
+
+
+@pytest.mark.parametrize("bad", ["../../etc/passwd", "", "x"])
+def test_a_release_id_is_looked_up_not_opened(tmp_path, bad):
+    start(tmp_path).close()
+    with pytest.raises(LedgerError, match="no release"):
+        start(tmp_path, resume=bad)
+
+
+def test_without_noise_the_statistics_are_exact(tmp_path):
+    session = start(tmp_path, noise=NoNoise())
+    assert session.measure(Counts(), 0.25, "counts").tolist() == [10, 20, 30]
+    assert session.select(Counts(), 0.25, "best") == 2
+    assert not session.trace[0].event.private
+
+
+def test_amounts_that_are_no_amounts_are_refused(tmp_path):
+    session = start(tmp_path)
+    for amount in (0.0, -0.5, math.nan, math.inf):
+        with pytest.raises(PrivacyRefusal):
+            session.measure(Counts(), amount, "counts")
+    assert session.trace == []
+    assert session._release.events == []
