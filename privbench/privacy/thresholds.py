@@ -6,7 +6,7 @@ unit holds is released with probability at most δ.
 OpenDP 0.16 keeps a count that *equals* the threshold after noise, but its privacy map states the
 probability of passing it strictly (measured: δ is understated by the factor exp(1/s)). So a
 mechanism with threshold T is priced here by OpenDP's map at T − 1: on the integers "at least T" is
-"more than T − 1", and the statement is then exact. See docs/adr/0001-threshold-price.md.
+"more than T − 1", and the statement is then exact. See docs/adr/privacy-threshold-price.md.
 """
 
 from __future__ import annotations

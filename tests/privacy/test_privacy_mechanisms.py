@@ -197,7 +197,7 @@ def test_threshold_delta_bounds_the_release_of_a_lone_unit(accounting, scale):
 
 
 def test_the_librarys_own_statement_is_below_what_its_threshold_releases():
-    """Why the price is asked at T − 1 (docs/adr/0001-threshold-price.md)."""
+    """Why the price is asked at T − 1 (docs/adr/privacy-threshold-price.md)."""
     mechanism, scale, threshold = THRESHOLD["pure"], 2.0, 5
     stated = mechanism.measurement(scale, threshold).map((1, 1, 1))[1]
     rate = release_rate(OpenDPNoise(), mechanism, 1, scale, threshold)
