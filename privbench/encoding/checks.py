@@ -66,7 +66,7 @@ def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
     found: list[Limits] = []
     for check in table.checks:
         facts, _ = _facts(check.expression)
-        found += [fact.limits for fact in facts if _same(fact.column, column.name)]
+        found += [fact.limits for fact in facts if fact.column == column.name]
     for expression in column.type.domain_checks:
         facts, _ = _facts(expression)
         found += [fact.limits for fact in facts if fact.column.upper() == "VALUE"]
@@ -87,30 +87,32 @@ def unread_checks(table: Table) -> tuple[Check, ...]:
     return tuple(left)
 
 
-def _same(left: str, right: str) -> bool:
-    return left == right
+@lru_cache(maxsize=4096)
+def _facts(expression: str) -> tuple[tuple[_Fact, ...], bool]:
+    """The facts in an expression, and whether they (and orders) are all that it says."""
+    parts = _parts(expression)
+    facts: list[_Fact] = []
+    whole = bool(parts)
+    for part in parts:
+        fact = _fact(part)
+        if fact is None:
+            whole = whole and (_is_not_null(part) or _order(part) is not None)
+        else:
+            facts.append(fact)
+    return tuple(facts), whole
 
 
 @lru_cache(maxsize=4096)
-def _facts(expression: str) -> tuple[tuple[_Fact, ...], bool]:
-    """The facts in an expression, and whether they are all that it says."""
+def _parts(expression: str) -> tuple[exp.Expr, ...]:
+    """The conjuncts of an expression; none where sqlglot cannot read it."""
     text = expression.strip()
     if text.upper().startswith("CHECK"):
         text = text[5:].strip()
     text = text.removesuffix("NOT VALID").strip()
     try:
-        tree = sqlglot.parse_one(text, read="postgres")
+        return tuple(_conjuncts(sqlglot.parse_one(text, read="postgres")))
     except (SqlglotError, RecursionError):
-        return (), False
-    facts: list[_Fact] = []
-    whole = True
-    for part in _conjuncts(tree):
-        fact = _fact(part)
-        if fact is None:
-            whole = whole and _is_not_null(part)
-        else:
-            facts.append(fact)
-    return tuple(facts), whole
+        return ()
 
 
 def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -270,3 +272,49 @@ def ends(limits: tuple[Limits, ...]) -> tuple[Limits, ...]:
         for item in limits
         if item.low is not None or item.high is not None
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A CHECK that one column is not greater than another.
+
+    Attributes:
+        low: The column with the smaller value.
+        high: The column with the greater value.
+        strict: Whether they may not be equal.
+    """
+
+    low: str
+    high: str
+    strict: bool
+
+
+def column_orders(table: Table) -> tuple[Order, ...]:
+    """Comparisons between two columns of the table, each a conjunct of a CHECK.
+
+    >>> from privbench.schema import TableName
+    >>> column_orders(Table(TableName("public", "t"), (), checks=(Check("c", "(a < b)"),)))
+    (Order(low='a', high='b', strict=True),)
+    """
+    found = [_order(part) for check in table.checks for part in _parts(check.expression)]
+    return tuple(order for order in found if order is not None)
+
+
+def _order(tree: exp.Expr) -> Order | None:
+    if isinstance(tree, exp.Or):
+        sides = [tree.left.unnest(), tree.right.unnest()]
+        rest = [side for side in sides if not _is_null(side)]
+        return _order(rest[0]) if len(rest) == 1 else None
+    if not isinstance(tree, (exp.GT, exp.GTE, exp.LT, exp.LTE)):
+        return None
+    left, right = _column(tree.left), _column(tree.right)
+    if left is None or right is None or left == right:
+        return None
+    strict = isinstance(tree, (exp.GT, exp.LT))
+    if isinstance(tree, (exp.GT, exp.GTE)):
+        left, right = right, left
+    return Order(left, right, strict)
+
+
+def _is_null(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null)

@@ -89,6 +89,11 @@ class TimeScale(Scale):
     precision: int = 6
 
     @property
+    def step(self) -> int:
+        """Microseconds that the precision keeps."""
+        return int(10 ** (6 - self.precision))
+
+    @property
     def limits(self) -> tuple[int, int]:
         """The microseconds of a day."""
         return 0, _DAY - 1

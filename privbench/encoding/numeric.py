@@ -29,6 +29,8 @@ from privbench.schema import ColumnType
 
 #: Digits that surely fit an int64.
 _DIGITS = 18
+#: Digits after the point that are kept even where the whole range does not fit then.
+_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,14 @@ class NumericScale(Scale):
     scale: int
 
     @property
-    def step(self) -> int:
+    def digits(self) -> int:
         """Digits after the point that the grid keeps."""
-        return min(self.scale, _DIGITS - (self.precision - self.scale))
+        return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The type's range, in grid steps."""
-        top = 10 ** (self.precision - self.scale + self.step) - 1
+        """The type's range in grid steps, at most 18 digits (larger numbers count as these)."""
+        top = 10 ** min(self.precision - self.scale + self.digits, _DIGITS) - 1
         return -top, top
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
@@ -69,9 +71,9 @@ class NumericScale(Scale):
         ).format(
             c=identifier,
             nan=sql.SQL(f"({NAN})::int8"),
-            lo=sql.SQL(f"'{_plain(lo, self.step)}'::numeric"),
-            hi=sql.SQL(f"'{_plain(hi, self.step)}'::numeric"),
-            unit=sql.SQL(f"'{_plain(1, -self.step)}'::numeric"),
+            lo=sql.SQL(f"'{_plain(lo, self.digits)}'::numeric"),
+            hi=sql.SQL(f"'{_plain(hi, self.digits)}'::numeric"),
+            unit=sql.SQL(f"'{_plain(1, -self.digits)}'::numeric"),
         )
 
     def read(self, array: pa.Array) -> Points:
@@ -87,20 +89,20 @@ class NumericScale(Scale):
         Raises:
             ValueError: Not a number.
         """
-        return floor_number(text, self.step, self.limits)
+        return floor_number(text, self.digits, self.limits)
 
     def parse_up(self, text: str) -> int:
         """The same, rounded up."""
-        return ceiling_number(text, self.step, self.limits)
+        return ceiling_number(text, self.digits, self.limits)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """decimal128; strings where the column holds NaN or the grid is coarser than 1."""
         null = marked(marks, "null", len(points))
-        if self.step < 0:
+        if self.digits < 0:
             text = pa.array(points).cast(pa.string())
-            text = pc.binary_join_element_wise(text, pa.scalar(f"e{-self.step}"), "")
+            text = pc.binary_join_element_wise(text, pa.scalar(f"e{-self.digits}"), "")
         else:
-            decimals = _decimals(points, null, self.step)
+            decimals = _decimals(points, null, self.digits)
             if "nan" not in marks:
                 return decimals
             text = decimals.cast(pa.string())
@@ -111,8 +113,12 @@ class NumericScale(Scale):
         """Unscaled integers of decimals or of their text."""
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
             nan = pc.equal(array, "NaN").fill_null(False)
-            numbers = pc.if_else(nan, "0", array).cast(pa.float64())
-            points = _float_points(numbers, self.step, self.limits)
+            text = pc.if_else(nan, "0", array)
+            if self.digits < 0:
+                plain = pc.replace_substring(text, f"e{-self.digits}", "").cast(pa.int64())
+                points = plain.fill_null(0).to_numpy(zero_copy_only=False).copy()
+            else:
+                points = _unscaled(text.cast(pa.decimal128(38, self.digits)))
             points[nan.to_numpy(zero_copy_only=False)] = NAN
         else:
             points = _unscaled(array)
@@ -122,7 +128,7 @@ class NumericScale(Scale):
     def candidates(self) -> Points:
         """Hundreds of steps and whole units near zero, then four points an octave."""
         lo, hi = self.limits
-        unit = 10 ** max(self.step, 0)
+        unit = 10 ** max(self.digits, 0)
         points = {*log_grid(lo, hi).tolist()}
         points |= {sign * i * unit for sign in (-1, 1) for i in range(65) if i * unit <= hi}
         return np.array(sorted(points), dtype=np.int64)
@@ -145,14 +151,8 @@ def _decimals(points: Points, null: Mask, step: int) -> pa.Array:
 
 def _unscaled(array: pa.Array) -> Points:
     words = np.frombuffer(array.buffers()[1], dtype="<i8").reshape(-1, 2)
-    points: Points = words[array.offset : array.offset + len(array), 0].astype(np.int64)
-    return points
-
-
-def _float_points(numbers: pa.Array, step: int, limits: tuple[int, int]) -> Points:
-    values = np.nan_to_num(numbers.fill_null(0.0).to_numpy(zero_copy_only=False))
-    scaled = np.clip(np.rint(values * 10.0**step), float(limits[0]), float(limits[1]))
-    return np.clip(scaled.astype(np.int64), *limits)
+    low: Points = words[array.offset : array.offset + len(array), 0]
+    return low.copy()
 
 
 def _numeric(type_: ColumnType) -> Scale:

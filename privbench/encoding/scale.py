@@ -49,6 +49,11 @@ class Scale(ABC):
     open_range: ClassVar[bool] = True
 
     @property
+    def step(self) -> int:
+        """Grid points that the type tells apart are this far from each other."""
+        return 1
+
+    @property
     @abstractmethod
     def limits(self) -> tuple[int, int]:
         """Least and greatest grid point of the type, inclusive."""

@@ -108,12 +108,12 @@ class _Calendar(Scale):
         return points
 
     def candidates(self) -> Points:
-        """Weeks of 1900 to 2100 by four, quarters of 1500 to 1900, decades elsewhere."""
+        """Four weeks in 1990 to 2040, quarters in 1900 to 2100, then decades and centuries."""
         lo, hi = self.limits
         day = np.concatenate(
             [
-                np.arange(days("1900-01-01"), days("2100-01-01"), 28),
-                np.arange(days("2000-01-03"), days("2040-01-01"), 7),
+                np.arange(days("1900-01-01"), days("2100-01-01"), 91),
+                np.arange(days("1990-01-01"), days("2040-01-01"), 28),
                 np.arange(days("1500-01-01"), days("2500-01-01"), 3652),
                 np.arange(_FIRST_DAY, _LAST_DAY, 36525),
             ]
@@ -201,6 +201,11 @@ class TimestampScale(_Calendar):
 
     zoned: bool = False
     precision: int = 6
+
+    @property
+    def step(self) -> int:
+        """Microseconds that the precision keeps."""
+        return int(10 ** (6 - self.precision))
 
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         return sql.SQL("round(date_part('epoch', {}) * 1000000)::int8").format(identifier)

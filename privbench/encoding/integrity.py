@@ -1,0 +1,177 @@
+"""Keys of one synthetic table: minted, referred, unique, within their CHECKs. Post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encoding.base import Codec
+from privbench.encoding.fillers import fill, filler_of, random_uuids
+from privbench.encoding.keys import is_discriminator, pool_of, role_of
+from privbench.encoding.references import remap
+from privbench.encoding.referring import end_orphans, refer, refill
+from privbench.encoding.repair import repair_orders, repair_uniques
+from privbench.encoding.uniqueness import ranks
+from privbench.encoding.workbench import Workbench
+from privbench.schema import Column, ForeignKey, Table, Unique
+
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+#: The referenced columns of a key's parent rows that are kept, in `ref_columns` order.
+ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
+
+
+@dataclass(frozen=True)
+class Minted:
+    """A synthetic table whose keys are filled in.
+
+    Attributes:
+        columns: Values of every column that the load writes, kept rows only.
+        parents: Parent row of every kept row by foreign key, −1 for none.
+        keep: Which of the given rows are kept.
+    """
+
+    columns: dict[str, pa.Array]
+    parents: dict[str, Indices]
+    keep: Mask
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that are kept."""
+        return int(self.keep.sum())
+
+    @property
+    def dropped(self) -> int:
+        """Number of rows for which no valid key was left."""
+        return len(self.keep) - self.rows
+
+
+def mint(
+    table: Table,
+    decoded: Mapping[str, pa.Array],
+    parents: Mapping[str, Indices],
+    parent_keys: ParentKeys,
+    rng: np.random.Generator,
+    *,
+    rows: int,
+    codecs: Mapping[str, Codec] | None = None,
+    deferred: Collection[str] = (),
+    own: str | None = None,
+) -> Minted:
+    """Fill in all keys of a table and repair its UNIQUE sets.
+
+    Args:
+        table: The table.
+        decoded: Decoded values of the modelled columns, each of shape (rows,).
+        parents: Parent row by foreign key's name, negative for none; indices count the parent's
+            kept rows (see `privbench.encoding.references.remap`), or the given rows of the table
+            itself where the key is a self-reference.
+        parent_keys: Gives the parent's key values; not asked for self-references.
+        rng: Source of randomness.
+        rows: Number of rows.
+        codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
+        deferred: Keys that are filled in later (`fill_deferred`), when their parent exists.
+        own: The key whose parents should change last.
+
+    Returns:
+        The table; rows for which no valid key is left are dropped.
+    """
+    work = Workbench(table, decoded, parents, rng, rows, codecs, own)
+    outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
+    for key in sorted(outer, key=lambda key: (key.name != own, -len(key.columns))):
+        values = parent_keys(key)
+        refer(work, key, dict(zip(key.columns, values, strict=True)))
+    repair_orders(work)
+    _mint_keys(work)
+    selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
+    for key in selves:
+        refer(work, key, work.own_keys(key))
+    repair_uniques(work, _unique_sets(table, work.columns))
+    for key in selves:
+        refill(work, key)
+    return _result(work, selves)
+
+
+def fill_deferred(
+    table: Table,
+    minted: Minted,
+    key: ForeignKey,
+    index: Indices,
+    parent_keys: Sequence[pa.Array],
+    rng: np.random.Generator,
+) -> Minted:
+    """Fill in a key that was deferred to break a cycle, now that its parent's rows exist.
+
+    Args:
+        table: The table.
+        minted: Its rows so far.
+        key: The deferred key.
+        index: Parent row of every kept row, negative for none.
+        parent_keys: The parent's key values.
+        rng: Source of randomness.
+    """
+    work = Workbench(table, minted.columns, {key.name: index}, rng, minted.rows)
+    done = {name for other in table.foreign_keys if other != key for name in other.columns}
+    work.fixed = done & set(minted.columns)
+    refer(work, key, dict(zip(key.columns, parent_keys, strict=True)))
+    repair_uniques(
+        work,
+        [
+            item
+            for item in _unique_sets(table, work.columns)
+            if set(item.columns) & set(key.columns)
+        ],
+    )
+    found = _result(work, [])
+    keep = minted.keep.copy()
+    keep[np.flatnonzero(keep)] = found.keep
+    kept = {name: values[found.keep] for name, values in minted.parents.items()}
+    return Minted(found.columns, {**kept, **found.parents}, keep)
+
+
+def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
+    """UNIQUE sets whose columns are all filled in (generated ones are PostgreSQL's business)."""
+    return [item for item in table.unique_sets if set(item.columns) <= set(columns)]
+
+
+def _mint_keys(work: Workbench) -> None:
+    """Values of all columns that are neither modelled nor refer to others."""
+    for column in work.table.columns:
+        if column.name in work.columns or role_of(work.table, column) != "minted":
+            continue
+        if column.type.base == "uuid":
+            work.columns[column.name] = random_uuids(work.rows, work.rng)
+        elif is_discriminator(work.table, column):
+            assert work.table.primary_key is not None
+            others = [name for name in work.table.primary_key.columns if name in work.fixed]
+            _number(work, column, ranks(work.group(others)))
+        else:
+            _number(work, column, np.cumsum(work.alive) - 1)
+
+
+def _number(work: Workbench, column: Column, index: Indices) -> None:
+    """Give a key column the values of the given numbers; rows past the last value are dropped."""
+    pool = pool_of(work.table, column, None, work.rows)
+    if pool is None:
+        filler = filler_of(column.type) or "null"
+        work.columns[column.name] = fill(filler, column.type, work.rows, work.rng)
+        return
+    index = np.maximum(index, 0)
+    work.alive &= index < pool.capacity
+    work.columns[column.name] = pool.nth(np.minimum(index, pool.capacity - 1))
+
+
+def _result(work: Workbench, selves: Sequence[ForeignKey]) -> Minted:
+    """The rows that are kept, self-references in their new numbers."""
+    for key in selves:
+        end_orphans(work, key)
+    keep = work.alive
+    columns = {name: values.filter(pa.array(keep)) for name, values in work.columns.items()}
+    parents = {name: index[keep] for name, index in work.parents.items()}
+    for key in selves:
+        parents[key.name] = remap(parents[key.name], keep)
+    return Minted(columns, parents, keep)

@@ -1,0 +1,157 @@
+"""Foreign keys of synthetic rows: which parent row, and its key values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encoding.uniqueness import combine, factorize, ranks
+from privbench.schema import ForeignKey, Table
+
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+#: No reference.
+NONE = -1
+#: The parent row was dropped: another one is to be found.
+ORPHAN = -3
+
+
+def remap(parents: Indices, keep: Mask) -> Indices:
+    """Parent indices after some parent rows were dropped; rows that lost theirs get `ORPHAN`.
+
+    Args:
+        parents: Row indices into all rows of the parent table, negative for none.
+        keep: Which of the parent's rows are kept.
+    """
+    moved = np.where(keep, np.cumsum(keep) - 1, ORPHAN)
+    # One more entry, reached by the index −1, stands for "no reference".
+    table = np.append(moved, NONE)
+    found: Indices = table[np.where(parents >= 0, parents, -1)]
+    return found
+
+
+class Pools:
+    """Parent rows to draw from, by group; popular parents as often as they were drawn before."""
+
+    def __init__(self, drawn: Indices, groups: Indices) -> None:
+        candidates = np.concatenate([np.arange(len(groups)), drawn[drawn >= 0]])
+        order = np.argsort(groups[candidates], kind="stable")
+        self._rows = candidates[order]
+        self._groups = groups[candidates][order]
+
+    def draw(self, wanted: Indices, rng: np.random.Generator) -> Indices:
+        """A parent of each wanted group; `NONE` where the group has none."""
+        first = np.searchsorted(self._groups, wanted, side="left")
+        count = np.searchsorted(self._groups, wanted, side="right") - first
+        place = first + (rng.random(len(wanted)) * count).astype(np.int64)
+        found = np.full(len(wanted), NONE, dtype=np.int64)
+        some = count > 0
+        found[some] = self._rows[np.minimum(place, first + count - 1)[some]]
+        return found
+
+
+def agreement(
+    fixed: Sequence[pa.Array], referred: Sequence[pa.Array], rows: int, parents: int
+) -> tuple[Indices, Indices, Mask]:
+    """Groups by the columns that earlier keys have set.
+
+    Args:
+        fixed: The child's values of those columns, each of shape (rows,).
+        referred: The parent's columns that they must equal, each of shape (parents,).
+        rows: Number of child rows.
+        parents: Number of parent rows.
+
+    Returns:
+        Group of every child row, group of every parent row (equal groups agree), and the child
+        rows with a NULL among the fixed columns, which refer to nothing.
+    """
+    codes = [_joint(child, parent) for child, parent in zip(fixed, referred, strict=True)]
+    joint = combine(codes, rows + parents)
+    null = np.zeros(rows, dtype=np.bool_)
+    for child in fixed:
+        null |= child.is_null().to_numpy(zero_copy_only=False)
+    return joint[:rows], joint[rows:], null
+
+
+def _joint(child: pa.Array, parent: pa.Array) -> Indices:
+    if child.type != parent.type:
+        child, parent = child.cast(pa.string()), parent.cast(pa.string())
+    return factorize(pa.concat_arrays([child, parent]))
+
+
+def without_repeats(
+    index: Indices, child_groups: Indices, parent_groups: Indices, rng: np.random.Generator
+) -> Indices:
+    """Parents without replacement: later repeats take unused parents of their own group.
+
+    Returns:
+        The indices; `NONE` where the group's parents are used up.
+    """
+    used = index >= 0
+    taken = np.zeros(len(parent_groups), dtype=np.bool_)
+    taken[index[used]] = True
+    again = np.zeros(len(index), dtype=np.bool_)
+    rows = np.flatnonzero(used)
+    again[rows] = ranks(index[rows]) > 0 if len(rows) else False
+    needy = np.flatnonzero(again)
+    free = rng.permutation(np.flatnonzero(~taken))
+    found = index.copy()
+    found[needy] = _deal(child_groups[needy], free, parent_groups[free])
+    return found
+
+
+def _deal(wanted: Indices, free: Indices, groups: Indices) -> Indices:
+    """The k-th free parent of a group to the k-th row that wants one; `NONE` past the last."""
+    order = np.argsort(groups, kind="stable")
+    free, groups = free[order], groups[order]
+    first = np.searchsorted(groups, wanted, side="left")
+    count = np.searchsorted(groups, wanted, side="right") - first
+    rank = ranks(wanted) if len(wanted) else np.empty(0, dtype=np.int64)
+    found = np.full(len(wanted), NONE, dtype=np.int64)
+    some = rank < count
+    found[some] = free[(first + rank)[some]]
+    return found
+
+
+def one_to_one(table: Table, key: ForeignKey) -> bool:
+    """Whether a UNIQUE set lies within the key's columns: each parent has at most one row."""
+    return any(set(item.columns) <= set(key.columns) for item in table.unique_sets)
+
+
+def nullable_columns(table: Table, key: ForeignKey) -> tuple[str, ...]:
+    """The key's columns that may be NULL."""
+    return tuple(name for name in key.columns if not table.column(name).not_null)
+
+
+def take_key(
+    table: Table,
+    key: ForeignKey,
+    index: Indices,
+    referred: Mapping[str, pa.Array],
+    columns: Sequence[str],
+) -> dict[str, pa.Array]:
+    """Values of some of a key's columns from the parent rows.
+
+    A row without a reference has NULL where the column allows it (all columns under MATCH FULL),
+    and the first parent's value elsewhere.
+
+    Args:
+        table: The referencing table.
+        key: The foreign key.
+        index: Parent row of every row, negative for none.
+        referred: The parent's values by the *referencing* column's name.
+        columns: Which columns to fill.
+    """
+    none = index < 0
+    found = {}
+    for name in columns:
+        values = referred[name]
+        if table.column(name).not_null and len(values):
+            found[name] = values.take(pa.array(np.where(none, 0, index)))
+        else:
+            found[name] = values.take(pa.array(np.where(none, 0, index), mask=none))
+    return found

@@ -1,0 +1,97 @@
+"""Filling in one foreign key of a synthetic table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encoding.references import (
+    NONE,
+    ORPHAN,
+    Pools,
+    agreement,
+    nullable_columns,
+    one_to_one,
+    take_key,
+    without_repeats,
+)
+from privbench.encoding.workbench import Mask, Workbench
+from privbench.schema import ForeignKey
+
+Indices = NDArray[np.int64]
+
+
+def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> None:
+    """Settle the parent of every row and fill in the key's columns.
+
+    The parent agrees on the columns that earlier keys have filled; where it does not, another one
+    is drawn among those that do. Where there is none, the reference is NULL if it may be, else the
+    row is dropped.
+
+    Args:
+        work: The table in the making.
+        key: The foreign key.
+        referred: The parent's values by referencing column.
+    """
+    work.referred[key.name] = referred
+    count = len(next(iter(referred.values())))
+    shared = [name for name in key.columns if name in work.fixed]
+    mine, theirs, null = agreement(
+        [work.columns[name] for name in shared],
+        [referred[name] for name in shared],
+        work.rows,
+        count,
+    )
+    index = work.parents.get(key.name, np.full(work.rows, NONE, dtype=np.int64))
+    index = np.where(index >= count, ORPHAN, index)
+    index[null] = NONE
+    free = _free(work, key, shared)
+    index = _agree(work, index, mine, theirs, must=~null & (not free))
+    if one_to_one(work.table, key) and count:
+        index = without_repeats(index, mine, theirs, work.rng)
+    if not free:
+        work.alive &= (index >= 0) | null
+    work.parents[key.name] = index
+    unfilled = [name for name in key.columns if name not in work.fixed]
+    work.columns.update(take_key(work.table, key, index, referred, unfilled))
+    work.fixed |= set(key.columns)
+
+
+def _free(work: Workbench, key: ForeignKey, shared: Sequence[str]) -> list[str]:
+    """Columns that can be NULL without touching another key."""
+    if key.match == "f" and shared:
+        return []
+    return [name for name in nullable_columns(work.table, key) if name not in shared]
+
+
+def _agree(work: Workbench, index: Indices, mine: Indices, theirs: Indices, must: Mask) -> Indices:
+    """Draw again where the parent is gone, disagrees, or is missing and must not be."""
+    wrong = (index == ORPHAN) | ((index < 0) & must)
+    seen = np.flatnonzero(index >= 0)
+    wrong[seen] |= mine[seen] != theirs[index[seen]]
+    todo = np.flatnonzero(wrong)
+    if len(todo):
+        index[todo] = Pools(index, theirs).draw(mine[todo], work.rng)
+    return index
+
+
+def refill(work: Workbench, key: ForeignKey) -> None:
+    """A self-reference's columns again, after a repair may have moved what they refer to."""
+    others = [other for other in work.table.foreign_keys if other.name != key.name]
+    shared = {name for other in others for name in other.columns}
+    own = [name for name in key.columns if name not in shared]
+    referred = work.own_keys(key)
+    work.columns.update(take_key(work.table, key, work.parents[key.name], referred, own))
+
+
+def end_orphans(work: Workbench, key: ForeignKey) -> None:
+    """References to dropped rows of the table itself end, or point at their own row."""
+    index = work.parents[key.name]
+    gone = (index >= 0) & ~work.alive[np.maximum(index, 0)]
+    if gone.any():
+        instead = NONE if nullable_columns(work.table, key) else np.arange(work.rows)
+        work.parents[key.name] = np.where(gone, instead, index)
+        refill(work, key)

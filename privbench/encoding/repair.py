@@ -1,0 +1,148 @@
+"""Repair of UNIQUE sets and of CHECKs between two columns. Post-processing, vectorised."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.encoding.checks import Order, column_orders
+from privbench.encoding.keys import Pool
+from privbench.encoding.references import Pools, take_key
+from privbench.encoding.uniqueness import number_texts, spread
+from privbench.encoding.workbench import Workbench, finite, known
+from privbench.schema import ForeignKey, Unique
+
+Indices = NDArray[np.int64]
+
+#: Rounds in which repeated combinations of parents are drawn again.
+REDRAWS = 20
+#: Rounds over all UNIQUE sets (the repair of one may disturb another).
+ROUNDS = 3
+
+
+def repair_orders(work: Workbench) -> None:
+    """Swap the values of column pairs that a CHECK wants the other way round."""
+    for order in column_orders(work.table):
+        if order.low in work.columns and order.high in work.columns:
+            _repair_order(work, order)
+
+
+def _repair_order(work: Workbench, order: Order) -> None:
+    low, high = work.pool(order.low), work.pool(order.high)
+    if low is None or high is None or low.scale is None or high.scale is None:
+        return
+    if low.scale != high.scale or low.values or high.values:
+        return
+    left, right = work.columns[order.low], work.columns[order.high]
+    small, big = low.to_points(left), high.to_points(right)
+    step = low.scale.step if order.strict else 0
+    first = np.clip(np.minimum(small, big), low.lo, min(low.hi, high.hi - step))
+    second = np.clip(np.maximum(small, big), first + step, high.hi)
+    wrong = finite(left) & finite(right) & (small + step > big)
+    work.move(low, wrong, first)
+    work.move(high, wrong, second)
+
+
+def repair_uniques(work: Workbench, sets: Collection[Unique]) -> None:
+    """Make UNIQUE sets unique; rows for which that fails are dropped."""
+    for _ in range(ROUNDS):
+        if not any([_repair(work, item) for item in sets]):
+            return
+    for item in sets:
+        work.alive &= ~work.duplicates(item)
+
+
+def _repair(work: Workbench, item: Unique) -> bool:
+    """Repair one set; whether anything had to change."""
+    if not work.duplicates(item).any():
+        return False
+    pools = _free_pools(work, item)
+    if not pools:
+        _redraw(work, item)
+    elif pools[0].gridded:
+        _spread(work, item, pools[0])
+    else:
+        _renumber(work, item, pools[0])
+    work.alive &= ~work.duplicates(item)
+    return True
+
+
+def _free_pools(work: Workbench, item: Unique) -> list[Pool]:
+    """Columns that may change, the roomiest first."""
+    names = [name for name in item.columns if name not in work.table.key_columns]
+    pools = [pool for pool in map(work.pool, names) if pool is not None]
+    return sorted(pools, key=lambda pool: -pool.capacity)
+
+
+def _spread(work: Workbench, item: Unique, pool: Pool) -> None:
+    """Move repeated values of one column to the nearest unused ones."""
+    name = pool.column.name
+    counted = work.alive & finite(work.columns[name])
+    if not item.nulls_not_distinct:
+        for other in item.columns:
+            counted &= known(work.columns[other])
+    rows = np.flatnonzero(counted)
+    groups = work.group([other for other in item.columns if other != name])
+    step = 1 if pool.values or pool.scale is None else pool.scale.step
+    points = pool.to_points(work.columns[name])
+    lo, hi = -(-pool.lo // step), pool.hi // step
+    moved, full = spread(points[rows] // step, groups[rows], lo, hi)
+    changed = moved != points[rows] // step
+    points[rows[changed]] = moved[changed] * step
+    work.alive[rows[full]] = False
+    marks = np.zeros(work.rows, dtype=np.bool_)
+    marks[rows[changed & ~full]] = True
+    work.move(pool, marks, points)
+
+
+def _renumber(work: Workbench, item: Unique, pool: Pool) -> None:
+    """Append numbers to repeated texts; as a last resort give them minted ones."""
+    name, top = pool.column.name, pool.column.type.length
+    offset = 1
+    for _ in range(4):
+        rows = np.flatnonzero(work.duplicates(item))
+        if not len(rows):
+            return
+        text = work.columns[name].cast(pa.string())
+        numbered = number_texts(text.fill_null(""), rows, offset + np.arange(len(rows)), top)
+        mask = np.zeros(work.rows, dtype=np.bool_)
+        mask[rows] = True
+        work.columns[name] = pc.if_else(pa.array(mask), numbered, text)
+        offset = offset * 10 + len(rows)
+    rows = np.flatnonzero(work.duplicates(item))
+    index = pool.capacity - 1 - np.arange(min(len(rows), pool.capacity))
+    both = pa.concat_arrays([work.columns[name], pool.nth(index)])
+    places = np.arange(work.rows)
+    places[rows[: len(index)]] = work.rows + np.arange(len(index))
+    work.columns[name] = both.take(pa.array(places))
+
+
+def _redraw(work: Workbench, item: Unique) -> None:
+    """Draw one parent again for repeated combinations of parents; the owner last."""
+    keys = [key for key in work.table.foreign_keys if set(key.columns) & set(item.columns)]
+    usable = [key for key in keys if key.name in work.referred and not _shares(work, key)]
+    usable.sort(key=lambda key: key.name == work.own)
+    for turn in range(REDRAWS if usable else 0):
+        rows = np.flatnonzero(work.duplicates(item))
+        if not len(rows):
+            return
+        key = usable[0 if turn < REDRAWS // 2 else turn % len(usable)]
+        referred = work.referred[key.name]
+        count = len(next(iter(referred.values())))
+        index = work.parents[key.name]
+        pool = Pools(index, np.zeros(count, dtype=np.int64))
+        index[rows] = pool.draw(np.zeros(len(rows), dtype=np.int64), work.rng)
+        work.columns.update(take_key(work.table, key, index, referred, key.columns))
+
+
+def _shares(work: Workbench, key: ForeignKey) -> bool:
+    """Whether another key has a column in common, so that parents are not free."""
+    return any(
+        set(other.columns) & set(key.columns)
+        for other in work.table.foreign_keys
+        if other.name != key.name
+    )

@@ -1,0 +1,101 @@
+"""The rows of one synthetic table while their keys are made; what the repairs share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.encoding.base import Codec
+from privbench.encoding.keys import Pool, pool_of
+from privbench.encoding.uniqueness import combine, factorize, later_duplicates
+from privbench.schema import ForeignKey, Table, Unique
+
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Workbench:
+    """A table in the making.
+
+    Attributes:
+        table: The table.
+        columns: Values so far, each of shape (rows,).
+        parents: Parent row by foreign key, negative for none; each of shape (rows,).
+        rng: Source of randomness.
+        rows: Number of rows, dropped ones included.
+        codecs: Codecs of modelled columns.
+        own: Name of the OWN key, or None.
+        alive: Rows that are kept so far.
+        fixed: Columns that a foreign key has filled.
+        referred: The parent's values by referencing column, for every key that is filled.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        columns: Mapping[str, pa.Array],
+        parents: Mapping[str, Indices],
+        rng: np.random.Generator,
+        rows: int,
+        codecs: Mapping[str, Codec] | None = None,
+        own: str | None = None,
+    ) -> None:
+        self.table, self.rng, self.rows, self.own = table, rng, rows, own
+        self.columns = dict(columns)
+        self.parents = {name: np.array(index, dtype=np.int64) for name, index in parents.items()}
+        self.codecs = codecs or {}
+        self.alive: Mask = np.ones(rows, dtype=np.bool_)
+        self.fixed: set[str] = set()
+        self.referred: dict[str, dict[str, pa.Array]] = {}
+
+    def pool(self, name: str) -> Pool | None:
+        """The values that a column can take."""
+        return pool_of(self.table, self.table.column(name), self.codecs.get(name), self.rows)
+
+    def own_keys(self, key: ForeignKey) -> dict[str, pa.Array]:
+        """The table's own key values by referencing column, for a self-reference."""
+        pairs = zip(key.columns, key.ref_columns, strict=True)
+        return {name: self.columns[other] for name, other in pairs}
+
+    def group(self, names: Sequence[str]) -> Indices:
+        """One integer for every distinct combination of some columns."""
+        return combine([factorize(self.columns[name]) for name in names], self.rows)
+
+    def duplicates(self, item: Unique) -> Mask:
+        """Rows whose combination an earlier row has."""
+        columns = [self.table.column(name) for name in item.columns]
+        codes = [factorize(self.columns[c.name], fold=c.type.base == "citext") for c in columns]
+        counted = self.alive.copy()
+        if not item.nulls_not_distinct:
+            for code in codes:
+                counted &= code >= 0
+        return later_duplicates(combine(codes, self.rows), counted)
+
+    def move(self, pool: Pool, rows: Mask, points: Indices) -> None:
+        """Give some rows the values at new grid points (or list positions)."""
+        old = self.columns[pool.column.name]
+        inside = np.clip(points, pool.lo, pool.hi)
+        new = pool.from_points(inside, text=pa.types.is_string(old.type))
+        if new.type != old.type:
+            new = new.cast(old.type)
+        self.columns[pool.column.name] = pc.if_else(pa.array(rows), new, old)
+
+
+def known(array: pa.Array) -> Mask:
+    """Rows that are not NULL."""
+    mask: Mask = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return mask
+
+
+def finite(array: pa.Array) -> Mask:
+    """Rows that are neither NULL nor NaN nor an infinity, as number or as text."""
+    if pa.types.is_string(array.type):
+        special = pc.is_in(array, value_set=pa.array(["infinity", "-infinity", "NaN"]))
+        return known(array) & ~np.asarray(special.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if pa.types.is_floating(array.type):
+        return known(pc.if_else(pc.is_finite(array), array, None))
+    return known(array)
