@@ -22,8 +22,8 @@ KLD = Metric(
     high=math.inf,
     unit="",
     reads_source=True,
-    meaning="How surprised one would be by the source's combinations of 2, 3 or 4 columns, "
-    "knowing the clone's: 0 is the same distribution.",
+    meaning="How far the joint distributions of 2, 3 or 4 columns are apart (Kullback-Leibler "
+    "divergence): 0 is the same distribution.",
     headline="kld.2",
     good=0.1,
     fair=0.4,

@@ -104,7 +104,7 @@ class SampledLiterals:
             return []
         query = sql.SQL(
             "SELECT {columns} FROM {table} AS t"
-            " ORDER BY hashtextextended(t::text, {seed}) LIMIT {n}"
+            " ORDER BY hashtextextended(to_json(t)::text, {seed}) LIMIT {n}"
         ).format(
             columns=sql.SQL(", ").join(_text(column) for column in columns),
             table=sql.Identifier(table.name.schema, table.name.name),

@@ -10,29 +10,56 @@ from privbench.report.text import percent
 
 #: Size of a chart's plot area in SVG units.
 WIDTH, HEIGHT = 300.0, 96.0
-_LABELLED = 12
+# Beyond these, cells are too narrow for two bars, or for a label each.
+_PAIRED, _LABELLED = 16, 7
+_HOW = {
+    "values": "",
+    "public bins": "bins of equal width by the config",
+    "source quantiles": "bins of about equal mass in the source",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One cell: the two bars' place and what a pointer over them says."""
+    """One cell: its place, the heights of its two bars, and what a pointer over it says."""
 
     x: float
     width: float
     real: float
     clone: float
-    label: str
     hint: str
 
 
 @dataclass(frozen=True, slots=True)
+class Tick:
+    """A label under the chart."""
+
+    x: float
+    anchor: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
-    """One column's chart; bar heights are in SVG units."""
+    """One column's chart.
+
+    Attributes:
+        column: The column.
+        bars: Its cells; heights are in SVG units.
+        step: With many cells the clone is a line over the source's bars: the line's path.
+        ticks: Labels of the cells, or of the ends of the range.
+        top: Share at the upper edge.
+        verdict: How far apart the two are.
+        note: How values became cells.
+    """
 
     column: ColumnPart
     bars: list[Bar]
+    step: str
+    ticks: list[Tick]
     top: str
     verdict: str
+    note: str
 
 
 def _values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -52,25 +79,53 @@ def _left_out(table: TablePart) -> str:
 
 def _chart(column: ColumnPart) -> Chart:
     top = max([*column.real, *column.clone, 1e-12])
-    step = WIDTH / max(len(column.labels), 1)
+    cells = len(column.labels)
+    paired = cells <= _PAIRED
+    width = WIDTH / max(cells, 1)
+    gap = 0.08 * width if paired else 0.0
     bars = [
         Bar(
-            x=i * step + 0.08 * step,
-            width=0.42 * step,
-            real=HEIGHT * real / top,
-            clone=HEIGHT * clone / top,
-            label=_short(label) if len(column.labels) <= _LABELLED else "",
+            x=round(i * width + gap, 2),
+            width=round(width - 2 * gap, 2),
+            real=round(HEIGHT * real / top, 2),
+            clone=round(HEIGHT * clone / top, 2),
             hint=f"{label}: source {percent(real)}, clone {percent(clone)}",
         )
         for i, (label, real, clone) in enumerate(
             zip(column.labels, column.real, column.clone, strict=True)
         )
     ]
-    return Chart(column, bars, percent(top), percent(column.tvd))
+    note = f"{cells} {_HOW[column.how]}" if _HOW[column.how] else ""
+    step = "" if paired else _step(bars)
+    return Chart(column, bars, step, _ticks(column), percent(top), percent(column.tvd), note)
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= 9 else f"{label[:8]}…"
+def _step(bars: list[Bar]) -> str:
+    """The clone's heights as the path of a step line."""
+    steps = (f"H{bar.x} V{HEIGHT - bar.clone:.2f} H{bar.x + bar.width:.2f}" for bar in bars)
+    return f"M0 {HEIGHT} {' '.join(steps)} V{HEIGHT}"
+
+
+def _ticks(column: ColumnPart) -> list[Tick]:
+    labels = column.labels
+    if not labels:
+        return []
+    if len(labels) <= _LABELLED:
+        width = WIDTH / len(labels)
+        room = max(3, int(width / 5))
+        return [
+            Tick(round((i + 0.5) * width, 2), "middle", _cut(label, room))
+            for i, label in enumerate(labels)
+        ]
+    ends = labels[0].partition(" – ")[0], labels[-1]
+    return [
+        Tick(0.0, "start", _cut(ends[0].replace("T", " "), 26)),
+        Tick(WIDTH, "end", _cut(ends[1].replace("T", " "), 26)),
+    ]
+
+
+def _cut(label: str, room: int) -> str:
+    return label if len(label) <= room else f"{label[: room - 1]}…"
 
 
 SECTION = Section(

@@ -1,0 +1,143 @@
+"""Metrics against straightforward computations of their definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from privbench.metrics import METRICS
+from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
+from privbench.metrics.qerror import qerrors, report
+from privbench.metrics.runtime import discrepancies
+from privbench.metrics.summary import summarise
+from privbench.rng import generator
+
+Rows = list[tuple[int, ...]]
+
+
+def _rows(n: int, sizes: tuple[int, ...], label: str) -> Rows:
+    rng = generator(5, label)
+    first = rng.integers(sizes[0], size=n)
+    others = [(first + rng.integers(size, size=n)) % size for size in sizes[1:]]
+    return [tuple(int(v) for v in row) for row in zip(first, *others, strict=True)]
+
+
+def _coded(real: Rows, clone: Rows, sizes: tuple[int, ...]) -> list[Coded]:
+    def column(rows: Rows, i: int) -> np.ndarray:
+        return np.array([row[i] for row in rows], dtype=np.uint8)
+
+    return [Coded(column(real, i), column(clone, i), size) for i, size in enumerate(sizes)]
+
+
+def _by_definition(real: Rows, clone: Rows, ways: int) -> tuple[float, float]:
+    """Word for word: cells of each set by a Counter, one term a cell."""
+    klds, tvds = [], []
+    for chosen in itertools.combinations(range(len(real[0])), ways):
+        p = Counter(tuple(row[i] for i in chosen) for row in real)
+        q = Counter(tuple(row[i] for i in chosen) for row in clone)
+        kld = tvd = 0.0
+        for cell in p.keys() | q.keys():
+            a, b = p[cell] / len(real), q[cell] / max(len(clone), 1)
+            kld += (a + 1e-10) * math.log((a + 1e-10) / (b + 1e-10))
+            tvd += abs(a - b) / 2
+        klds.append(kld)
+        tvds.append(tvd)
+    return sum(klds) / len(klds), sum(tvds) / len(tvds)
+
+
+@pytest.mark.parametrize("ways", [1, 2, 3, 4])
+@pytest.mark.parametrize("clone_rows", [0, 70, 400])
+def test_divergence_is_the_definition(ways: int, clone_rows: int) -> None:
+    sizes = (3, 5, 2, 7, 4)
+    real, clone = _rows(300, sizes, "real"), _rows(clone_rows, sizes, "clone")
+    found = divergence(_coded(real, clone, sizes), ways)
+    assert found is not None
+    assert (found.kld, found.tvd) == pytest.approx(_by_definition(real, clone, ways), rel=1e-9)
+    assert found.sets == found.of == math.comb(5, ways)
+
+
+def test_divergence_of_sparse_wide_columns_is_the_definition() -> None:
+    sizes = (250, 240, 230, 200)  # far more cells than rows
+    real, clone = _rows(120, sizes, "real"), _rows(90, sizes, "clone")
+    found = divergence(_coded(real, clone, sizes), 4)
+    assert found is not None
+    assert (found.kld, found.tvd) == pytest.approx(_by_definition(real, clone, 4), rel=1e-9)
+
+
+def test_divergence_of_a_known_table() -> None:
+    real = Coded(np.array([0, 0, 0, 1], np.uint8), np.array([0, 1, 1, 1], np.uint8), 2)
+    found = divergence([real], 1)
+    assert found is not None
+    assert found.kld == pytest.approx(0.75 * math.log(3) + 0.25 * math.log(1 / 3), abs=1e-8)
+    assert found.tvd == pytest.approx(0.5)
+
+
+def test_too_few_columns_or_no_rows_give_nothing() -> None:
+    empty = np.zeros(0, np.uint8)
+    assert divergence([Coded(empty, empty, 2)] * 3, 2) is None
+    assert divergence([], 2) is None
+    one = np.zeros(1, np.uint8)
+    assert divergence([Coded(one, one, 2)], 2) is None
+
+
+def test_many_sets_are_sampled_with_a_fixed_seed() -> None:
+    assert len(column_sets(14, 4)) == 1001 == math.comb(14, 4)
+    sets = column_sets(20, 4)
+    assert len(set(sets)) == MOST_SETS < math.comb(20, 4)
+    assert sets == column_sets(20, 4)
+    assert all(len(set(chosen)) == 4 and max(chosen) < 20 for chosen in sets)
+    assert len(column_sets(20, 3)) == math.comb(20, 3)
+
+
+def test_qerror_floors_both_sides_at_one() -> None:
+    assert qerrors([0, 0, 10, 1], [0, 8, 0, 4]).tolist() == [1.0, 8.0, 10.0, 4.0]
+
+
+def test_qerror_report_by_joins_and_thirds() -> None:
+    true = [1, 2, 3, 10, 20, 30, 100, 200, 0]
+    clone = [1, 4, 3, 10, 10, 30, 0, 800, 0]
+    joins = [0, 0, 1, 1, 2, 10, None, 2, 0]
+    found = report(true, clone, joins)
+    assert list(found.by_joins) == ["0", "1", "2", "10", "?"]
+    assert found.by_joins["2"].mean == pytest.approx(3.0)
+    assert found.by_joins["?"].max == 100
+    assert {name: part.n for name, part in found.by_third.items()} == {
+        "small": 3,
+        "middle": 3,
+        "large": 3,
+    }
+    assert found.by_third["large"].max == 100
+    assert (found.true_zero, found.clone_zero) == (1, 1)
+    assert found.overall is not None
+    assert found.overall.n == 9
+
+
+def test_equal_true_answers_share_a_third() -> None:
+    found = report([5] * 9, [5] * 8 + [10], [0] * 9)
+    assert {name: part.n for name, part in found.by_third.items()} == {"small": 9}
+
+
+def test_runtime_discrepancy_is_relative_to_the_source() -> None:
+    assert discrepancies([2.0, 2.0, 1.0], [4.0, 1.0, 1.0]).tolist() == [100.0, 50.0, 0.0]
+
+
+def test_summary_interpolates_and_is_none_without_errors() -> None:
+    found = summarise(np.arange(1.0, 102.0))
+    assert found is not None
+    assert (found.mean, found.p50, found.p75, found.p90) == (51, 51, 76, 91)
+    assert (found.p95, found.p99, found.max, found.n) == (96, 100, 101, 101)
+    assert summarise(np.zeros(0)) is None
+
+
+def test_declarations_are_sound() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    for metric in METRICS:
+        assert metric.headline.startswith(f"{metric.name}.")
+        assert metric.reads_source
+        best = metric.low if metric.goal == "lower" else metric.high
+        assert metric.grade(best) == "good"
+        assert metric.grade(float("nan")) == "poor"

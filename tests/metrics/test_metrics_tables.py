@@ -1,0 +1,186 @@
+"""Columns read from two real databases, and integrity checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from privbench.config import Config
+from privbench.metrics import integrity
+from privbench.metrics.codes import CodedColumn
+from privbench.metrics.columns import is_public
+from privbench.metrics.fidelity import TableFidelity, fidelity, overall
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+
+TYPES = """
+CREATE TYPE size AS ENUM ('small', 'middle', 'large');
+CREATE TABLE "Odd Types" (
+    id integer PRIMARY KEY, code text UNIQUE, e size, b boolean, n numeric, f float8, d date,
+    ts timestamp, tz timestamptz, t time, i interval, j jsonb, wide integer, dated date,
+    note text, a integer[]
+);
+INSERT INTO "Odd Types"
+SELECT g, 'c' || g, (ARRAY['large', 'small', NULL])[1 + g % 3]::size, g % 2 = 0,
+    CASE g % 3 WHEN 0 THEN 1.0 WHEN 1 THEN 1.00 ELSE 10 END,
+    (ARRAY['0', '-0', 'NaN', 'Infinity', '2.5'])[1 + g % 5]::float8,
+    date '2020-01-01' + g % 4, timestamp '2020-01-01' + (g % 3) * interval '1 day',
+    timestamptz '2020-01-01 00:00:00+00' + (g % 2) * interval '1 hour',
+    time '10:00' + (g % 2) * interval '1 hour', (g % 2 + 1) * interval '1 day',
+    jsonb_build_object('a', g % 2), g * 10 + {shift}, date '2000-01-01' + g, 'text ' || g,
+    ARRAY[g % 2]
+FROM generate_series(1, {rows}) g;
+"""
+
+
+@pytest.fixture(scope="module")
+def pair(make_database: Callable[..., str]) -> tuple[str, str]:
+    """Two databases of the same shape, the second with other settings and shifted values."""
+    dsns = make_database(), make_database()
+    for dsn, rows, shift in zip(dsns, (640, 320), (0, 3), strict=True):
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            text = TYPES.replace("{rows}", str(rows)).replace("{shift}", str(shift))
+            connection.execute(text.encode())
+    with psycopg.connect(dsns[1], autocommit=True) as connection:
+        for setting in ("TimeZone = 'Asia/Tokyo'", "DateStyle = 'SQL, DMY'",
+                        "IntervalStyle = 'iso_8601'"):  # fmt: skip
+            name = connection.info.dbname
+            connection.execute(f'ALTER DATABASE "{name}" SET {setting}'.encode())
+    return dsns
+
+
+def _compare(pair: tuple[str, str], text: str = "") -> TableFidelity:
+    with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
+        table = introspect(source.connection).table('"Odd Types"')
+        there = [column.name for column in table.columns]
+        return fidelity(source, clone, table, there, Config.loads(text))
+
+
+def _by_name(found: TableFidelity) -> dict[str, CodedColumn]:
+    return {column.plan.column.name: column for column in found.columns}
+
+
+def test_equal_values_share_a_cell_whatever_the_settings(pair: tuple[str, str]) -> None:
+    columns = _by_name(_compare(pair))
+    assert columns["n"].labels == ("1", "10")
+    assert columns["e"].labels == ("small", "large")
+    assert columns["b"].labels == ("false", "true")
+    assert set(columns["f"].labels) == {"0", "2.5", "Infinity", "NaN"}
+    assert columns["d"].labels[0] == "2020-01-01T00:00:00"
+    assert len(columns["tz"].labels) == len(columns["ts"].labels) - 1 == 2
+    assert columns["i"].labels == ("86400", "172800")
+    assert len(columns["j"].labels) == len(columns["a"].labels) == len(columns["t"].labels) == 2
+    real, clone = columns["e"].counts()
+    assert real.tolist() == [213, 214, 213]  # NULL, small, large
+    assert clone.tolist() == [107, 107, 106]
+
+
+def test_wide_columns_are_binned_or_left_out(pair: tuple[str, str]) -> None:
+    found = _compare(pair)
+    columns = _by_name(found)
+    assert columns["wide"].plan.how == "source quantiles"
+    real, clone = columns["wide"].counts()
+    assert real.sum() == 640
+    assert real[1] == 0  # nothing lies below the source's least value
+    assert real[2:].tolist() == [9] + [10] * 62 + [11]
+    assert clone[2:33].tolist() == [9] + [10] * 30
+    assert columns["wide"].plan.bin_labels[1] == "10 – 100"
+    assert columns["dated"].plan.bin_labels[0] == "< 2000-01-02"
+    assert set(found.left_out) == {"id", "code", "note"}
+    assert "without an order" in found.left_out["note"]
+
+
+def test_public_bins_come_before_quantiles(pair: tuple[str, str]) -> None:
+    found = _compare(
+        pair,
+        """
+        [tables.'public."Odd Types"'.columns]
+        wide = { kind = "range", min = 0, max = 6400, bins = 8 }
+        dated = { kind = "range", min = "2000-01-01", max = "2001-10-03", bins = 4 }
+        b = { kind = "skip" }
+        """,
+    )
+    columns = _by_name(found)
+    assert columns["wide"].plan.edges == tuple(str(800 * i) for i in range(8))
+    assert columns["wide"].plan.how == "public bins"
+    real, _ = columns["wide"].counts()
+    assert real.tolist() == [0, 0, 79, 80, 80, 80, 80, 80, 80, 81]
+    assert len(columns["dated"].plan.edges) == 4
+    assert found.left_out["b"] == "skipped by the config"
+
+
+def test_equal_databases_do_not_diverge(pair: tuple[str, str]) -> None:
+    found = _compare((pair[0], pair[0]))
+    for way in (2, 3, 4):
+        assert found.divergence[way].kld == pytest.approx(0, abs=1e-12)
+        assert found.divergence[way].tvd == 0
+    other = _compare(pair)
+    assert other.divergence[2].tvd > 0.01
+    kld, tvd = overall([found, other], 2) or (0.0, 0.0)
+    assert kld == pytest.approx(other.divergence[2].kld / 2)
+    assert tvd == pytest.approx(other.divergence[2].tvd / 2)
+    assert overall([], 2) is None
+
+
+def test_a_column_that_the_clone_lacks_is_named(pair: tuple[str, str]) -> None:
+    with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
+        table = introspect(source.connection).table('"Odd Types"')
+        found = fidelity(source, clone, table, ["id", "b", "e"])
+    assert found.left_out["n"] == "missing in the clone"
+    assert [column.plan.column.name for column in found.columns] == ["e", "b"]
+    assert 3 not in found.divergence
+
+
+def test_public_tables_are_known_by_any_spelling(pair: tuple[str, str]) -> None:
+    with Snapshot(pair[0]) as source:
+        table = introspect(source.connection).table('"Odd Types"')
+    config = Config.loads("""[tables.'"Odd Types"']\nrole = "public" """)
+    assert is_public(config, table)
+    assert not is_public(Config(), table)
+    assert not is_public(None, table)
+
+
+PROMISES = """
+CREATE TABLE parent (a integer, b integer, PRIMARY KEY (a, b));
+CREATE TABLE child (
+    id integer PRIMARY KEY, a integer, b integer, label text NOT NULL, mail text UNIQUE,
+    n integer CONSTRAINT positive CHECK (n > 0),
+    CONSTRAINT pair FOREIGN KEY (a, b) REFERENCES parent
+);
+CREATE TABLE lonely (id integer);
+"""
+BROKEN = """
+CREATE TABLE parent (a integer, b integer);
+CREATE TABLE child (id integer, a integer, b integer, label text, mail text, n integer);
+INSERT INTO parent VALUES (1, 1), (1, 2), (1, 2);
+INSERT INTO child VALUES
+    (1, 1, 1, 'x', 'm', 5), (1, 1, 2, NULL, 'm', -1), (2, 9, 9, 'x', NULL, NULL),
+    (3, NULL, 9, NULL, NULL, 0), (NULL, 1, 1, 'x', 'o', 1);
+"""
+
+
+def test_broken_promises_are_counted(make_database: Callable[..., str]) -> None:
+    source, clone = make_database(), make_database()
+    for dsn, text in ((source, PROMISES), (clone, BROKEN)):
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(text.encode())
+    with Snapshot(source) as one, Snapshot(clone) as other:
+        schema, theirs = introspect(one.connection), introspect(other.connection)
+        found = integrity.check(other.connection, schema, theirs)
+        whole = integrity.check(one.connection, schema, schema)
+        assert integrity.row_count(other.connection, theirs.table("child")) == 5
+    broken = {(c.table, c.kind, c.name): c.violations for c in found if c.violations}
+    assert broken == {
+        ("public.child", "not null", "id"): 1,
+        ("public.child", "not null", "label"): 2,
+        ("public.child", "primary key", "child_pkey"): 1,
+        ("public.child", "unique", "child_mail_key"): 1,
+        ("public.child", "foreign key", "pair"): 1,
+        ("public.child", "check", "positive"): 2,
+        ("public.parent", "primary key", "parent_pkey"): 1,
+        ("public.lonely", "present", "public.lonely"): 1,
+    }
+    assert len(whole) > 8
+    assert not any(check.violations for check in whole)

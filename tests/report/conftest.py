@@ -1,0 +1,69 @@
+"""A library and a clone of it that is a little off, and a workload for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from privbench.workload import Query, Workload
+
+LIBRARY = """
+CREATE TABLE readers (
+    id integer PRIMARY KEY, city text NOT NULL, born integer, member boolean NOT NULL
+);
+CREATE TABLE loans (
+    id integer PRIMARY KEY, reader integer NOT NULL REFERENCES readers, taken date NOT NULL,
+    weeks smallint CHECK (weeks > 0), remark text
+);
+CREATE TABLE branches (code text PRIMARY KEY, seats integer NOT NULL);
+INSERT INTO readers
+SELECT i, (ARRAY['Aarhus', 'Bergen', 'Turku'])[1 + i % 3 * (i % {step}) % 3],
+    CASE WHEN i % 7 > 0 THEN 1940 + (i * 31) % 70 END, i % 4 = 0
+FROM generate_series(1, 400) i;
+INSERT INTO loans
+SELECT i, 1 + (i * i) % 400, date '2023-01-01' + (i * {step}) % 700, 1 + i % {step} % 8, 'r' || i
+FROM generate_series(1, {loans}) i;
+INSERT INTO branches VALUES ('north', 10), ('south', 20);
+ANALYZE;
+"""
+
+
+def _filled(dsn: str, step: int, loans: int) -> str:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        text = LIBRARY.replace("{step}", str(step)).replace("{loans}", str(loans))
+        connection.execute(text.encode())
+    return dsn
+
+
+@pytest.fixture(scope="session")
+def library(make_database: Callable[..., str]) -> str:
+    """DSN of the source."""
+    return _filled(make_database(), 5, 2000)
+
+
+@pytest.fixture(scope="session")
+def library_clone(make_database: Callable[..., str]) -> str:
+    """DSN of the clone."""
+    return _filled(make_database(), 8, 1900)
+
+
+@pytest.fixture(scope="session")
+def loans() -> Workload:
+    """31 queries, one of which times out and one of which fails on the clone."""
+    texts = [
+        *(f"SELECT count(*) FROM loans WHERE weeks = {i}" for i in range(1, 9)),
+        *(f"SELECT count(*) FROM readers WHERE born <= {1940 + 7 * i}" for i in range(10)),
+        *(
+            "SELECT count(*) FROM readers r JOIN loans l ON l.reader = r.id"
+            f" WHERE r.city < 'B' AND l.weeks <= {i}"
+            for i in range(1, 9)
+        ),
+        "SELECT city, count(*) FROM readers GROUP BY city",
+        "SELECT count(*) FROM readers WHERE city = '<script>alert(1)</script>'",
+        "SELECT id FROM loans ORDER BY taken LIMIT 10",
+        "SELECT pg_sleep(3)",
+        "SELECT 1 / (count(*) - 1900) FROM loans",
+    ]
+    return Workload("loans", tuple(Query(f"l{i}", sql) for i, sql in enumerate(texts, 1)))

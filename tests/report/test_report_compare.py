@@ -1,0 +1,244 @@
+"""A whole comparison of two databases, and every file that it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from privbench.config import Config
+from privbench.errors import GateFailed, UsageError
+from privbench.report import ComparisonDocument, compare, enforce
+from privbench.report.html import render
+from privbench.workload import QueryResult, Workload, write
+
+CONFIG = '[tables."public.branches"]\nrole = "public"'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("out") / "report"
+
+
+@pytest.fixture(scope="module")
+def document(library: str, library_clone: str, loans: Workload, folder: Path) -> ComparisonDocument:
+    return compare(
+        library,
+        library_clone,
+        loans,
+        Config.loads(CONFIG),
+        folder,
+        ["qerror.p95 > 1000", "qerror.p50 < 1", "rows.max_difference > 1"],
+        repeats=2,
+        timeout=0.3,
+        floor=True,
+        junit=folder / "junit.xml",
+    )
+
+
+def test_answers_and_qerrors_are_true(document: ComparisonDocument) -> None:
+    by_id = {query.id: query for query in document.queries}
+    one = by_id["l1"]
+    assert (one.source.rows, one.clone.rows) == (400, 237)
+    assert one.qerror == pytest.approx(400 / 237)
+    expected = [q.qerror for q in document.queries if q.qerror is not None]
+    assert document.figures["qerror.max"] == max(expected)
+    assert document.qerror.overall is not None
+    assert document.qerror.overall.n == len(expected) == 29
+    assert set(document.qerror.by_joins) == {"0", "1"}
+    assert document.qerror.by_joins["1"].n == 8
+    assert document.qerror.clone_zero == 0 < document.qerror.true_zero
+
+
+def test_trouble_is_counted_and_left_out(document: ComparisonDocument) -> None:
+    assert document.replay.timeouts == {"source": 1, "clone": 1}
+    assert document.replay.errors == {"source": 0, "clone": 1}
+    assert document.figures["replay.timeouts"] == 2
+    sleep, zero = document.queries[-2:]
+    assert sleep.qerror is sleep.runtime is zero.qerror is zero.runtime is None
+    assert zero.clone.error == "22012"
+
+
+def test_tables_are_measured(document: ComparisonDocument) -> None:
+    tables = {table.name: table for table in document.tables}
+    loans = tables["public.loans"]
+    assert (loans.source_rows, loans.clone_rows) == (2000, 1900)
+    assert document.figures["rows.max_difference"] == pytest.approx(5.0)
+    assert set(loans.left_out) == {"id", "reader", "remark"}
+    assert [column.name for column in loans.columns] == ["taken", "weeks"]
+    assert tables["public.branches"].public
+    assert tables["public.branches"].columns == []
+    weeks = loans.columns[1]
+    assert weeks.labels == [str(i) for i in range(1, 9)]
+    assert weeks.real == pytest.approx([0.2] * 5 + [0.0] * 3)
+    assert weeks.clone == pytest.approx([1 / 8] * 8, abs=0.01)
+    assert weeks.tvd == pytest.approx(0.375, abs=0.01)
+    whole = document.figures["kld.2"]
+    sets = [t.divergence["2"] for t in document.tables if "2" in t.divergence]
+    assert whole == pytest.approx(sum(d.kld * d.sets for d in sets) / sum(d.sets for d in sets))
+    assert document.figures["kld.2[public.loans]"] == loans.divergence["2"].kld
+    assert document.figures["kld.4"] is None
+    assert len(document.integrity) == 13
+    assert document.figures["integrity.violations"] == 0
+
+
+def test_the_noise_floor_is_reported(document: ComparisonDocument) -> None:
+    assert document.runtime.floor is not None
+    assert document.runtime.floor.n == 30
+    assert document.figures["runtime.floor.p50"] == document.runtime.floor.p50
+
+
+def test_the_json_is_the_document(document: ComparisonDocument, folder: Path) -> None:
+    text = (folder / "comparison.json").read_text()
+    assert ComparisonDocument.model_validate_json(text) == document
+    data = json.loads(text)
+    assert data["schema_version"] == 1
+    assert data["confidential"].startswith("This report holds exact figures of the source")
+
+
+def test_gates_decide(document: ComparisonDocument, folder: Path) -> None:
+    assert [gate.failed for gate in document.gates] == [False, False, True]
+    assert document.failed
+    with pytest.raises(GateFailed, match=r"1 of 3 gates failed: rows\.max_difference > 1") as error:
+        enforce(document)
+    assert error.value.exit_code == 1
+    assert "5" not in str(error.value)
+    suites = {suite.name: suite for suite in JUnitXml.fromfile(str(folder / "junit.xml"))}
+    assert (suites["gates"].tests, suites["gates"].failures) == (3, 1)
+    assert (suites["integrity"].tests, suites["integrity"].failures) == (13, 0)
+
+
+def test_unknown_figures_are_refused_before_the_work(
+    library: str, library_clone: str, loans: Workload
+) -> None:
+    def ran(result: QueryResult, done: int, total: int) -> None:
+        pytest.fail("the workload was run")
+
+    with pytest.raises(UsageError, match="no figure"):
+        compare(library, library_clone, loans, gates=["kld.2[public.absent] > 1"], on_result=ran)
+
+
+class _Page(HTMLParser):
+    """What the tests look for in a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.sections: list[str] = []
+        self.scripts = 0
+        self.words: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self._inside = tag
+        self.scripts += tag == "script"
+        if tag == "section":
+            self.sections.append(str(values["id"]))
+        if tag != "a":
+            self.loads += [str(values[name]) for name in ("src", "href") if values.get(name)]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside not in ("script", "style"):
+            self.words.append(data)
+
+
+def test_the_page_says_it_all_and_loads_nothing(document: ComparisonDocument, folder: Path) -> None:
+    text = (folder / "report.html").read_text()
+    page = _Page(text)
+    assert page.loads == ["data:,"]
+    assert not re.search(r"@import|url\(\s*['\"]?http", text.partition("<script>")[0])
+    words = " ".join(" ".join(page.words).split())
+    assert words.index("CONFIDENTIAL This report holds exact figures") < 250
+    assert page.sections == [
+        "headline", "qerror", "worst", "runtime", "tables", "columns", "integrity", "environment",
+    ]  # fmt: skip
+    worst = max((q for q in document.queries if q.qerror), key=lambda q: q.qerror or 0)
+    for needed in (
+        worst.sql, "2,000", "1,900", "timed out", "SQLSTATE 22012", "public.loans", "13 of 13",
+        "rows.max_difference > 1", "failed", "remark (more than 256", "noise floor", "work_mem",
+        document.source.version, "of about equal mass",
+    ):  # fmt: skip
+        assert needed in words, needed
+    for name in ("chart-qerror", "chart-runtime"):
+        assert f'id="{name}"' in text
+
+
+def test_data_cannot_become_markup(document: ComparisonDocument) -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    query = document.queries[0].model_copy(update={"id": evil, "sql": evil, "qerror": 999.0})
+    table = document.tables[0].model_copy(update={"name": evil, "left_out": {evil: evil}})
+    hostile = document.model_copy(
+        update={
+            "queries": [query, *document.queries[1:]],
+            "tables": [table, *document.tables[1:]],
+            "source": document.source.model_copy(update={"database": evil}),
+        }
+    )
+    page = _Page(render(hostile))
+    assert page.loads == ["data:,"]
+    assert page.scripts == _Page(render(document)).scripts
+    assert sum(evil in word for word in page.words) >= 3
+
+
+def test_the_short_report_holds_stamp_and_figures(
+    document: ComparisonDocument, folder: Path
+) -> None:
+    text = (folder / "report.md").read_text()
+    assert "> **CONFIDENTIAL.** This report holds exact figures" in text
+    assert "| `rows.max_difference > 1` | 5 | **failed** |" in text
+    assert "| public.loans | 2,000 | 1,900 |" in text
+    assert len(text) < 4000
+
+
+def test_only_the_owner_may_read_the_files(document: ComparisonDocument, folder: Path) -> None:
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    names = {file.name for file in folder.iterdir()}
+    assert names == {
+        "comparison.json", "report.html", "report.md", "junit.xml", "replay.jsonl",
+        "replay-floor.jsonl",
+    }  # fmt: skip
+    for file in folder.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
+
+
+def test_a_broken_comparison_goes_on(
+    library: str, library_clone: str, loans: Workload, tmp_path: Path
+) -> None:
+    write(Workload("few", loans.queries[:4]), tmp_path / "few.sql")
+
+    def stop(result: QueryResult, done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    def again(stop_at: object = None) -> ComparisonDocument:
+        return compare(
+            library, library_clone, tmp_path / "few.sql", None, tmp_path / "out",
+            repeats=1, on_result=stop if stop_at else None,
+        )  # fmt: skip
+
+    with pytest.raises(KeyboardInterrupt):
+        again(stop_at=3)
+    assert not (tmp_path / "out" / "comparison.json").exists()
+    assert again().replay.resumed == 3
+
+
+def test_a_clone_that_lacks_a_table_is_reported(
+    library: str, make_database: object, loans: Workload
+) -> None:
+    assert callable(make_database)
+    found = compare(library, make_database(), Workload("w", loans.queries[:2]), repeats=1)
+    assert found.figures["qerror.p95"] is None
+    assert found.figures["replay.errors"] == 2
+    assert found.figures["integrity.violations"] == 3
+    assert [table.clone_rows for table in found.tables] == [None] * 3
+    assert "missing" in render(found)

@@ -1,0 +1,50 @@
+"""Gates: what is read, what is refused, when they fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from privbench.errors import UsageError
+from privbench.report.gates import Gate, parse
+
+FIGURES = {"qerror.p95": 4.0, "kld.2": 0.1, "kld.2[public.users]": 0.2, "runtime.p50": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("qerror.p95 > 5", False),
+        ("qerror.p95>3.5", True),
+        ("qerror.p95 >= 4", True),
+        ("qerror.p95 > 4", False),
+        ("qerror.p95 < 4.1", True),
+        ("qerror.p95 <= 3.9", False),
+        ("qerror.p95 == 4", True),
+        ("qerror.p95 != 4", False),
+        ("  kld.2 > 5e-2 ", True),
+        ("kld.2[public.users] > .3", False),
+        ("runtime.p50 > 25 %", True),  # there is no figure: that must not pass
+    ],
+)
+def test_a_gate_fails_where_its_condition_holds(text: str, failed: bool) -> None:
+    assert Gate.parse(text).check(FIGURES).failed is failed
+
+
+def test_not_a_number_fails() -> None:
+    assert Gate.parse("a.b > 1").check({"a.b": float("nan")}).failed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "qerror.p95", "qerror.p95 > ", "> 5", "qerror.p95 > five", "qerror.p95 => 5", "p95 > 5",
+     "qerror.p95 > 5 and kld.2 > 1", "qerror.p95 > __import__('os')", "qerror.p95 > 1; 2",
+     "qerror.p95 > nan", "(qerror.p95) > 5"],
+)  # fmt: skip
+def test_what_is_no_gate_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a gate"):
+        parse(["qerror.p95 > 5", text])
+
+
+def test_an_unknown_figure_is_refused_with_advice() -> None:
+    with pytest.raises(UsageError, match=r"Figures: qerror\.p95"):
+        Gate.parse("qerror.p59 > 5").check(FIGURES)

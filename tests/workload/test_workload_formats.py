@@ -1,0 +1,177 @@
+"""Reading, writing, splitting and refusing workloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privbench.errors import UsageError
+from privbench.workload import Query, Workload, read, write
+from privbench.workload.formats import FORMATS
+from privbench.workload.query import Shape, shape
+from privbench.workload.safety import check
+from privbench.workload.split import statements
+
+ODD = [
+    "SELECT ';' || 'it''s;' FROM t",
+    'SELECT "a;b" FROM "odd;name"',
+    "SELECT $$;$$, $tag$ $$;$$ $tag$",
+    "SELECT 1 /* a; /* nested; */ b; */ + 1",
+    "SELECT 1 -- a; b\n+ 1",
+    "SELECT E'\\';' || U&'\\0061;'",
+    "SELECT a\n\n  FROM t\tWHERE x = ';'",
+]
+
+
+def test_statements_keep_the_text(tmp_path: Path) -> None:
+    file = tmp_path / "all.sql"
+    file.write_text(";\n".join(ODD) + ";;\n-- nothing more;\n")
+    assert [query.sql for query in read(file)] == ODD
+
+
+@given(st.lists(st.sampled_from(ODD), min_size=1, max_size=6), st.sampled_from([";", " ;\n", ";;"]))
+def test_splitting_undoes_joining(parts: list[str], between: str) -> None:
+    assert statements(between.join(parts)) == parts
+
+
+def test_an_unfinished_string_is_refused() -> None:
+    with pytest.raises(UsageError, match="without an end"):
+        statements("SELECT 'abc; SELECT 1;")
+
+
+def test_card_lines(tmp_path: Path) -> None:
+    file = tmp_path / "stats.sql"
+    file.write_text(
+        "-- a remark\n12||SELECT COUNT(*) FROM a WHERE x = '||';\n\n3.0||SELECT 1\r\n||SELECT 2\n"
+    )
+    found = read(file)
+    assert found.name == "stats"
+    assert [(query.id, query.sql, query.card) for query in found] == [
+        ("q1", "SELECT COUNT(*) FROM a WHERE x = '||';", 12),
+        ("q2", "SELECT 1", 3),
+        ("q3", "SELECT 2", None),
+    ]
+
+
+def test_a_folder_is_read_in_natural_order(tmp_path: Path) -> None:
+    for name, text in {"10a": "SELECT 10", "2a": "SELECT 2; SELECT 3", "sub/1": "SELECT 1"}.items():
+        file = tmp_path / f"{name}.sql"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    (tmp_path / "README.md").write_text("not SQL")
+    assert [(query.id, query.sql) for query in read(tmp_path)] == [
+        ("2a", "SELECT 2"),
+        ("2a#2", "SELECT 3"),
+        ("10a", "SELECT 10"),
+        ("sub/1", "SELECT 1"),
+    ]
+
+
+@pytest.mark.parametrize("form", [form.name for form in FORMATS])
+def test_what_is_written_is_read_again(form: str, tmp_path: Path) -> None:
+    texts = [text for text in ODD if "\n" not in text] if form == "card-sql" else ODD
+    workload = Workload("w", tuple(Query(f"q{i}", text, i) for i, text in enumerate(texts, 1)))
+    path = tmp_path / "w.sql"
+    write(workload, path, form)
+    found = read(path)
+    assert [query.sql for query in found] == texts
+    if form == "card-sql":
+        assert found == workload
+
+
+def test_a_folder_is_written_and_read_again(tmp_path: Path) -> None:
+    queries = (Query("1a", ODD[0]), Query("x/2b", ODD[4] + " -- end"), Query("x/10", ODD[5]))
+    write(Workload("job", queries), tmp_path / "job")
+    found = read(tmp_path / "job")
+    assert found == Workload("job", queries)
+    with pytest.raises(UsageError, match="no file name"):
+        write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "job")
+
+
+def test_card_sql_refuses_several_lines(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="several lines"):
+        write(Workload("w", (Query("a", "SELECT\n1"),)), tmp_path / "w", "card-sql")
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no workload at"):
+        read(tmp_path / "absent")
+    (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="cannot read"):
+        read(tmp_path / "data.bin")
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(UsageError, match="no known format"):
+        read(tmp_path / "notes.txt")
+    (tmp_path / "empty.sql").write_text("-- nothing")
+    with pytest.raises(UsageError, match="holds no query"):
+        read(tmp_path / "empty.sql")
+    with pytest.raises(UsageError, match="no workload format"):
+        read(tmp_path / "empty.sql", "parquet")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM t",
+        "WITH w AS (SELECT 1) SELECT * FROM w;",
+        "(SELECT 1) UNION ALL (SELECT 2)",
+        "VALUES (1), (2)",
+        "TABLE t",
+        "SELECT 'DELETE FROM t; set_config(1)' AS \"insert\"",
+        "SELECT pg_sleep(1)",
+        "select updated, deleted from t where note ~ 'into'",
+    ],
+)
+def test_reading_queries_pass(sql: str) -> None:
+    check(Workload("w", (Query("a", sql),)))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM t",
+        "INSERT INTO t VALUES (1)",
+        "UPDATE t SET a = 1",
+        "MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE",
+        "TRUNCATE t",
+        "DROP TABLE t",
+        "CREATE TABLE t AS SELECT 1",
+        "COPY t TO '/tmp/x'",
+        "DO $$ BEGIN END $$",
+        "CALL f()",
+        "SET work_mem = '1GB'",
+        "BEGIN",
+        "EXPLAIN ANALYZE DELETE FROM t",
+        "WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone",
+        "SELECT * INTO copy FROM t",
+        "SELECT * FROM t FOR UPDATE",
+        "SELECT 1; DELETE FROM t",
+        "SELECT nextval('s')",
+        "SELECT pg_catalog.pg_terminate_backend(1)",
+        "SELECT \"set_config\"('a', 'b', false)",
+        "SELECT lo_unlink(1)",
+        "SELECT ((( INTO gone",
+        "",
+        "-- nothing",
+    ],
+)
+def test_everything_else_is_refused(sql: str) -> None:
+    with pytest.raises(UsageError, match="query a of workload w"):
+        check(Workload("w", (Query("a", sql),)))
+
+
+def test_tables_and_joins_are_counted() -> None:
+    assert shape("SELECT 1 FROM a x, a y LEFT JOIN b USING (i) WHERE EXISTS (SELECT 1 FROM c)") == (
+        Shape(4, 2)
+    )
+    assert shape("SELECT ((((") == Shape(None, None)
+
+
+def test_the_digest_tells_workloads_apart() -> None:
+    one = Workload("w", (Query("a", "SELECT 1"), Query("b", "SELECT 2")))
+    other = Workload("w", (Query("a", "SELECT 1b"), Query("", "SELECT 2")))
+    assert one.digest == Workload("renamed", one.queries).digest
+    assert one.digest != other.digest
