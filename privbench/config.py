@@ -148,7 +148,12 @@ class TableConfig(_Section):
 
 
 class SynthesizerConfig(_Section):
-    """Which learner, and its own parameters (checked by the learner)."""
+    """Which learner, and its own parameters.
+
+    Attributes:
+        name: The learner, by its entry point in the group ``privbench.synthesizers``.
+        options: The learner's own parameters; the learner checks them.
+    """
 
     name: str = "privbench-paper"
     options: dict[str, Scalar] = {}

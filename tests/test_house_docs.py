@@ -1,0 +1,123 @@
+"""The documentation is what the program says: no command without help, no stale page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from privbench import synthesizers
+from privbench.cli import main
+from privbench.cli.docs import commands, pages, parts, run
+from privbench.cli.docs_config import settings
+from privbench.config import Config, json_schema
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = dict(commands(main))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_and_an_example_of_itself(name: str) -> None:
+    prose, example = parts(COMMANDS[name])
+    assert prose.endswith(".")
+    assert example
+    if not isinstance(COMMANDS[name], click.Group):
+        assert example.startswith(name + " ") or example == name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_help(name: str) -> None:
+    options = [item for item in COMMANDS[name].params if isinstance(item, click.Option)]
+    assert not [option.opts for option in options if not option.help]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_parse(name: str) -> None:
+    """Every example is a command line that click takes."""
+    for line in parts(COMMANDS[name])[1].splitlines():
+        _parse(line)
+
+
+def _parse(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    words = words[: words.index(">")] if ">" in words else words
+    assert words[0] == "privbench"
+    context = main.make_context("privbench", words[1:])
+    command: click.Command = main
+    while isinstance(command, click.Group):
+        waiting = [*getattr(context, "_protected_args", ()), *context.args]
+        _, found, rest = command.resolve_command(context, waiting)
+        assert found is not None
+        command = found
+        context = command.make_context(command.name, rest, parent=context)
+
+
+@pytest.mark.parametrize("name", ["cli.md", "configuration.md"])
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    stored = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert stored == pages()[name], "run scripts/docs"
+
+
+def test_check_says_so() -> None:
+    assert run(check=True) == 0
+
+
+def test_every_setting_is_explained() -> None:
+    silent = [
+        f"{section}.{name}"
+        for section, definition in json_schema()["$defs"].items()
+        for name in definition["properties"]
+        if section != "Config" and not settings(definition).get(name)
+    ]
+    assert not silent
+
+
+def test_readme_lists_every_command_and_synthesizer() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([\w-]+)` \|", text, flags=re.M))
+    assert rows == set(main.commands) | set(synthesizers.names())
+
+
+def _blocks(path: Path, language: str) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.S)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/configuration.md"])
+def test_config_examples_load(page: str) -> None:
+    blocks = _blocks(ROOT / page, "toml")
+    assert blocks
+    for block in blocks:
+        assert Config.loads(block).tables
+
+
+@pytest.mark.parametrize("page", ["README.md", "schemas/README.md", "docs/index.md"])
+def test_commands_in_prose_parse(page: str) -> None:
+    """Every `privbench` line of a page is one that click takes; scripts that it names exist."""
+    lines = [
+        line.strip()
+        for block in _blocks(ROOT / page, "bash")
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
+    for line in lines:
+        if line.startswith("privbench "):
+            _parse(line)
+        elif line.startswith(("scripts/", "./scripts/")):
+            assert (ROOT / line.split()[0]).is_file()
+
+
+PAGES = ["README.md", "CHANGELOG.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", text)
+    later = {"docs/images/report.png", "images/report.png", "docs/figures.md", "figures.md"}
+    missing = [
+        link for link in links if link not in later and not ((ROOT / page).parent / link).exists()
+    ]
+    assert not missing
