@@ -5,5 +5,6 @@ from __future__ import annotations
 from privbench.report.compare import compare
 from privbench.report.document import ComparisonDocument
 from privbench.report.gates import Gate, enforce
+from privbench.report.summary import summary
 
-__all__ = ["ComparisonDocument", "Gate", "compare", "enforce"]
+__all__ = ["ComparisonDocument", "Gate", "compare", "enforce", "summary"]

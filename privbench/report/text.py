@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from privbench.metrics import METRICS, Grade
 from privbench.report.document import ComparisonDocument
 
-_BEST = {"good": "good", "fair": "fair", "poor": "poor"}
-
 
 def number(value: float | None) -> str:
     """Three significant digits, thousands set apart; a dash for nothing.
@@ -66,6 +64,22 @@ def headlines(document: ComparisonDocument) -> list[Headline]:
     """The figures that stand for the whole comparison, metrics first."""
     found = [_metric(document, name) for name in ("qerror", "runtime", "kld")]
     return [*found, _integrity(document), _rows(document)]
+
+
+def summary(document: ComparisonDocument) -> str:
+    """The headline figures and the gates as plain text for a terminal: CONFIDENTIAL."""
+    found = headlines(document)
+    wide = max(len(line.title) for line in found)
+    lines = [
+        f"{line.title:<{wide}}  {line.value:>9}  {line.grade or '':<4}  {line.aside}"
+        for line in found
+    ]
+    lines += [
+        f"gate {'FAILED' if gate.failed else 'passed'}: fail if {gate.condition}"
+        f" (it is {number(gate.figure)})"
+        for gate in document.gates
+    ]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _metric(document: ComparisonDocument, name: str) -> Headline:

@@ -13,7 +13,7 @@ from junitparser import JUnitXml
 
 from privbench.config import Config
 from privbench.errors import GateFailed, UsageError
-from privbench.report import ComparisonDocument, compare, enforce
+from privbench.report import ComparisonDocument, compare, enforce, summary
 from privbench.report.html import render
 from privbench.workload import QueryResult, Workload, write
 
@@ -198,6 +198,10 @@ def test_the_short_report_holds_stamp_and_figures(
     assert "| `rows.max_difference > 1` | 5 | **failed** |" in text
     assert "| public.loans | 2,000 | 1,900 |" in text
     assert len(text) < 4000
+    lines = summary(document).splitlines()
+    assert lines[0].startswith("Q-error, median")
+    assert lines[-1] == "gate FAILED: fail if rows.max_difference > 1 (it is 5)"
+    assert len(lines) == 8
 
 
 def test_only_the_owner_may_read_the_files(document: ComparisonDocument, folder: Path) -> None:
