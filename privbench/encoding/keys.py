@@ -120,8 +120,8 @@ class Pool:
 
     @property
     def capacity(self) -> int:
-        """How many distinct values there are."""
-        return self.hi - self.lo + 1
+        """How many distinct values there are, as far as int64 counts."""
+        return min(self.hi - self.lo + 1, 2**62)
 
     @property
     def gridded(self) -> bool:

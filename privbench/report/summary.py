@@ -11,7 +11,8 @@ def summary(document: ComparisonDocument) -> str:
     found = headlines(document)
     title = max(len(line.title) for line in found)
     value = max(len(line.value) for line in found)
-    return "\n".join(
-        f"{line.title:<{title}}  {line.value:>{value}}  {line.grade or '':<4}  {line.aside}".rstrip()
+    lines = (
+        f"{line.title:<{title}}  {line.value:>{value}}  {line.grade or '':<4}  {line.aside}"
         for line in found
     )
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,5 @@
+"""``python -m privbench``."""
+
+from privbench.cli import main
+
+main()

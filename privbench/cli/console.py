@@ -1,0 +1,117 @@
+"""What the operator sees: progress, log lines, errors. All of it is CONFIDENTIAL (P1)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from privbench.pipeline.progress import Reporter, StageTime
+
+LOG = logging.getLogger("privbench")
+
+#: Results go to stdout, everything else to stderr.
+STDERR = Console(stderr=True)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as JSON: time (UTC), level, message, and the fields given as ``extra``."""
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure(log_format: str, verbosity: int) -> None:
+    """Set up logging to stderr.
+
+    Args:
+        log_format: ``human`` or ``json``.
+        verbosity: -1 quiet, 0 normal, 1 or more verbose.
+    """
+    level = {-1: logging.ERROR, 0: logging.INFO}.get(verbosity, logging.DEBUG)
+    handler: logging.Handler
+    if log_format == "json":
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler = RichHandler(console=STDERR, show_path=False, show_time=False, markup=False)
+    LOG.handlers[:] = [handler]
+    LOG.setLevel(level)
+    LOG.propagate = False
+
+
+class LogReporter(Reporter):
+    """One log line a stage."""
+
+    def end(self, stage: StageTime) -> None:
+        """Write the stage's line."""
+        fields = {"stage": stage.name, "seconds": round(stage.seconds, 3)}
+        LOG.info(
+            "%s: %.1f s, peak %.0f MiB",
+            stage.name,
+            stage.seconds,
+            stage.peak_mib,
+            extra={"fields": {**fields, "peak_mib": round(stage.peak_mib)}},
+        )
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        LOG.info("%s", text)
+
+
+class BarReporter(LogReporter):
+    """Progress bars on a terminal, a line for each stage when it is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._progress: Progress | None = None
+        self._tasks: dict[str, Any] = {}
+
+    def begin(self, name: str) -> None:
+        """Open the bar of a stage."""
+        if self._progress is None:
+            self._progress = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                console=STDERR,
+                transient=True,
+            )
+            self._progress.start()
+        self._tasks[name] = self._progress.add_task(name, total=None)
+
+    def advance(self, what: str, done: int, total: int | None = None) -> None:
+        """Move the newest bar."""
+        if self._progress is not None and self._tasks:
+            task = list(self._tasks.values())[-1]
+            self._progress.update(task, completed=done, total=total, description=what)
+
+    def end(self, stage: StageTime) -> None:
+        """Close the bar and leave a line."""
+        if self._progress is not None:
+            self._progress.remove_task(self._tasks.pop(stage.name))
+            if not self._tasks:
+                self._progress.stop()
+                self._progress = None
+        super().end(stage)
+
+
+def reporter(log_format: str) -> Reporter:
+    """Bars on a terminal, log lines elsewhere."""
+    if log_format == "human" and STDERR.is_terminal:
+        return BarReporter()
+    return LogReporter()

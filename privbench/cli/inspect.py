@@ -1,0 +1,89 @@
+"""``inspect``, ``check``, ``plan``, ``config-schema``: what reads the catalog only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from privbench import config as configuration
+from privbench import pipeline
+from privbench.cli.options import need_epsilon, read_config
+
+
+@click.command()
+@click.argument("source")
+@click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
+@click.option("--schema", "schemas", multiple=True, metavar="NAME", help="Only this schema.")
+def inspect(source: str, output: str | None, schemas: tuple[str, ...]) -> None:
+    """Propose roles, domains and look-ups from the catalog; never reads rows.
+
+    \b
+    Example:
+      privbench inspect "service=prod" -o privbench.toml
+    """
+    found = pipeline.inspect(source, list(schemas) or None)
+    click.echo(found.render())
+    if output:
+        Path(output).write_text(found.config.dumps(), encoding="utf-8")
+        click.echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output}")
+
+
+@click.command()
+@click.argument("config", metavar="CONFIG")
+@click.argument("source")
+def check(config: str, source: str) -> None:
+    """Compare a config with the live schema; list every column's treatment; never reads rows.
+
+    \b
+    Example:
+      privbench check privbench.toml "service=prod"
+    """
+    click.echo(pipeline.check(read_config(config), source).render())
+
+
+@click.command()
+@click.argument("config", metavar="CONFIG")
+@click.argument("source", default="")
+@click.option("--epsilon", type=float, metavar="E", help="ε of the whole release.")
+@click.option("--delta", type=float, metavar="D", help="δ of the whole release.")
+@click.option("--synthesizer", metavar="NAME", help="Learner to use.")
+@click.option(
+    "--rows",
+    multiple=True,
+    metavar="TABLE=N",
+    help="Units that you expect in a table; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(
+    config: str,
+    source: str,
+    epsilon: float | None,
+    delta: float | None,
+    synthesizer: str | None,
+    rows: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Dry run: events, their share of the budget, least useful sizes; reads the catalog only.
+
+    \b
+    Example:
+      privbench plan privbench.toml "service=prod" --epsilon 3.2 --rows public.users=40000
+    """
+    settings = need_epsilon(
+        read_config(config, epsilon=epsilon, delta=delta, synthesizer=synthesizer)
+    )
+    found = pipeline.plan(settings, source, pipeline.parse_rows(rows))
+    click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
+
+
+@click.command("config-schema")
+def config_schema() -> None:
+    """Print the JSON Schema of the config file, for editors.
+
+    \b
+    Example:
+      privbench config-schema > privbench.schema.json
+    """
+    click.echo(json.dumps(configuration.json_schema(), indent=2))

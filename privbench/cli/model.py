@@ -1,0 +1,124 @@
+"""``fit``, ``sample``, ``load``: the three steps of a clone, one by one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from privbench import pipeline
+from privbench.cli.consent import accept
+from privbench.cli.options import State, config_option, need_epsilon, privacy_options, read_config
+
+
+@click.command()
+@click.argument("source")
+@config_option
+@privacy_options
+@click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
+@click.pass_obj
+def fit(
+    state: State,
+    source: str,
+    config_path: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    synthesizer: str | None,
+    lookups: str,
+    yes: bool,
+    seed: int | None,
+    ledger: str | None,
+    resume: str | None,
+    output: str,
+) -> None:
+    """Learn a model of SOURCE under differential privacy; spends budget.
+
+    \b
+    Example:
+      privbench fit "service=prod" -c privbench.toml --epsilon 3.2 -o prod.privbench
+    """
+    config = need_epsilon(
+        read_config(
+            config_path,
+            epsilon=epsilon,
+            delta=delta,
+            synthesizer=synthesizer,
+            seed=seed,
+            ledger=ledger,
+        )
+    )
+    config = accept(config, source, given=config_path is not None, yes=yes, lookups=lookups)
+    fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=resume)
+    click.echo(f"{output}: {fitted.promise.sentence()}")
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Directory for the files.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+    show_default=True,
+    help="File format.",
+)
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
+@click.pass_obj
+def sample(
+    state: State,
+    model: str,
+    output: str,
+    file_format: Literal["csv", "parquet"],
+    scale: float,
+    seed: int | None,
+) -> None:
+    """Write synthetic rows of MODEL as files; needs no source.
+
+    \b
+    Example:
+      privbench sample prod.privbench -o clone/ --format parquet --scale 2
+    """
+    written = pipeline.sample(
+        model, output, file_format=file_format, scale=scale, seed=seed, reporter=state.reporter
+    )
+    for line in written:
+        click.echo(line)
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.argument("target")
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
+@click.option("--replace", is_flag=True, help="Drop what the target holds, in one transaction.")
+@click.option(
+    "--trust-programs", is_flag=True, help="Let the model bring functions, triggers and rules."
+)
+@click.pass_obj
+def load(
+    state: State,
+    model: str,
+    target: str,
+    scale: float,
+    seed: int | None,
+    replace: bool,
+    trust_programs: bool,
+) -> None:
+    """Write a clone into TARGET: schema, rows, keys, indexes, sequences, ANALYZE; all or nothing.
+
+    \b
+    Example:
+      privbench load prod.privbench "service=clone"
+    """
+    report = pipeline.load(
+        model,
+        target,
+        scale=scale,
+        seed=seed,
+        replace=replace,
+        trust_programs=trust_programs,
+        reporter=state.reporter,
+    )
+    click.echo(report.render())

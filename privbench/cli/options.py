@@ -1,0 +1,129 @@
+"""Options that several commands share, and how errors leave the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from privbench import __version__
+from privbench.cli.console import LOG, reporter
+from privbench.config import Config
+from privbench.errors import ConfigError, PrivbenchError
+from privbench.pipeline.progress import Reporter
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass
+class State:
+    """What the global options decided."""
+
+    log_format: str = "human"
+    verbosity: int = 0
+
+    @property
+    def reporter(self) -> Reporter:
+        """A reporter in the chosen format."""
+        return reporter(self.log_format)
+
+
+class Group(click.Group):
+    """A group whose commands exit with the code of the error tree."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; turn an error into one line on stderr and its exit code."""
+        try:
+            return super().invoke(ctx)
+        except PrivbenchError as error:
+            LOG.error("%s", error, extra={"fields": {"error": type(error).__name__}})
+            LOG.debug("traceback", exc_info=True)
+            ctx.exit(error.exit_code)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            # A library's text may quote what it was given: only the kind is shown.
+            LOG.error(
+                "internal error: %s (privbench %s). Run again with -v and keep its output private.",
+                type(error).__name__,
+                __version__,
+            )
+            LOG.debug("traceback", exc_info=True)
+            ctx.exit(5)
+
+
+def config_option(command: Command) -> Command:
+    """``-c/--config``."""
+    return click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")(
+        command
+    )
+
+
+def privacy_options(command: Command) -> Command:
+    """``--epsilon``, ``--delta``, ``--synthesizer``, ``--lookups``, ``--yes``, ``--resume``."""
+    for option in reversed(
+        [
+            click.option("--epsilon", type=float, metavar="E", help="ε of the whole release."),
+            click.option("--delta", type=float, metavar="D", help="δ of the whole release."),
+            click.option("--synthesizer", metavar="NAME", help="Learner to use."),
+            click.option(
+                "--lookups",
+                type=click.Choice(["private", "public"]),
+                default="private",
+                show_default=True,
+                help="What look-up tables are, in a run without a config.",
+            ),
+            click.option("--yes", is_flag=True, help="Accept the proposed roles without asking."),
+            click.option(
+                "--seed",
+                type=int,
+                metavar="N",
+                help="Seed the noise. The release is then stamped NOT PRIVATE.",
+            ),
+            click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
+            click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def read_config(
+    path: str | None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    synthesizer: str | None = None,
+    seed: int | None = None,
+    ledger: str | None = None,
+) -> Config:
+    """The config file with what the command line changes.
+
+    Raises:
+        ConfigError: The file or an option is wrong.
+    """
+    config = Config.load(path) if path else Config()
+    changes = {"epsilon": epsilon, "delta": delta, "seed": seed}
+    config = config.with_privacy(**{k: v for k, v in changes.items() if v is not None})
+    if synthesizer is not None:
+        section = config.synthesizer.model_copy(update={"name": synthesizer})
+        config = config.model_copy(update={"synthesizer": section})
+    if ledger is not None:
+        section_ = config.ledger.model_copy(update={"path": ledger})
+        config = config.model_copy(update={"ledger": section_})
+    return config
+
+
+def need_epsilon(config: Config) -> Config:
+    """Refuse a release without ε.
+
+    Raises:
+        ConfigError: Neither the config nor the command line gives ε.
+    """
+    if config.privacy.epsilon is None:
+        raise ConfigError(
+            "no ε is given.", remedy="Use --epsilon, or epsilon under [privacy] in the config."
+        )
+    return config

@@ -1,0 +1,38 @@
+"""Every command as a Python function; the command line is a thin skin over these."""
+
+from privbench.pipeline.accounts import LedgerReport, ledger_cap, ledger_show
+from privbench.pipeline.clone import CloneReport, clone
+from privbench.pipeline.demo import DemoReport, demo
+from privbench.pipeline.fit import fit
+from privbench.pipeline.inspection import Check, Inspection, check, inspect
+from privbench.pipeline.load import LoadReport, check_target, load, sample
+from privbench.pipeline.model import Model, Promise
+from privbench.pipeline.planning import PlanReport, parse_rows, plan
+from privbench.pipeline.progress import Reporter
+from privbench.pipeline.replaying import run
+
+__all__ = [
+    "Check",
+    "CloneReport",
+    "DemoReport",
+    "Inspection",
+    "LedgerReport",
+    "LoadReport",
+    "Model",
+    "PlanReport",
+    "Promise",
+    "Reporter",
+    "check",
+    "check_target",
+    "clone",
+    "demo",
+    "fit",
+    "inspect",
+    "ledger_cap",
+    "ledger_show",
+    "load",
+    "parse_rows",
+    "plan",
+    "run",
+    "sample",
+]

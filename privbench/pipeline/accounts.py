@@ -1,0 +1,96 @@
+"""``ledger``: what was spent on a database, and its cap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from privbench.config import Config
+from privbench.errors import UsageError
+from privbench.pipeline.source import connected, read_catalog
+from privbench.privacy import Ledger
+
+
+@dataclass(frozen=True)
+class LedgerReport:
+    """The state of one database's ledger."""
+
+    state: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object; infinite totals as the string ``infinite``."""
+        found: dict[str, Any] = _finite(self.state)
+        return found
+
+    def render(self) -> str:
+        """Plain text for people."""
+        state = self.state
+        lines = [f"Ledger of {state['identity']} in {state['path']}", ""]
+        for item in state["releases"]:
+            stamp = "" if item["private"] else "  NOT PRIVATE (seeded noise)"
+            lines.append(
+                f"  {item['opened']}  {item['release']}  {item['state']:<6}  "
+                f"ε {_number(item['epsilon'])}  δ {_number(item['delta'])}{stamp}"
+            )
+        if not state["releases"]:
+            lines.append("  no releases")
+        lines.append("")
+        for item in state["definitions"]:
+            lines.append(
+                f"Unit definition {item['id']} ({item['neighbours']}): "
+                f"total ε {_number(item['epsilon'])}, δ {_number(item['delta'])}"
+            )
+            if item["infinite"]:
+                lines.append(
+                    "  infinite because of releases that promise these units nothing: "
+                    + ", ".join(item["infinite"])
+                )
+        cap = state["cap"]
+        lines.append(f"Cap: ε {_number(cap['epsilon'])}, δ {_number(cap['delta'])}")
+        return "\n".join(lines)
+
+
+def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerReport:
+    """Releases, totals and cap of a database.
+
+    Args:
+        source: DSN, asked for its identity where none is given.
+        identity: Declared identity.
+        path: Directory of the ledger; None means the user's state directory.
+    """
+    return LedgerReport(Ledger.open(path, _identity(source, identity)).show())
+
+
+def ledger_cap(
+    source: str, identity: str | None, path: str | None, epsilon: float, delta: float | None
+) -> None:
+    """Set a cap on a database's total.
+
+    Raises:
+        UsageError: The cap is not a positive number.
+    """
+    if not (epsilon > 0 and math.isfinite(epsilon)) or not (delta is None or 0 <= delta < 1):
+        raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
+    Ledger.open(path, _identity(source, identity)).set_cap(epsilon, delta)
+
+
+def _identity(source: str, identity: str | None) -> str:
+    if identity is not None:
+        return identity
+    with connected(source) as connection:
+        return read_catalog(connection, Config(), access=False).identity
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "none"
+    return "∞" if math.isinf(value) else f"{value:.6g}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return "infinite" if isinstance(value, float) and math.isinf(value) else value

@@ -1,0 +1,76 @@
+"""``clone``: fit and load in one go."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from privbench.config import Config
+from privbench.pipeline.fit import fit
+from privbench.pipeline.load import LoadReport, check_target, load
+from privbench.pipeline.model import Promise
+from privbench.pipeline.progress import Reporter
+
+
+@dataclass(frozen=True)
+class CloneReport:
+    """What was promised, and what was written.
+
+    Attributes:
+        promise: The guarantee of the release.
+        loaded: What the target holds.
+    """
+
+    promise: Promise
+    loaded: LoadReport
+
+    def render(self) -> str:
+        """Plain text for people."""
+        return f"{self.loaded.render()}\n{self.promise.sentence()}"
+
+
+def clone(
+    source: str,
+    target: str,
+    config: Config,
+    *,
+    output: str | Path | None = None,
+    scale: float = 1.0,
+    seed: int | None = None,
+    replace: bool = False,
+    resume: str | None = None,
+    reporter: Reporter | None = None,
+) -> CloneReport:
+    """Make a synthetic clone of one database in another.
+
+    Args:
+        source: DSN of the source; SELECT is enough.
+        target: DSN of an empty database.
+        config: Roles, domains, budget.
+        output: Where to keep the model; None drops it afterwards.
+        scale: Size of the clone.
+        seed: Seed of the sampling, never of the noise.
+        replace: Drop what the target holds.
+        resume: Id of a release that was killed.
+        reporter: Told of stages; CONFIDENTIAL.
+
+    Raises:
+        TargetError: The target is the source, or is not empty; before any budget is spent.
+        PrivbenchError: Whatever `fit` and `load` refuse.
+    """
+    teller = reporter or Reporter()
+    check_target(source, target, replace=replace)
+    with tempfile.TemporaryDirectory(prefix="privbench-") as scratch:
+        path = Path(output) if output is not None else Path(scratch) / "model.privbench"
+        model = fit(source, config, path, reporter=teller, resume=resume)
+        loaded = load(
+            path,
+            target,
+            scale=scale,
+            seed=seed,
+            replace=replace,
+            trust_programs=True,
+            reporter=teller,
+        )
+    return CloneReport(model.promise, loaded)

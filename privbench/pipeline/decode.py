@@ -1,0 +1,187 @@
+"""From a model to synthetic rows of PostgreSQL values, in chunks. Needs no source.
+
+Keys, UNIQUE sets and CHECKs between columns need whole columns; everything else is decoded chunk
+by chunk while it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encoding import Codec, Minted, codec_from_json, mint_database
+from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
+from privbench.pipeline.model import Model
+from privbench.rng import generator
+from privbench.schema import ForeignKey, Table
+from privbench.synthesizers import get as find_synthesizer
+
+#: Rows that are decoded at a time.
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class CloneTable:
+    """One table of a clone, ready to be written.
+
+    Attributes:
+        table: The table.
+        columns: Columns to write; the others get their defaults.
+        rows: Number of rows.
+        dropped: Rows for which no valid key was left.
+        public: Whether it is copied verbatim.
+    """
+
+    table: Table
+    columns: tuple[str, ...]
+    rows: int
+    dropped: int
+    public: bool
+    _minted: Minted | None
+    _codecs: Mapping[str, Codec]
+    _synthetic: SyntheticTable | None
+    _verbatim: pa.Table | None
+    _seed: int | None
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The rows in chunks, columns in the order of `columns`."""
+        if self._verbatim is not None:
+            yield self._verbatim.select(self.columns)
+            return
+        assert self._minted is not None
+        assert self._synthetic is not None
+        kept = np.flatnonzero(self._minted.keep)
+        for number, start in enumerate(range(0, self.rows, CHUNK)):
+            part = kept[start : start + CHUNK]
+            rng = generator(self._seed, "decode", self.table.key, number)
+            arrays = [self._column(name, start, part, rng) for name in self.columns]
+            # Positions, not names: two columns may differ only in what Arrow folds.
+            yield pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+    def _column(
+        self, name: str, start: int, part: NDArray[np.int64], rng: np.random.Generator
+    ) -> pa.Array:
+        assert self._minted is not None
+        assert self._synthetic is not None
+        whole = self._minted.columns.get(name)
+        if whole is not None:
+            return whole.slice(start, len(part))
+        codec = self._codecs[name]
+        codes = {attribute: self._synthetic.codes[attribute][part] for attribute in codec.domains}
+        return codec.decode(codes, rng, len(part))
+
+
+def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list[CloneTable]:
+    """Sample a model and make its keys.
+
+    Args:
+        model: The model.
+        scale: Factor on the number of units.
+        seed: Public seed of the sampling, or None.
+
+    Returns:
+        A table each, private and public, in the schema's order.
+
+    Raises:
+        ModelError: The model is damaged.
+        SchemaError: A cycle of NOT NULL keys leaves no valid row.
+    """
+    fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
+    drawn = fitted.sample(scale, seed)
+    tables = [model.schema.table(key) for key in sorted(model.tables)]
+    codecs = {table.key: _codecs(model, table.key) for table in tables}
+    minted = mint_database(
+        tables,
+        {t.key: _whole(t, tables, codecs[t.key], drawn, seed) for t in tables},
+        {t.key: drawn.tables[t.key].parents for t in tables},
+        {t.key: drawn.tables[t.key].rows for t in tables},
+        seed=seed,
+        codecs=codecs,
+        own=_own(model),
+        public_keys=lambda key: _public_keys(model, key),
+    )
+    return [
+        _private(table, minted[table.key], codecs[table.key], drawn, seed)
+        if table.key in minted
+        else _public(table, model.public[table.key])
+        for table in model.schema
+    ]
+
+
+def _codecs(model: Model, key: str) -> dict[str, Codec]:
+    return {name: codec_from_json(data) for name, data in model.tables[key]["codecs"].items()}
+
+
+def _own(model: Model) -> dict[str, str]:
+    return {key: data["own"] for key, data in model.tables.items() if data["own"] is not None}
+
+
+def _whole(
+    table: Table,
+    tables: Sequence[Table],
+    codecs: Mapping[str, Codec],
+    drawn: SyntheticDatabase,
+    seed: int | None,
+) -> dict[str, pa.Array]:
+    """Modelled columns that the making of keys must see whole."""
+    wanted = {name for item in table.unique_sets for name in item.columns}
+    wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
+    wanted |= {
+        name
+        for other in tables
+        for key in other.foreign_keys
+        if key.ref_table == table.name
+        for name in key.ref_columns
+    }
+    synthetic = drawn.tables[table.key]
+    return {
+        name: codec.decode(
+            {attribute: synthetic.codes[attribute] for attribute in codec.domains},
+            generator(seed, "decode", table.key, name),
+            synthetic.rows,
+        )
+        for name, codec in codecs.items()
+        if name in wanted and not codec.omitted
+    }
+
+
+def _private(
+    table: Table,
+    minted: Minted,
+    codecs: Mapping[str, Codec],
+    drawn: SyntheticDatabase,
+    seed: int | None,
+) -> CloneTable:
+    columns = tuple(
+        column.name
+        for column in table.columns
+        if column.name in minted.columns
+        or (column.name in codecs and not codecs[column.name].omitted)
+    )
+    return CloneTable(
+        table,
+        columns,
+        minted.rows,
+        minted.dropped,
+        False,
+        minted,
+        codecs,
+        drawn.tables[table.key],
+        None,
+        seed,
+    )
+
+
+def _public(table: Table, rows: pa.Table) -> CloneTable:
+    columns = tuple(rows.column_names)
+    return CloneTable(table, columns, rows.num_rows, 0, True, None, {}, None, rows, None)
+
+
+def _public_keys(model: Model, key: ForeignKey) -> list[pa.Array]:
+    """Key values of a public table, typed as the codecs of keys type theirs: as text."""
+    rows = model.public[str(key.ref_table)]
+    return [rows[name].combine_chunks() for name in key.ref_columns]

@@ -1,0 +1,241 @@
+"""``fit``: from a live source to a model file, through the session's door."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from privbench.config import Config
+from privbench.encoding import CategoriesNeed
+from privbench.errors import ConfigError
+from privbench.pipeline.domains import Codecs, needs, release_domains, release_totals, stages
+from privbench.pipeline.extract import Extract, extract
+from privbench.pipeline.model import Model, Promise
+from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import Catalog, connected, read_catalog
+from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.postgres.snapshot import Snapshot
+from privbench.privacy import (
+    Accountant,
+    Cap,
+    Fit,
+    Guarantee,
+    Ledger,
+    NoiseSource,
+    OpenDPNoise,
+    Release,
+    SeededNoise,
+    Session,
+    UnitDefinition,
+)
+from privbench.synthesizers import FittedModel, Synthesizer
+from privbench.synthesizers import get as find_synthesizer
+
+_T = TypeVar("_T")
+
+
+@dataclass
+class Draft:
+    """What the stages of a fit hand on; each stage fills in its part."""
+
+    source: str
+    config: Config
+    reporter: Reporter
+    resume: str | None
+    synthesizer: Synthesizer
+    plan: FitPlan
+    catalog: Catalog
+    accountant: Accountant
+    ddl: Ddl | None = None
+    data: Extract | None = None
+    release: Release | None = None
+    session: Session | None = None
+    totals: dict[str, float] | None = None
+    codecs: Codecs | None = None
+    fitted: FittedModel | None = None
+
+
+def fit(
+    source: str,
+    config: Config,
+    output: str | Path,
+    *,
+    reporter: Reporter | None = None,
+    resume: str | None = None,
+) -> Model:
+    """Learn a model of a database under differential privacy, and write it to a file.
+
+    Args:
+        source: DSN of the source; SELECT is enough.
+        config: Roles, domains, budget; ``privacy.epsilon`` must be set.
+        output: The model file.
+        reporter: Told of stages; CONFIDENTIAL.
+        resume: Id of a release that was killed.
+
+    Returns:
+        The model that was written.
+
+    Raises:
+        ConfigError: The config cannot be obeyed.
+        SchemaError: The schema cannot be honoured.
+        DatabaseError: The source refused.
+        PrivacyRefusal: The ledger's cap has no room, or the contract forbids it.
+    """
+    draft = begin(source, config, reporter or Reporter(), resume)
+    for name, stage in STAGES:
+        with draft.reporter.stage(name):
+            stage(draft)
+    model = finish(draft)
+    model.save(output)
+    _settle(draft)
+    return model
+
+
+def begin(source: str, config: Config, reporter: Reporter, resume: str | None = None) -> Draft:
+    """Check everything that can be checked before a row is read or budget is spent."""
+    privacy = config.privacy
+    if privacy.epsilon is None:
+        raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
+    synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
+    with connected(source) as connection:
+        catalog = read_catalog(connection, config)
+    plan = prepare(catalog.schema, config)
+    accountant = Accountant(
+        privacy.accounting, privacy.epsilon, privacy.delta, threshold_delta=_threshold_delta(plan)
+    )
+    return Draft(source, config, reporter, resume, synthesizer, plan, catalog, accountant)
+
+
+def _threshold_delta(plan: FitPlan) -> float | None:
+    """Nothing of δ is set aside for categories where none are released."""
+    labels = any(isinstance(need, CategoriesNeed) for _, _, need in needs(plan))
+    return None if labels else 0.0
+
+
+def _extract(draft: Draft) -> None:
+    """Read rows and DDL from one snapshot; the source is not needed afterwards."""
+    with Snapshot(draft.source) as snapshot:
+        draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
+        draft.data = extract(snapshot, draft.plan, draft.reporter)
+
+
+def _open(draft: Draft) -> None:
+    """Reserve the budget in the ledger and open the session."""
+    config, data = draft.config, _there(draft.data)
+    noise: NoiseSource = OpenDPNoise()
+    if config.privacy.seed is not None:
+        noise = SeededNoise(config.privacy.seed)
+    definition = UnitDefinition.of(
+        data.database.spec, tuple(item.table.key for item in draft.plan.public)
+    )
+    ledger = Ledger.open(config.ledger.path, draft.catalog.identity)
+    release = ledger.open_release(
+        Fit(config_hash(draft.config, draft.catalog), definition, noise.private),
+        draft.accountant,
+        cap=Cap(config.ledger.cap_epsilon, config.ledger.cap_delta),
+        resume=draft.resume,
+    )
+    draft.release = release
+    draft.reporter.say(f"release {release.id} (to go on after a crash: --resume {release.id})")
+    draft.session = Session(data.database, draft.accountant, release, noise)
+
+
+def _totals(draft: Draft) -> None:
+    session = _there(draft.session)
+    split = stages(draft.plan, session.amount_total)
+    draft.totals = release_totals(session, split.totals)
+
+
+def _domains(draft: Draft) -> None:
+    session = _there(draft.session)
+    split = stages(draft.plan, session.amount_total)
+    draft.codecs = release_domains(session, draft.plan, _there(draft.totals), split.domains)
+
+
+def _learn(draft: Draft) -> None:
+    session = _there(draft.session)
+    split = stages(draft.plan, session.amount_total)
+    public = {name: rows.num_rows for name, rows in _there(draft.data).public.items()}
+    draft.fitted = draft.synthesizer.fit(
+        session, _there(draft.totals), split.synthesizer, public_rows=public
+    )
+
+
+#: The stages of a fit, in order.
+STAGES: tuple[tuple[str, Callable[[Draft], None]], ...] = (
+    ("extract", _extract),
+    ("open the ledger", _open),
+    ("totals", _totals),
+    ("domains", _domains),
+    ("learn", _learn),
+)
+
+
+def finish(draft: Draft) -> Model:
+    """The model of a draft whose stages are done."""
+    state, arrays = _there(draft.fitted).to_state()
+    session = _there(draft.session)
+    return Model(
+        schema=draft.plan.schema,
+        promise=_promise(draft, session.guarantee()),
+        config=_public_config(draft.config),
+        tables={item.table.key: _table_json(item.table.key, draft) for item in draft.plan.private},
+        synthesizer=draft.synthesizer.name,
+        state=state,
+        arrays=arrays,
+        events=[step.event.to_json() for step in session.trace],
+        ddl=_there(draft.ddl),
+        public=dict(_there(draft.data).public),
+    )
+
+
+def _settle(draft: Draft) -> None:
+    _there(draft.session).close()
+
+
+def _table_json(key: str, draft: Draft) -> dict[str, Any]:
+    plan = draft.plan.tables[key]
+    own = draft.plan.spec.tables[key].own
+    return {
+        "own": own.name if own else None,
+        "making": dict(plan.making),
+        "codecs": {name: codec.to_json() for name, codec in _there(draft.codecs)[key].items()},
+    }
+
+
+def _promise(draft: Draft, spent: Guarantee) -> Promise:
+    privacy, spec = draft.config.privacy, draft.plan.spec
+    return Promise(
+        epsilon=spent.epsilon,
+        delta=spent.delta,
+        accounting=privacy.accounting,
+        neighbours=privacy.neighbours,
+        unit=privacy.unit,
+        roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),
+        private=_there(draft.session).private,
+        roles=privacy.roles,
+    )
+
+
+def _public_config(config: Config) -> dict[str, Any]:
+    """The config as it travels: where the ledger lies is nobody's business."""
+    return config.model_dump(mode="json", exclude={"ledger"}, exclude_none=True)
+
+
+def config_hash(config: Config, catalog: Catalog) -> str:
+    """Hash of what a resumed fit must share with the one that was killed (P25)."""
+    text = json.dumps(
+        {"config": _public_config(config), "schema": catalog.schema.to_json()}, sort_keys=True
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _there(value: _T | None) -> _T:
+    if value is None:
+        raise RuntimeError("a stage of the fit ran out of order")
+    return value

@@ -1,0 +1,158 @@
+"""``inspect`` and ``check``: what the catalog alone tells. Neither reads rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privbench import roles
+from privbench.config import Config
+from privbench.encoding import CoverageLine
+from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.pipeline.source import Catalog, connected, read_catalog
+from privbench.schema import Schema, TableName
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """The proposal for a database, and what it would do to every column.
+
+    Attributes:
+        catalog: What the catalog states.
+        proposal: Proposed roles.
+        config: The proposal as a config.
+        coverage: How every column would be made.
+    """
+
+    catalog: Catalog
+    proposal: roles.Proposal
+    config: Config
+    coverage: list[CoverageLine]
+
+    def render(self) -> str:
+        """Plain text for people."""
+        return "\n\n".join(
+            [
+                f"{_counted(self.catalog.schema)}. Identity: {self.catalog.identity} "
+                f"({self.catalog.basis}).",
+                self.proposal.render(),
+                render_coverage(self.coverage),
+            ]
+        )
+
+
+def inspect(
+    source: str,
+    schemas: list[str] | None = None,
+    *,
+    base: Config | None = None,
+    lookups: str = "private",
+) -> Inspection:
+    """Propose roles and domains from the catalog.
+
+    Args:
+        source: DSN of the source.
+        schemas: PostgreSQL schemas to look at; None means all of users.
+        base: Config whose decisions stay.
+        lookups: ``private``, or ``public`` to declare look-up candidates public.
+
+    Raises:
+        DatabaseError: The source refused.
+        SchemaError: A table cannot be honoured even with the proposed roles.
+    """
+    config = base or Config()
+    if schemas is not None:
+        section = config.database.model_copy(update={"schemas": schemas})
+        config = config.model_copy(update={"database": section})
+    with connected(source) as connection:
+        catalog = read_catalog(connection, config, access=False)
+    proposal = roles.propose(catalog.schema)
+    filled = proposal.to_config(config, "public" if lookups == "public" else "private")
+    return Inspection(catalog, proposal, filled, prepare(catalog.schema, filled).coverage())
+
+
+@dataclass(frozen=True)
+class Check:
+    """A config held against the live schema.
+
+    Attributes:
+        plan: The plan that a fit would follow.
+        undecided: Tables that the config does not name: their rows become roots.
+        literals: Literals in the DDL, which is public by contract: look once.
+    """
+
+    plan: FitPlan
+    undecided: tuple[str, ...]
+    literals: tuple[str, ...]
+
+    def render(self) -> str:
+        """Plain text for people."""
+        parts = [f"{_counted(self.plan.schema)}. The config fits the live schema."]
+        if self.undecided:
+            parts.append(
+                "Not named in the config, so every row of them is a privacy unit of its own: "
+                + ", ".join(self.undecided)
+                + "."
+            )
+        parts.append(render_coverage(self.plan.coverage()))
+        if self.literals:
+            lines = "\n".join(f"  {line}" for line in self.literals)
+            parts.append(
+                f"Literals in the schema travel with the clone (look at them once):\n{lines}"
+            )
+        return "\n\n".join(parts)
+
+
+def check(config: Config, source: str) -> Check:
+    """Hold a config against the live schema; refuses what a fit would refuse.
+
+    Raises:
+        ConfigError: The config names what does not exist, or asks for what cannot be.
+        SchemaError: The roles break the privacy contract, or a table cannot be honoured.
+        DatabaseError: The source refused.
+    """
+    with connected(source) as connection:
+        catalog = read_catalog(connection, config)
+    plan = prepare(catalog.schema, config)
+    named = {str(TableName.parse(name)) for name in config.tables}
+    undecided = tuple(table.key for table in catalog.schema if table.key not in named)
+    return Check(plan, undecided, tuple(literals(catalog.schema)))
+
+
+def literals(schema: Schema) -> list[str]:
+    """Every expression of the schema that may hold a literal, with its place."""
+    found = []
+    for table in schema:
+        place = table.key
+        for column in table.columns:
+            if column.default is not None:
+                found.append(f"{place}.{column.name} DEFAULT {column.default}")
+            found += [f"{place}.{column.name} CHECK {text}" for text in column.type.domain_checks]
+        found += [f"{place} {check.name}: {check.expression}" for check in table.checks]
+        found += [
+            f"{place} index {index.name} WHERE {index.predicate}"
+            for index in table.indexes
+            if index.predicate is not None
+        ]
+        if table.partition_key is not None:
+            found.append(f"{place} PARTITION BY {table.partition_key}")
+    found += [f"enum {name}: {', '.join(labels)}" for name, labels in schema.enums.items()]
+    found += [f"view {name}" for name in (*schema.views, *schema.materialized_views)]
+    return found
+
+
+def render_coverage(lines: list[CoverageLine]) -> str:
+    """The coverage map as aligned text."""
+    places = [f"{line.table}.{line.column}" for line in lines]
+    width = max((len(place) for place in places), default=0)
+    made = max((len(line.how) for line in lines), default=0)
+    rows = [
+        f"  {place:<{width}}  {line.how:<{made}}  {line.why}".rstrip()
+        for place, line in zip(places, lines, strict=True)
+    ]
+    return "\n".join(["Coverage of every column:", *rows])
+
+
+def _counted(schema: Schema) -> str:
+    keys = sum(len(table.foreign_keys) for table in schema)
+    columns = sum(len(table.columns) for table in schema)
+    return f"{len(schema.tables)} tables, {columns} columns, {keys} foreign keys"

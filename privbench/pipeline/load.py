@@ -1,0 +1,212 @@
+"""``load`` and ``sample``: a model's clone into PostgreSQL or files, without the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as papq
+
+from privbench.errors import UsageError
+from privbench.pipeline import ddl_guard
+from privbench.pipeline.decode import CloneTable, decode
+from privbench.pipeline.model import Model
+from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import connected
+from privbench.postgres import target
+from privbench.postgres.load import Loader
+
+FileFormat = Literal["csv", "parquet"]
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What a clone holds.
+
+    Attributes:
+        rows: Rows per table.
+        dropped: Rows per table for which no valid key was left.
+        public: Tables that were copied verbatim.
+    """
+
+    rows: dict[str, int]
+    dropped: dict[str, int]
+    public: tuple[str, ...]
+
+    def render(self) -> str:
+        """Plain text for people."""
+        width = max((len(name) for name in self.rows), default=0)
+        lines = [
+            f"  {name:<{width}}  {count:>12,}{self._remark(name)}"
+            for name, count in self.rows.items()
+        ]
+        total = sum(self.rows.values())
+        return "\n".join([f"{len(self.rows)} tables, {total:,} rows:", *lines])
+
+    def _remark(self, name: str) -> str:
+        if name in self.public:
+            return "  PUBLIC: COPIED VERBATIM"
+        lost = self.dropped.get(name, 0)
+        return f"  ({lost:,} more had no valid key left)" if lost else ""
+
+
+def load(
+    model: str | Path,
+    target_dsn: str,
+    *,
+    scale: float = 1.0,
+    seed: int | None = None,
+    replace: bool = False,
+    trust_programs: bool = False,
+    reporter: Reporter | None = None,
+) -> LoadReport:
+    """Write a model's clone into a database: all or nothing.
+
+    Args:
+        model: The model file.
+        target_dsn: An empty database.
+        scale: Size of the clone.
+        seed: Seed of the sampling.
+        replace: Drop what the target holds, in the same transaction.
+        trust_programs: Let the model's DDL bring functions, triggers and rules.
+        reporter: Told of stages.
+
+    Raises:
+        ModelError: The model is damaged or hostile.
+        TargetError: The target may not be written.
+        DatabaseError: The server refused.
+    """
+    teller = reporter or Reporter()
+    with teller.stage("read the model"):
+        found = Model.load(model)
+        for text in (found.ddl.pre_data, found.ddl.post_data):
+            ddl_guard.check(text, trust=trust_programs)
+    with teller.stage("sample"):
+        tables = decode(found, scale=_scale(scale), seed=seed)
+    with teller.stage("load"):
+        written = _write(found, tables, target_dsn, replace, teller)
+    return LoadReport(
+        written,
+        {item.table.key: item.dropped for item in tables},
+        tuple(item.table.key for item in tables if item.public),
+    )
+
+
+def _write(
+    model: Model, tables: list[CloneTable], dsn: str, replace: bool, teller: Reporter
+) -> dict[str, int]:
+    written = {}
+    with Loader(
+        dsn,
+        model.schema,
+        model.ddl,
+        replace=replace,
+        progress=lambda step, rows: teller.advance(step, rows or 0),
+    ) as loader:
+        for item in tables:
+            loader.copy_table(item.table, item.columns, _told(item, teller))
+            written[item.table.key] = item.rows
+        loader.finish()
+    return written
+
+
+def _told(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
+    done = 0
+    for batch in item.batches():
+        yield batch
+        done += batch.num_rows
+        teller.advance(f"load {item.table.key}", done, item.rows)
+
+
+def sample(
+    model: str | Path,
+    output: str | Path,
+    *,
+    file_format: FileFormat = "csv",
+    scale: float = 1.0,
+    seed: int | None = None,
+    reporter: Reporter | None = None,
+) -> list[str]:
+    """Write a model's clone as files, one a table.
+
+    Args:
+        model: The model file.
+        output: A directory that is empty or does not exist.
+        file_format: ``csv`` (with header; NULL is nothing, an empty text is ``""``) or ``parquet``.
+        scale: Size of the clone.
+        seed: Seed of the sampling.
+        reporter: Told of stages.
+
+    Returns:
+        A line each of what was written.
+
+    Raises:
+        ModelError: The model is damaged.
+        UsageError: The directory cannot be used.
+    """
+    teller = reporter or Reporter()
+    folder = _empty(Path(output))
+    with teller.stage("sample"):
+        tables = decode(Model.load(model), scale=_scale(scale), seed=seed)
+    lines = []
+    with teller.stage("write"):
+        for item in tables:
+            path = folder / _file_name(item, file_format)
+            _write_file(item, path, file_format)
+            lines.append(f"{path}: {item.rows:,} rows")
+    return lines
+
+
+def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
+    """Refuse a target that a load would refuse, before any budget is spent.
+
+    Raises:
+        TargetError: It is the source, or is not empty.
+        ConnectionFailed: A server is unreachable.
+    """
+    with connected(source) as one, connected(target_dsn) as other:
+        target.refuse_source(other, one)
+        if not replace:
+            target.refuse_contents(target.contents(other))
+
+
+def _scale(scale: float) -> float:
+    if not 0 < scale <= 1e6:
+        raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
+    return scale
+
+
+def _empty(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder} is not empty.", remedy="Name a new directory.")
+    except OSError as error:
+        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
+    return folder
+
+
+def _file_name(item: CloneTable, file_format: FileFormat) -> str:
+    name = item.table.key.replace("/", "_").replace("\x00", "_")
+    return f"{name}.{file_format}"
+
+
+def _write_file(item: CloneTable, path: Path, file_format: FileFormat) -> None:
+    names = list(item.columns)
+    writer: pacsv.CSVWriter | papq.ParquetWriter | None = None
+    for batch in item.batches():
+        table = batch.rename_columns(names)
+        if writer is None and file_format == "parquet":
+            writer = papq.ParquetWriter(path, table.schema)
+        elif writer is None:
+            options = pacsv.WriteOptions(quoting_style="needed")
+            writer = pacsv.CSVWriter(path, table.schema, write_options=options)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+    else:
+        path.write_text(",".join(names) + "\n" if file_format == "csv" else "", encoding="utf-8")

@@ -1,0 +1,235 @@
+"""The model file: everything that a clone is made from, and nothing else.
+
+One zip archive: ``header.json`` (schema, specs, codecs, events, promise, hashes), ``arrays/*.npy``,
+``public/*.arrow`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing in it can run
+code when it is read: arrays are loaded without pickle, JSON is validated, DDL is checked against an
+allow-list before it is executed. It holds no timings, row counts, snapshot ids or host names (P5).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.errors import ModelError
+from privbench.postgres.ddl import Ddl
+from privbench.schema import Schema
+
+FORMAT = "privbench-model"
+VERSION = 1
+#: Refuse archives that unpack to more than this many bytes.
+MAX_BYTES = 16 * 2**30
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the release guarantees, in the words of the certificate.
+
+    Attributes:
+        epsilon: ε spent, the maximum over root tables.
+        delta: δ spent.
+        accounting: ``pure`` or ``zcdp``.
+        neighbours: ``add-remove`` or ``replace``.
+        unit: ``owner`` or ``row``.
+        roots: Root tables, whose rows with all they own are the privacy units.
+        private: False when the noise was seeded: NOT PRIVATE.
+        roles: Who chose the roles: ``declared`` or ``proposed``.
+    """
+
+    epsilon: float
+    delta: float
+    accounting: str
+    neighbours: str
+    unit: str
+    roots: tuple[str, ...]
+    private: bool
+    roles: str
+
+    def sentence(self) -> str:
+        """The promise in one sentence."""
+        if not self.private:
+            return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
+        unit = "a row" if self.unit == "row" else f"a row of {', '.join(self.roots)} with its rows"
+        delta = f", δ = {self.delta:g}" if self.delta else ""
+        roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""
+        return (
+            f"ε = {self.epsilon:g}{delta} ({self.accounting}, {self.neighbours} of {unit}).{roles}"
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """A released model.
+
+    Attributes:
+        schema: The schema of the source.
+        promise: The guarantee.
+        config: The public config that the fit ran with.
+        tables: Per private table, JSON of codecs and column roles.
+        synthesizer: Name of the synthesizer.
+        state: Its JSON state.
+        arrays: Its arrays, by name.
+        public: Public tables' rows, verbatim, one Arrow table of strings each.
+        events: The frozen events, in order.
+        ddl: DDL before and after the rows.
+    """
+
+    schema: Schema
+    promise: Promise
+    config: Json
+    tables: dict[str, Json]
+    synthesizer: str
+    state: Json
+    arrays: dict[str, NDArray[Any]]
+    events: list[Json]
+    ddl: Ddl
+    public: dict[str, pa.Table] = field(default_factory=dict)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file: whole or not at all.
+
+        Raises:
+            ModelError: The file cannot be written.
+        """
+        members = self._members()
+        header = self._header(members)
+        target = Path(path)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            with os.fdopen(handle, "wb") as file:
+                _write_zip(file, {"header.json": _canonical(header), **members})
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, target)
+        except OSError as error:
+            raise ModelError(f"cannot write the model {target}: {error.strerror}.") from error
+
+    def _members(self) -> dict[str, bytes]:
+        members = {
+            "ddl/pre.sql": self.ddl.pre_data.encode(),
+            "ddl/post.sql": self.ddl.post_data.encode(),
+        }
+        for index, name in enumerate(sorted(self.arrays)):
+            members[f"arrays/{index}.npy"] = _npy(self.arrays[name])
+        for index, name in enumerate(sorted(self.public)):
+            members[f"public/{index}.arrow"] = _ipc(self.public[name])
+        return members
+
+    def _header(self, members: Mapping[str, bytes]) -> Json:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "promise": {**vars(self.promise), "roots": list(self.promise.roots)},
+            "schema": self.schema.to_json(),
+            "config": self.config,
+            "tables": self.tables,
+            "synthesizer": self.synthesizer,
+            "state": self.state,
+            "arrays": sorted(self.arrays),
+            "public": sorted(self.public),
+            "events": self.events,
+            "extensions": list(self.ddl.extensions),
+            "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        }
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file; hostile content raises, nothing in it is executed.
+
+        Raises:
+            ModelError: Not a model, damaged, of another version, or too large.
+        """
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return cls._read(archive)
+        except ModelError:
+            raise
+        except FileNotFoundError as error:
+            raise ModelError(f"there is no model at {path}.") from error
+        except (
+            OSError,
+            zipfile.BadZipFile,
+            ValueError,
+            KeyError,
+            TypeError,
+            pa.ArrowException,
+        ) as error:
+            raise ModelError(
+                f"{path} is not a readable model ({type(error).__name__}).",
+                remedy="Fit it again, or fetch it again.",
+            ) from error
+
+    @classmethod
+    def _read(cls, archive: zipfile.ZipFile) -> Self:
+        if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
+            raise ModelError(f"the model unpacks to more than {MAX_BYTES:,} bytes.")
+        header = json.loads(archive.read("header.json"))
+        if header.get("format") != FORMAT or header.get("version") != VERSION:
+            raise ModelError("this is not a model of this version of privbench.")
+        members = {name: archive.read(name) for name in header["sha256"]}
+        for name, digest in header["sha256"].items():
+            if hashlib.sha256(members[name]).hexdigest() != digest:
+                raise ModelError(f"the model is damaged: {name} does not match its hash.")
+        promise = header["promise"]
+        return cls(
+            schema=Schema.from_json(header["schema"]),
+            promise=Promise(**{**promise, "roots": tuple(promise["roots"])}),
+            config=header["config"],
+            tables=header["tables"],
+            synthesizer=str(header["synthesizer"]),
+            state=header["state"],
+            arrays={
+                name: np.load(io.BytesIO(members[f"arrays/{index}.npy"]), allow_pickle=False)
+                for index, name in enumerate(header["arrays"])
+            },
+            events=header["events"],
+            ddl=Ddl(
+                members["ddl/pre.sql"].decode(),
+                members["ddl/post.sql"].decode(),
+                tuple(str(name) for name in header["extensions"]),
+                int(header["schema"]["server_version"]),
+            ),
+            public={
+                name: pa.ipc.open_file(members[f"public/{index}.arrow"]).read_all()
+                for index, name in enumerate(header["public"])
+            },
+        )
+
+
+def _canonical(data: Json) -> bytes:
+    return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _write_zip(file: Any, members: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)

@@ -1,0 +1,173 @@
+"""``plan``: the events of a fit, before it; reads the catalog only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from privbench.config import Config
+from privbench.errors import UsageError
+from privbench.pipeline.domains import planned, settled, stages
+from privbench.pipeline.fit import begin
+from privbench.pipeline.progress import Reporter
+from privbench.privacy import DatabaseSpec
+from privbench.schema import TableName
+from privbench.synthesizers import PlanInput, PlannedEvent
+
+#: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
+LEAST = 90.0
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What a fit would measure.
+
+    Attributes:
+        events: Planned events; adaptive ones at their largest.
+        total: ε or ρ of the fit.
+        accounting: ``pure`` or ``zcdp``.
+        least: Units per table below which little beyond totals can be learned.
+        given: Rows per table that the user expects.
+    """
+
+    events: list[PlannedEvent]
+    total: float
+    accounting: str
+    least: Mapping[str, float]
+    given: Mapping[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object."""
+        return {
+            "accounting": self.accounting,
+            "total": self.total,
+            "events": [
+                {
+                    "label": event.label,
+                    "table": event.table,
+                    "kind": event.kind,
+                    "shape": list(event.shape),
+                    "amount": event.amount,
+                    "share": event.share,
+                    "noise_sd": event.noise_sd,
+                    "roots": sorted(event.roots),
+                }
+                for event in self.events
+            ],
+            "least_useful_units": dict(self.least),
+            "expected_rows": dict(self.given),
+        }
+
+    def render(self) -> str:
+        """Plain text for people."""
+        unit = "ε" if self.accounting == "pure" else "ρ"
+        width = max((len(event.label) for event in self.events), default=0)
+        lines = [
+            f"  {event.label:<{width}}  {event.kind:<16} {_shape(event.shape):>12}  "
+            f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  noise ±{event.noise_sd:.3g}"
+            for event in self.events
+        ]
+        sizes = [
+            f"  {table}: about {least:,.0f} units{self._verdict(table, least)}"
+            for table, least in self.least.items()
+        ]
+        return "\n".join(
+            [
+                f"{len(self.events)} events, {unit} = {self.total:.4g} per root table:",
+                *lines,
+                "",
+                "Least useful size (below it little beyond totals can be learned):",
+                *sizes,
+            ]
+        )
+
+    def _verdict(self, table: str, least: float) -> str:
+        if table not in self.given:
+            return ""
+        enough = self.given[table] >= least
+        return f"; you expect {self.given[table]:,.0f}: {'enough' if enough else 'TOO FEW'}"
+
+
+def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -> PlanReport:
+    """Plan a fit.
+
+    Args:
+        config: With ε.
+        source: DSN; only its catalog is read.
+        rows: Rows that the user expects, by table.
+
+    Raises:
+        UsageError: A table in ``rows`` does not exist.
+        PrivbenchError: Whatever a fit would refuse.
+    """
+    draft = begin(source, config, Reporter())
+    spec = settled(draft.plan)
+    given = {str(TableName.parse(name)): count for name, count in (rows or {}).items()}
+    unknown = sorted(set(given) - set(spec.tables))
+    if unknown:
+        raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
+    total = draft.accountant.total
+    split = stages(draft.plan, total)
+    whole = PlanInput(total, draft.accountant.accounting, given)
+    part = PlanInput(split.synthesizer, draft.accountant.accounting, given)
+    learned = draft.synthesizer.plan(spec, part)
+    return PlanReport(
+        events=[*planned(draft.plan, whole), *(_of_whole(event, total) for event in learned)],
+        total=total,
+        accounting=draft.accountant.accounting,
+        least=_least(spec, learned, draft.accountant.accounting),
+        given=given,
+    )
+
+
+def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
+    """``TABLE=N`` as a mapping.
+
+    Raises:
+        UsageError: Not of that form.
+
+    >>> parse_rows(["public.users=1000"])
+    {'public.users': 1000.0}
+    """
+    rows = {}
+    for pair in pairs:
+        table, _, count = pair.rpartition("=")
+        try:
+            rows[table] = float(count)
+        except ValueError:
+            rows[table] = -1.0
+        if not table or rows[table] < 0:
+            raise UsageError(f"--rows takes TABLE=N, not {pair!r}.")
+    return rows
+
+
+def _of_whole(event: PlannedEvent, total: float) -> PlannedEvent:
+    return PlannedEvent(
+        event.label,
+        event.table,
+        event.kind,
+        event.shape,
+        event.amount,
+        event.amount / total,
+        event.noise_sd,
+        event.roots,
+    )
+
+
+def _least(spec: DatabaseSpec, events: Iterable[PlannedEvent], accounting: str) -> dict[str, float]:
+    """90·d/ε per table with what is planned for its rows (ROLES, small tables)."""
+    spent: dict[str, float] = {}
+    for event in events:
+        if event.kind not in ("fan-out", "fan-in"):
+            spent[event.table] = spent.get(event.table, 0.0) + event.amount
+    least = {}
+    for name, table in spec.tables.items():
+        if table.attributes and spent.get(name):
+            epsilon = spent[name] if accounting == "pure" else (2 * spent[name]) ** 0.5
+            least[name] = LEAST * len(table.attributes) / epsilon
+    return least
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "×".join(str(size) for size in shape) or "–"

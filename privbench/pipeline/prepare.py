@@ -1,0 +1,182 @@
+"""From schema and config to a plan of the fit: roles, keys, readers. Public values only.
+
+Everything that can be refused is refused here, before any budget is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from privbench import roles
+from privbench.config import ColumnConfig, Config, TableConfig
+from privbench.encoding import ColumnReader, CoverageLine, Role, reader, role_of, table_coverage
+from privbench.errors import SchemaError
+from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.schema import ForeignKey, Schema, Table, TableName
+
+#: How a column's values come about.
+Making = Role | Literal["verbatim"]
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What happens to one table.
+
+    Attributes:
+        table: The table.
+        public: Whether it is copied verbatim.
+        making: How each column's values come about.
+        keys: Foreign keys, with their roles; empty for public tables.
+        readers: Readers of the modelled columns.
+    """
+
+    table: Table
+    public: bool
+    making: Mapping[str, Making]
+    keys: tuple[KeySpec, ...]
+    readers: Mapping[str, ColumnReader]
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """The whole plan.
+
+    Attributes:
+        schema: The live schema.
+        config: The config, roles settled.
+        tables: A plan per table.
+        spec: Tables, keys and relation; attributes come with the data.
+    """
+
+    schema: Schema
+    config: Config
+    tables: Mapping[str, TablePlan]
+    spec: DatabaseSpec
+
+    @property
+    def private(self) -> tuple[TablePlan, ...]:
+        """Plans of the private tables."""
+        return tuple(plan for plan in self.tables.values() if not plan.public)
+
+    @property
+    def public(self) -> tuple[TablePlan, ...]:
+        """Plans of the public tables."""
+        return tuple(plan for plan in self.tables.values() if plan.public)
+
+    def coverage(self) -> list[CoverageLine]:
+        """How every column of every table is made, and why."""
+        return [line for plan in self.tables.values() for line in _coverage(plan, self.config)]
+
+
+def prepare(schema: Schema, config: Config) -> FitPlan:
+    """Settle roles and readers.
+
+    Args:
+        schema: The live schema.
+        config: The config; tables without ``own`` are roots.
+
+    Raises:
+        ConfigError: The config names what does not exist, or a column it cannot treat.
+        SchemaError: The roles break the privacy contract, or a table cannot be honoured.
+    """
+    owners = roles.resolve(schema, config)
+    settings = {table.key: table_config(config, table) for table in schema}
+    plans = {
+        table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
+        for table in schema
+    }
+    relation = Relation(config.privacy.neighbours, config.privacy.unit)
+    spec = DatabaseSpec(
+        {
+            key: TableSpec(
+                key,
+                {},
+                plan.keys,
+                bound=settings[key].bound,
+                tau=settings[key].tau,
+                weight=settings[key].weight,
+            )
+            for key, plan in plans.items()
+            if not plan.public
+        },
+        relation,
+    )
+    return FitPlan(schema, config, plans, spec)
+
+
+def table_config(config: Config, table: Table) -> TableConfig:
+    """The config's section of a table, under any spelling of its name."""
+    for name, section in config.tables.items():
+        if TableName.parse(name) == table.name:
+            return section
+    return TableConfig()
+
+
+def _table(
+    schema: Schema,
+    table: Table,
+    settings: Mapping[str, TableConfig],
+    own: tuple[str, ...] | None,
+    delta: float,
+) -> TablePlan:
+    section = settings[table.key]
+    if section.role == "public":
+        making: dict[str, Making] = {
+            column.name: "generated" if column.generated else "verbatim" for column in table.columns
+        }
+        return TablePlan(table, True, making, (), {})
+    making = {column.name: role_of(table, column) for column in table.columns}
+    readers = {
+        column.name: reader(
+            column, table, section.columns.get(column.name, ColumnConfig()), delta=delta
+        )
+        for column in table.columns
+        if making[column.name] == "modelled"
+    }
+    keys = tuple(
+        _key(schema, table, key, own if index == _first(table, own) else None, settings)
+        for index, key in enumerate(table.foreign_keys)
+    )
+    return TablePlan(table, False, making, keys, readers)
+
+
+def _first(table: Table, own: tuple[str, ...] | None) -> int | None:
+    """Position of the OWN key: the first key on those columns."""
+    for index, key in enumerate(table.foreign_keys):
+        if own is not None and set(key.columns) == set(own):
+            return index
+    return None
+
+
+def _key(
+    schema: Schema,
+    table: Table,
+    key: ForeignKey,
+    own: tuple[str, ...] | None,
+    settings: Mapping[str, TableConfig],
+) -> KeySpec:
+    if key.ref_table not in schema:
+        raise SchemaError(
+            f"foreign key {key.name} points to {key.ref_table}, which is not part of the clone.",
+            table=table.key,
+            column=", ".join(key.columns),
+            remedy="Include that table, or exclude this one too.",
+        )
+    nullable = any(not table.column(name).not_null for name in key.columns)
+    role: Literal["own", "ref", "public"] = "own" if own is not None else "ref"
+    if settings[str(key.ref_table)].role == "public":
+        role = "public"
+    unique = any(set(item.columns) <= set(key.columns) for item in table.unique_sets)
+    return KeySpec(
+        key.name, table.key, str(key.ref_table), role, nullable or not key.validated, unique
+    )
+
+
+def _coverage(plan: TablePlan, config: Config) -> list[CoverageLine]:
+    if plan.public:
+        why = "PUBLIC TABLE: COPIED VERBATIM"
+        return [CoverageLine(plan.table.key, c.name, "verbatim", why) for c in plan.table.columns]
+    columns = table_config(config, plan.table).columns
+    return table_coverage(plan.table, columns, config.privacy.delta)

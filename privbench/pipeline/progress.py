@@ -1,0 +1,51 @@
+"""What a long command tells while it runs.
+
+Durations are CONFIDENTIAL (P1): they go to the terminal or the log, never into a release.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """How long a stage took, and the process's peak memory at its end."""
+
+    name: str
+    seconds: float
+    peak_mib: float
+
+
+@dataclass
+class Reporter:
+    """Takes note of stages; subclasses draw progress bars or write log lines."""
+
+    stages: list[StageTime] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time one stage."""
+        begun = time.perf_counter()
+        self.begin(name)
+        yield
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        done = StageTime(name, time.perf_counter() - begun, peak)
+        self.stages.append(done)
+        self.end(done)
+
+    def begin(self, name: str) -> None:
+        """A stage begins."""
+
+    def advance(self, what: str, done: int, total: int | None = None) -> None:
+        """Some of a stage is done, in rows or items."""
+
+    def end(self, stage: StageTime) -> None:
+        """A stage is done."""
+
+    def say(self, text: str) -> None:
+        """A line for the operator."""
