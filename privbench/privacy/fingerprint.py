@@ -13,7 +13,7 @@ def fingerprint(value: object) -> str:
     """Sixteen hexadecimal digits of a value made of dataclasses, arrays, containers and scalars.
 
     Queries are frozen values of public fields, so two queries with one fingerprint ask the same.
-    Other objects count by their type alone.
+    Other objects count by their attributes.
 
     >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
     True
@@ -49,3 +49,14 @@ def _parts(value: object) -> Iterator[bytes]:
         yield value
     elif value is None or isinstance(value, str | int | float | np.generic):
         yield repr(value).encode()
+    else:
+        for name in _names(value):
+            yield name.encode()
+            yield from _parts(getattr(value, name, None))
+
+
+def _names(value: object) -> list[str]:
+    """Attributes of an object that is neither a dataclass nor a container."""
+    slots = (vars(kind).get("__slots__", ()) for kind in type(value).__mro__)
+    found = {name for names in slots for name in ([names] if isinstance(names, str) else names)}
+    return sorted(found | set(getattr(value, "__dict__", {})))

@@ -146,12 +146,12 @@ class DiscreteGaussian(VectorMechanism):
 
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
         """l2 / √(2ρ), rounded up."""
-        start = _l2(sensitivity) / math.sqrt(2.0 * positive(amount))
+        start = l2_up(sensitivity) / math.sqrt(2.0 * positive(amount))
         return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """ρ = l2² / 2·scale²."""
-        return Price(float(self.measurement(scale).map(_l2(sensitivity))))
+        return Price(float(self.measurement(scale).map(l2_up(sensitivity))))
 
     def sd(self, scale: float) -> float:
         """At most σ; below σ = 4 summed exactly over the law."""
@@ -171,9 +171,9 @@ def _vectors() -> Any:
     return dp.vector_domain(dp.atom_domain(T="i64"))
 
 
-def _l2(sensitivity: Sensitivity) -> float:
-    exact = min(sensitivity.l2, float(sensitivity.l1))
-    return exact if exact == int(exact) else math.nextafter(exact, math.inf)
+def l2_up(sensitivity: Sensitivity) -> float:
+    """The L2 sensitivity, one rounding step up; never more than L1 with its own step."""
+    return math.nextafter(min(sensitivity.l2, float(sensitivity.l1)), math.inf)
 
 
 def positive(amount: float) -> float:

@@ -55,7 +55,9 @@ class Release:
         self._results: dict[int, Entry] = {}
         self._cursor = 0
         self._journal = Journal(path)
-        self._lock = FileLock(str(path.with_suffix(".lock")), timeout=0, thread_local=False)
+        self._lock = FileLock(
+            str(path.with_suffix(".lock")), timeout=0, mode=0o600, thread_local=False
+        )
         self._settle = settle
         self._open(header)
 
@@ -156,7 +158,7 @@ def locked(path: Path) -> Iterator[None]:
     Raises:
         LedgerError: The lock cannot be had within a minute, or the directory is not writable.
     """
-    lock = FileLock(str(path), timeout=60)
+    lock = FileLock(str(path), timeout=60, mode=0o600)
     try:
         lock.acquire()
     except Timeout:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Domain
-from privbench.errors import PrivacyRefusal, PrivbenchError
+from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event, describe
@@ -27,6 +27,7 @@ from privbench.privacy.noise import NoiseSource, OpenDPNoise
 from privbench.privacy.query import Query
 from privbench.privacy.registry import SELECTION, THRESHOLD, VECTOR
 from privbench.privacy.release import Release, Result
+from privbench.privacy.shield import checked, shielded
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.standing import Cap
 
@@ -94,9 +95,7 @@ class Session:
         if source.private != release.private:
             raise PrivacyRefusal("the ledger must know whether a release's noise is seeded.")
         if release.accounting != accountant.accounting or accountant.spent:
-            raise PrivacyRefusal(
-                "a session needs an unused accountant that fits its release."
-            )
+            raise PrivacyRefusal("a session needs an unused accountant that fits its release.")
         self._data = data
         self._accountant = accountant
         self._release = release
@@ -176,7 +175,7 @@ class Session:
         event = self._event(query, label, mechanism.name, scale, amount)
 
         def draw(stream: str) -> Integers:
-            exact = _exact(query, query.evaluate(self._data))  # type: ignore[arg-type]
+            exact = checked(query, query.evaluate(self._data))  # type: ignore[arg-type]
             return self._noise.vector(mechanism, exact, scale, stream)
 
         return self._run(query, event, draw) / float(query.unit)
@@ -201,7 +200,7 @@ class Session:
         event = self._event(query, label, mechanism.name, scale, amount)
 
         def draw(stream: str) -> int:
-            exact = _exact(query, query.evaluate(self._data))  # type: ignore[arg-type]
+            exact = checked(query, query.evaluate(self._data))  # type: ignore[arg-type]
             return self._noise.index(mechanism, exact, scale, stream)
 
         return self._run(query, event, draw)
@@ -253,7 +252,7 @@ class Session:
         Raises:
             PrivbenchError: The rows could not be recoded.
         """
-        return _shielded(
+        return shielded(
             lambda: self._data.recode(table, attribute, recoding),
             f"the attribute {attribute!r} of {table} could not be recoded",
         )
@@ -314,7 +313,7 @@ class Session:
         event = replace(event, id=len(self._release.events))
         self._release.record(event)
         stream = str(len(self.trace))
-        drawn = _shielded(
+        drawn = shielded(
             lambda: draw(stream), f"the statistic of '{event.label}' could not be computed"
         )
         self._release.store(event, drawn)
@@ -365,31 +364,3 @@ def open_session(
     fit = Fit(config_hash, UnitDefinition.of(data.spec, public), source.private)
     release = Ledger.open(ledger, identity).open_release(fit, accountant, cap=cap, resume=resume)
     return Session(data, accountant, release, source)
-
-
-_T = TypeVar("_T")
-
-
-def _shielded(action: Callable[[], _T], complaint: str) -> _T:
-    """Run what touches private rows; an error's own text may quote them, so it is dropped.
-
-    Errors of privbench pass: their texts hold nothing private by contract. The new error is
-    raised outside the handler, so that no context hangs on it.
-    """
-    try:
-        return action()
-    except PrivbenchError as error:
-        error.__cause__ = error.__context__ = None
-        failure = error
-    except Exception as error:
-        failure = PrivbenchError(f"{complaint} ({type(error).__name__}).")
-    raise failure
-
-
-def _exact(query: Query, values: Any) -> Integers:
-    """The statistic, checked against the query's public shape."""
-    if not isinstance(values, np.ndarray) or values.dtype != np.int64:
-        raise TypeError
-    if values.shape != tuple(query.shape):
-        raise ValueError
-    return values

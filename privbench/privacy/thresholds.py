@@ -12,13 +12,14 @@ mechanism with threshold T is priced here by OpenDP's map at T − 1: on the int
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import opendp.prelude as dp
 
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.mechanisms import CLAMP, Mechanism, Price, positive, settle
+from privbench.privacy.mechanisms import CLAMP, Mechanism, Price, l2_up, positive, settle
 from privbench.privacy.query import Sensitivity
 
 #: No threshold lies above this.
@@ -32,13 +33,13 @@ class Threshold(Mechanism):
     key alike and independently, so renaming keys by a bijection changes nothing.
     """
 
+    @abstractmethod
     def measurement(self, scale: float, threshold: int) -> Any:
         """OpenDP's measurement on maps from label to i64."""
-        raise NotImplementedError
 
+    @abstractmethod
     def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
         """(l0, l1 or l2, linf) in OpenDP's types."""
-        raise NotImplementedError
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """(ε or ρ, δ) by OpenDP's map at ``threshold`` − 1; without one, δ is left out."""
@@ -129,12 +130,11 @@ class GaussianThreshold(Threshold):
 
     def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
         """(l0, l2 one rounding step up, linf)."""
-        l2 = math.nextafter(sensitivity.l2, math.inf)
-        return _l0(sensitivity), l2, float(sensitivity.linf)
+        return _l0(sensitivity), l2_up(sensitivity), float(sensitivity.linf)
 
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
         """l2 / √(2ρ), rounded up."""
-        start = sensitivity.l2 / math.sqrt(2.0 * positive(amount))
+        start = l2_up(sensitivity) / math.sqrt(2.0 * positive(amount))
         return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from privbench.privacy import (
     open_session,
 )
 from privbench.privacy.fingerprint import fingerprint
+from privbench.privacy.queries import PublicArray
 
 USERS = "public.users"
 SECRET = "4111-1111-1111-1111"
@@ -316,6 +318,8 @@ class Bag:
         (1, 1.0),
         (b"a", b"b"),
         (Domain(3), Domain(3, ordered=True)),
+        (PublicArray([1, 2]), PublicArray([2, 1])),
+        (SimpleNamespace(a=1), SimpleNamespace(a=2)),
     ],
 )
 def test_fingerprints_tell_contents_apart(one, other):

@@ -1,0 +1,127 @@
+"""A whole fit's worth of events on a real private database, and the stability of its trace."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privbench.domain import Domain
+from privbench.privacy import (
+    Accountant,
+    DatabaseSpec,
+    KeySpec,
+    Ledger,
+    Relation,
+    Session,
+    TableSpec,
+    allocate,
+    open_session,
+)
+from privbench.privacy.data import (
+    NONE,
+    Cells,
+    Grid,
+    Labels,
+    LabelsRecoding,
+    PrivateDatabase,
+    PrivateTable,
+)
+from privbench.privacy.queries import FanOut, Histogram, LabelCounts, PublicArray, Quantile, Total
+from privbench.privacy.stability import check
+from privbench.rng import generator
+
+CITIES = ["Oslo", "Lima", "Riga", "Nowhere-in-particular-7"]
+
+
+def database(neighbours: str, rows: int = 600) -> PrivateDatabase:
+    rng = generator(3, "rows")
+    posts = 3 * rows
+    owner = rng.integers(0, rows, posts)
+    owner[:20] = NONE
+    city = np.minimum(rng.geometric(0.5, rows) - 1, 2)
+    city[0] = 3
+    spec = DatabaseSpec(
+        {
+            "users": TableSpec("users", {}),
+            "posts": TableSpec(
+                "posts", {}, (KeySpec("author", "posts", "users", "own", nullable=True),)
+            ),
+        },
+        Relation(neighbours=neighbours),
+    )
+    users = PrivateTable(
+        rows,
+        {
+            "age": Cells(rng.integers(0, 8, rows), Domain(8, ordered=True)),
+            "city": Labels(city, CITIES),
+            "income": Grid(np.arange(rows) * 100),
+        },
+        {},
+    )
+    kinds = Cells(rng.integers(0, 3, posts), Domain(3))
+    return PrivateDatabase(
+        spec, {"users": users, "posts": PrivateTable(posts, {"kind": kinds}, {"author": owner})}
+    )
+
+
+def fit(session: Session) -> dict[str, np.ndarray]:
+    """Totals, a category list, histograms, a fan-out, all within the budget."""
+    spec = session.spec
+    queries = {
+        "users": Total("users"),
+        "posts": Total("posts"),
+        "age": Histogram.of(spec, "users", ["age"]),
+        "kind": Histogram.of(spec, "posts", ["kind"]),
+        "fan-out": FanOut(spec.tables["posts"].key("author"), (0, 1, 2, 3, 5, 9)),
+    }
+    shares = {name: (1.0, query.roots(spec)) for name, query in queries.items()}
+    shares["cities"] = (1.0, spec.roots("users"))
+    amounts = allocate(shares, session.amount_total)
+    results = {name: session.measure(query, amounts[name], name) for name, query in queries.items()}
+    cities = session.release_labels(
+        LabelCounts("users", "city"), amounts["cities"], session.delta_total, "cities"
+    )
+    session.recode("users", "city", LabelsRecoding(cities, other=True, nullable=True))
+    results["cities"] = np.array(cities)
+    return results
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_a_fit_on_real_rows(tmp_path, accounting, neighbours):
+    data = database(neighbours)
+    accountant = Accountant(accounting, 20.0, 1e-6)
+    with open_session(data, accountant, tmp_path, "shop") as session:
+        results = fit(session)
+    assert set(results["cities"]) == set(CITIES[:3])
+    assert results["users"].sum() == pytest.approx(600, abs=40)
+    assert results["age"].sum() == pytest.approx(600, abs=60)
+    assert session.spec.tables["users"].attributes["city"].size == 5
+    spent = session.guarantee()
+    assert 19.9 < spent.epsilon <= 20.0
+    assert spent.delta <= 1e-6
+    shown = Ledger.open(tmp_path, "shop").show()
+    assert shown["releases"][0]["epsilon"] <= 20.0
+    assert shown["releases"][0]["events"] == 6
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_the_trace_holds_its_claims_on_neighbours(tmp_path, neighbours):
+    data = database(neighbours, rows=60)
+    with open_session(data, Accountant("pure", 20.0, 1e-6), tmp_path, "shop") as session:
+        fit(session)
+    again = database(neighbours, rows=60)
+    report = check([step.query for step in session.trace], again, recodings=data.recodings)
+    assert report.ok, report
+    assert report.neighbours > 1
+    assert len(report.worst) == 6
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_selection_on_real_rows(tmp_path, accounting):
+    data = database("add-remove")
+    points = PublicArray(range(0, 60_000, 1000))
+    with open_session(data, Accountant(accounting, 20.0, 1e-6), tmp_path, "shop") as session:
+        query = Quantile("users", "income", points, 1, 2)
+        best = session.select(query, session.amount_total, "median")
+    assert abs(points.values[best] - 30_000) < 6000
