@@ -238,7 +238,7 @@ def renumbered(
             moved = held._parents[key.name][at]
             if key.role != "public" and order[key.parent].size:
                 place = np.argsort(order[key.parent])
-                moved = np.where(moved >= 0, place[moved], moved)
+                moved = np.where(moved >= 0, place[np.maximum(moved, 0)], moved)
             parents[key.name] = moved
         tables[name] = PrivateTable(at.size, permuted(held, at), parents)
     ranks = {name: database._units.ranks(name)[at] for name, at in order.items()}

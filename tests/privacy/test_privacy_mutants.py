@@ -1,0 +1,395 @@
+"""Family 4: the harness catches every known way to get a claim wrong.
+
+Each mutant is paired with the sound query on the same database, which must pass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from small_databases import ADD, ROW, two_tables
+
+from privbench.privacy import neighbour, units
+from privbench.privacy.data import BOTTOM, NONE, PrivateDatabase, PrivateTable
+from privbench.privacy.queries import (
+    Axis,
+    Children,
+    FanIn,
+    FanOut,
+    Histogram,
+    JointHistogram,
+    LabelCounts,
+    PairScores,
+    Presence,
+    PublicArray,
+    Quantile,
+    Region,
+    RegionMoments,
+    Split,
+    Total,
+)
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.stability import check
+
+
+def caught(query: Query, database: PrivateDatabase, **given: Any) -> set[str]:
+    report = check([query], database, every=True, **given)
+    return {violation.reason for violation in report.violations}
+
+
+# exact margins in a score ------------------------------------------------------------------------
+
+
+class ExactMargins(PairScores):
+    """The prediction is made of the rows' own margins instead of released ones."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        table = Histogram("posts", self.axes).evaluate(data) // GRID
+        total = max(int(table.sum()), 1)
+        prediction = np.outer(table.sum(1), table.sum(0)) / total
+        return np.array([round(float(np.abs(table - prediction).sum()) * GRID)], dtype=np.int64)
+
+
+def test_exact_margins_in_a_score() -> None:
+    """One unit off the diagonal cell of all others: the score goes from 4(n−1)/n to 0."""
+    cells = [0] * 20 + [1]
+    database = two_tables(range(21), [cells, cells], [2, 2])
+    sound = PairScores.of(
+        database.spec, "posts", ("a0", "a1"), [(0, 1)], [np.array([[19.0, 1], [1, 0]])]
+    )
+    assert caught(sound, database) == set()
+    mutant = ExactMargins("posts", sound.axes, sound.pairs, sound.predictions, sound.penalties)
+    assert "linf" in caught(mutant, database)
+    assert check([mutant], database, every=True).worst_ratio > 3.5
+
+
+# √τ for τ ----------------------------------------------------------------------------------------
+
+
+class RootOfTau(Histogram):
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        tau = spec.tables["posts"].tau
+        claim = super().sensitivity(spec)
+        return replace(claim, l2=GRID * math.sqrt(tau))
+
+
+def test_root_of_tau_for_tau() -> None:
+    database = two_tables([0] * 9, [[1] * 9], [2], bound="truncation", tau=4)
+    sound = Histogram.of(database.spec, "posts", ("a0",))
+    assert caught(sound, database) == set()
+    assert caught(RootOfTau("posts", sound.axes), database) == {"l2"}
+
+
+# weights after a filter --------------------------------------------------------------------------
+
+
+class WeightsAfterFilter(JointHistogram):
+    """A unit's rows share its weight anew within every region (against P16)."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        found = []
+        codes = data._codes("posts", "a0")[0]
+        identity = data._units.identity("posts")
+        for part, _ in self.parts:
+            assert part.region is not None
+            rows = np.flatnonzero(codes == part.region.path[-1][1])
+            _, inverse, sizes = np.unique(identity[rows], return_inverse=True, return_counts=True)
+            weights = units.row_weights(sizes[inverse], 1)
+            found.append([int(weights.sum())])
+        return np.concatenate(found).astype(np.int64)
+
+
+def test_weights_after_a_filter() -> None:
+    database = two_tables([0, 0, 1], [[0, 1, 0]], [2])
+    parts = Region("posts").children(Split.by_code("a0", [0, 1]))
+    sound = JointHistogram.over(database.spec, "posts", (), parts)
+    assert caught(sound, database) == set()
+    assert {"l1", "l2"} <= caught(WeightsAfterFilter(sound.parts), database)
+
+
+# nearest rounding --------------------------------------------------------------------------------
+
+
+def nearest(sizes: Any, tau: int) -> Any:
+    exact = GRID * np.minimum(sizes, tau).astype(np.float64) / (tau * sizes)
+    return np.rint(exact).astype(np.int64)
+
+
+def test_nearest_rounding_instead_of_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six rows of ⌈GRID/6⌉ pass GRID by two grid units; the comparison is exact."""
+    owners = [0] * 6
+    sound = two_tables(owners, [[0] * 6], [2])
+    query = Histogram.of(sound.spec, "posts", ("a0",))
+    assert caught(query, sound) == set()
+    monkeypatch.setattr(units, "row_weights", nearest)
+    assert {"l1", "linf"} <= caught(query, two_tables(owners, [[0] * 6], [2]))
+
+
+# NULL for ⊥ --------------------------------------------------------------------------------------
+
+
+class BottomIsNull(Presence):
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        edges, weights = data._parents(self.key), data._units.weights(self.key.table)
+        present = edges >= 0
+        return np.array([weights[~present].sum(), weights[present].sum()], dtype=np.int64)
+
+
+def hub(rows: int = 12) -> PrivateDatabase:
+    """Everybody's one post refers to user 0."""
+    return two_tables(range(rows), refs=[0] * rows)
+
+
+def test_null_for_bottom_in_a_query() -> None:
+    key = hub().spec.tables["posts"].key("ref")
+    assert caught(Presence(key), hub()) == set()
+    assert "l1" in caught(BottomIsNull(key), hub())
+
+
+def test_null_for_bottom_in_the_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SET NULL as a reading of removal: the harness would show what it costs."""
+    key = hub().spec.tables["posts"].key("ref")
+    monkeypatch.setattr(neighbour, "BOTTOM", NONE)
+    assert "l1" in caught(Presence(key), hub())
+
+
+class OwnTargetOfTheGone(Presence):
+    """⊥ counted as a target in the own unit."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        counts = Presence(self.key, own=True).evaluate(data)
+        gone = data._units.weights(self.key.table)[data._parents(self.key) == BOTTOM].sum()
+        return counts + np.array([0, -gone, gone])
+
+
+def test_a_target_that_is_gone_is_not_in_the_own_unit() -> None:
+    key = hub().spec.tables["posts"].key("ref")
+    assert caught(Presence(key, own=True), hub()) == set()
+    assert "l1" in caught(OwnTargetOfTheGone(key, own=True), hub())
+
+
+# hash for random rank ----------------------------------------------------------------------------
+
+
+def hashed_ranks(identity: Any, edges: Any) -> Any:
+    """Rank by a keyed hash of a key column, which holds a reference."""
+    digest = (edges.astype(np.int64) + 3) * 2654435761 % 2**32 * 40503 % 2**32
+    order = np.lexsort((digest, identity))
+    ranks = np.empty(identity.size, dtype=np.int64)
+    for unit in np.unique(identity):
+        mine = order[identity[order] == unit]
+        ranks[mine] = np.arange(mine.size)
+    return ranks
+
+
+class HashedRank(Histogram):
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        key = data.spec.tables["posts"].key("ref")
+        ranks = hashed_ranks(data._units.identity("posts"), data._parents(key))
+        codes = data._codes("posts", "a0")[0][ranks < 1]
+        return np.bincount(codes, minlength=2).astype(np.int64) * GRID
+
+
+def test_hash_for_random_rank() -> None:
+    """Two posts each, one refers to the hub: when it goes, the hash picks the other one."""
+    owners = [user for user in range(1, 15) for _ in range(2)]
+    refs = [0, 5] * 14
+    database = two_tables(owners, [[0, 1] * 14], [2], refs=refs, bound="truncation")
+    sound = Histogram.of(database.spec, "posts", ("a0",))
+    assert caught(sound, database) == set()
+    assert {"l1", "linf"} <= caught(HashedRank("posts", sound.axes), database)
+
+
+def test_ranks_drawn_anew_break_the_coupling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The harness compares coupled databases: without coupling it reports violations."""
+    owners = [user for user in range(40) for _ in range(2)]
+    database = two_tables(owners, [[0, 1] * 40], [2], bound="truncation")
+    query = Histogram.of(database.spec, "posts", ("a0",))
+    assert caught(query, database) == set()
+
+    def uncoupled(spec: Any, tables: Any, ranks: Any = None) -> PrivateDatabase:
+        return PrivateDatabase(spec, tables)
+
+    monkeypatch.setattr(neighbour, "PrivateDatabase", uncoupled)
+    assert "l1" in caught(query, database)
+
+
+# fan-in ------------------------------------------------------------------------------------------
+
+
+class DropsBeforeTheCut(FanIn):
+    """NULL and ⊥ edges are dropped first, then sixteen are kept."""
+
+    def _edges(self, data: PrivateDatabase) -> Any:
+        edges = data._parents(self.key)
+        identity = data._units.identity(self.key.table)
+        valid = np.flatnonzero(edges >= 0)
+        ranks = hashed_ranks(identity[valid], data._units.ranks(self.key.table)[valid])
+        kept = edges[valid][ranks < 16]
+        return np.bincount(kept, minlength=data._rows(self.key.parent)).astype(np.int64)
+
+
+def test_dropping_null_edges_before_the_cut() -> None:
+    """When the hub goes, each user's sixteen edges to one other target all come to count."""
+    owners, refs = [], []
+    for user in range(1, 61):
+        owners += [user] * 40
+        refs += [0] * 24 + [user + 60] * 16
+    database = two_tables(owners, refs=refs, users=121)
+    key = database.spec.tables["posts"].key("ref")
+    assert caught(FanIn(key), database) == set()
+    assert "l1" in caught(DropsBeforeTheCut(key), database)
+
+
+class ClosedForm(FanIn):
+    """1 + 16·log₂(17/16), which forgets that hubs between buckets 1 and 2 move both."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        claim = super().sensitivity(spec)
+        return replace(claim, l1=math.ceil(GRID * (1 + 16 * math.log2(17 / 16))))
+
+
+def hubs_of_sixteen() -> PrivateDatabase:
+    """User 0 refers to sixteen hubs of sixteen other edges each, and is a hub of 48 edges."""
+    owners, refs = [0] * 16, list(range(1, 17))
+    for target in (0, 0, *range(17)):
+        owners += list(range(max(owners) + 1, max(owners) + 17))
+        refs += [target] * 16
+    return two_tables(owners, refs=refs)
+
+
+def test_the_closed_form_of_the_fan_in_sensitivity_is_too_small() -> None:
+    database = hubs_of_sixteen()
+    key = database.spec.tables["posts"].key("ref")
+    report = check([FanIn(key)], database, units=[("users", 0)])
+    assert report.ok
+    assert report.worst_ratio > 0.9999
+    assert "l1" in caught(ClosedForm(key), database)
+
+
+class SourceOnly(FanIn):
+    def roots(self, spec: DatabaseSpec) -> frozenset[str]:
+        return spec.roots(self.key.table)
+
+
+def test_a_reference_is_charged_to_both_ends() -> None:
+    key = KeySpec("ref", "tags", "users", "ref", nullable=True)
+    spec = DatabaseSpec({"tags": TableSpec("tags", {}, (key,)), "users": TableSpec("users", {})})
+    tables = {
+        "tags": PrivateTable(4, {}, {"ref": np.array([0, 0, 1, -1])}),
+        "users": PrivateTable(2, {}, {}),
+    }
+    database = PrivateDatabase(spec, tables)
+    assert caught(FanIn(key), database) == set()
+    assert caught(SourceOnly(key), database) == {"roots"}
+
+
+# the rest ----------------------------------------------------------------------------------------
+
+
+class Unclipped(Total):
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        return np.array([data._rows("posts")], dtype=np.int64)
+
+
+def test_a_total_without_its_clip() -> None:
+    database = two_tables([0] * 9)
+    assert caught(Total("posts", clip=5), database) == set()
+    assert "l1" in caught(Unclipped("posts", clip=5), database)
+
+
+class OneForAll(JointHistogram):
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return self.parts[0][0].sensitivity(spec)
+
+
+def test_overlapping_regions_as_if_they_were_disjoint() -> None:
+    database = two_tables([0, 1], [[0, 1]], [2])
+    whole = Histogram.of(database.spec, "posts", ("a0",))
+    inside = replace(whole, region=Region("posts").child(Split.by_code("a0", [0, 1]), 0))
+    parts = ((whole, 1.0), (inside, 1.0))
+    assert caught(JointHistogram(parts), database) == set()
+    assert {"l1", "l2"} <= caught(OneForAll(parts), database)
+
+
+class Uncentred(RegionMoments):
+    """Coordinates 0..1 under the claim for −½..½."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        table = super().evaluate(data)
+        table[..., 1:] += table[..., :1] // 2
+        return table
+
+
+def test_uncentred_coordinates() -> None:
+    database = two_tables([0, 1], [[3, 0], [3, 0]], [4, 4])
+    split = Split.by_code("a0", [0, 0, 0, 0])
+    given = (database.spec, "posts", ("a0", "a1"), [Region("posts")], [split])
+    assert caught(RegionMoments.of(*given), database) == set()
+    assert "l1" in caught(Uncentred.of(*given), database)
+
+
+class AllLabels(LabelCounts):
+    def evaluate_labels(self, data: PrivateDatabase) -> dict[str, int]:
+        return LabelCounts(self.source, self.attribute, 100).evaluate_labels(data)
+
+
+def labelled() -> PrivateDatabase:
+    from privbench.privacy.data import Grid, Labels
+
+    base = two_tables([0, 0, 0, 1])
+    words = Labels(np.array([0, 1, 2, 0]), ["x", "y", "z"])
+    table = PrivateTable(
+        4, {"l": words, "g": Grid(np.array([1, 1, 1, 9]))}, {"own": np.array([0, 0, 0, 1])}
+    )
+    return PrivateDatabase(base.spec, {"users": PrivateTable(2, {}, {}), "posts": table})
+
+
+def test_labels_without_a_limit_per_unit() -> None:
+    assert caught(LabelCounts("posts", "l", 2), labelled()) == set()
+    assert {"l0", "l1", "l2"} <= caught(AllLabels("posts", "l", 2), labelled())
+
+
+class UnweightedQuantile(Quantile):
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        values = data._raw("posts", "g")._values  # type: ignore[union-attr]
+        below = np.searchsorted(np.sort(values), self.candidates.values)
+        off = np.abs(self.q_den * below - self.q_num * values.size) // self.q_den
+        return -off.astype(np.int64) * GRID
+
+
+def test_a_quantile_without_weights() -> None:
+    given = ("posts", "g", PublicArray([0, 5, 9]), 1, 2)
+    assert caught(Quantile(*given), labelled()) == set()
+    assert "linf" in caught(UnweightedQuantile(*given), labelled())
+
+
+class AsIfOwned(FanOut):
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return Sensitivity(GRID, float(GRID), GRID)
+
+
+def test_fan_out_by_row_with_the_claim_for_units() -> None:
+    key = KeySpec("ref", "b", "a", "ref", nullable=True)
+    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))}, ROW)
+    tables = {
+        "a": PrivateTable(2, {}, {}),
+        "b": PrivateTable(3, {}, {"ref": np.array([0, 0, 1])}),
+    }
+    database = PrivateDatabase(spec, tables)
+    assert caught(FanOut(key), database) == set()
+    assert {"l1", "l2"} <= caught(AsIfOwned(key), database)
+
+
+def test_a_reference_as_if_it_were_owned() -> None:
+    """A fan-out along a REF key is refused; forced, one unit moves all its targets."""
+    database = hubs_of_sixteen()
+    key = database.spec.tables["posts"].key("ref")
+    forced: Axis = Children(replace(key, role="own"))
+    assert database.spec.relation == ADD
+    assert "l1" in caught(Histogram("users", (forced,)), database)

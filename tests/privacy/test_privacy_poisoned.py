@@ -1,0 +1,190 @@
+"""Family 2: inputs made to break a bound, a rule or the machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from small_databases import (
+    ADD,
+    ROW,
+    fill,
+    queries,
+    recodings,
+    settled,
+    table_names,
+    two_tables,
+)
+
+from privbench.domain import Domain
+from privbench.privacy.data import (
+    BOTTOM,
+    NAN,
+    NEG_INF,
+    NONE,
+    NULL,
+    POS_INF,
+    Cells,
+    EdgesRecoding,
+    Grid,
+    Labels,
+    LabelsRecoding,
+    PrivateDatabase,
+    PrivateTable,
+)
+from privbench.privacy.queries import (
+    FanIn,
+    FanOut,
+    Histogram,
+    LabelCounts,
+    Presence,
+    Quantile,
+    Total,
+)
+from privbench.privacy.query import GRID, Query
+from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.stability import check
+
+MILLION = 10**6
+
+
+@pytest.fixture(scope="module")
+def glutton() -> PrivateDatabase:
+    """User 0 owns 10⁶ rows with 10⁶ distinct strings; users 1 to 9 own ten each."""
+    owners = np.concatenate([np.zeros(MILLION, np.int32), np.repeat(np.arange(1, 10), 10)])
+    rows = owners.size
+    spec = two_tables([0], refs=[0], tau=2).spec
+    words = pa.array(np.arange(rows).astype(str))
+    posts = PrivateTable(
+        rows,
+        {
+            "a0": Cells(np.arange(rows) % 7, Domain(7)),
+            "g": Grid(np.arange(rows) * 10**6),
+            "l": Labels(np.arange(rows, dtype=np.int32), words),
+        },
+        {"own": owners, "ref": np.full(rows, 5)},
+    )
+    return PrivateDatabase(spec, {"users": PrivateTable(10, {}, {}), "posts": posts})
+
+
+def test_one_unit_with_a_million_rows_moves_nothing_by_more_than_the_claim(
+    glutton: PrivateDatabase,
+) -> None:
+    table = glutton.spec.tables["posts"]
+    asked: list[Query] = [
+        Total("posts"),
+        Histogram.of(glutton.spec, "posts", ("a0",)),
+        Quantile.of("posts", "g", [0, 10**9, 10**12], 0.5),
+        LabelCounts("posts", "l", 3),
+        FanOut(table.key("own")),
+        FanIn(table.key("ref")),
+        Presence(table.key("ref")),
+    ]
+    report = check(asked, glutton, units=[("users", 0), ("users", 5)])
+    assert report.ok
+    assert report.worst[0] == 1.0
+    assert report.worst[1] > 0.13
+    assert report.worst[3] == 1.0
+
+
+def test_a_million_distinct_strings_yield_k_proposals(glutton: PrivateDatabase) -> None:
+    counts = LabelCounts("posts", "l", 3).evaluate_labels(glutton)
+    assert len(counts) == sum(counts.values()) == 30
+    ready = glutton.copy()
+    domain = ready.recode("posts", "l", LabelsRecoding(("17", "no such"), nullable=True))
+    found = Histogram.of(ready.spec, "posts", ("l",)).evaluate(ready)
+    assert domain.size == 4
+    assert (found > 0).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("relation", [ADD, ROW], ids=str)
+def test_empty_tables_answer_every_query(relation: Relation) -> None:
+    names = table_names(2)
+    keys = (KeySpec("ref0", names[1], names[0], "ref", nullable=True),)
+    if relation == ADD:
+        keys = (KeySpec("own", names[1], names[0], "own", nullable=True), *keys)
+    spec = DatabaseSpec(
+        {names[0]: TableSpec(names[0], {}), names[1]: TableSpec(names[1], {}, keys)}, relation
+    )
+    database = fill(spec, 0, 1)
+    ready = settled(database)
+    for query in queries(ready.spec):
+        if isinstance(query, LabelCounts):
+            assert query.evaluate_labels(database) == {}
+        elif "scores" not in query.kind:
+            found = query.evaluate(database if isinstance(query, Quantile) else ready)
+            assert found.shape == query.shape
+            assert not found.any()
+    assert check(queries(ready.spec), database, recodings=recodings(spec)).neighbours == 0
+
+
+def test_columns_and_keys_that_are_all_null() -> None:
+    rows = 30
+    spec = two_tables([0], refs=[0]).spec
+    posts = PrivateTable(
+        rows,
+        {
+            "g": Grid(np.full(rows, NULL)),
+            "l": Labels(np.full(rows, -1), []),
+            "c": Cells(np.full(rows, 2), Domain(2, nullable=True)),
+        },
+        {"own": np.full(rows, NONE), "ref": np.full(rows, NONE)},
+    )
+    database = PrivateDatabase(spec, {"users": PrivateTable(0, {}, {}), "posts": posts})
+    table = database.spec.tables["posts"]
+    assert Quantile.of("posts", "g", [0, 5], 0.5).evaluate(database).tolist() == [0, 0]
+    assert LabelCounts("posts", "l").evaluate_labels(database) == {}
+    assert Histogram.of(database.spec, "posts", ("c",)).evaluate(database).tolist()[:2] == [0, 0]
+    assert FanIn(table.key("ref")).evaluate(database).tolist() == [0] * 10
+    assert Presence(table.key("ref")).evaluate(database)[1] == 0
+    ready = database.copy()
+    ready.recode("posts", "g", EdgesRecoding((0, 1), nullable=True))
+    ready.recode("posts", "l", LabelsRecoding((), nullable=True))
+    found = Histogram.of(ready.spec, "posts", ("g", "l")).evaluate(ready)
+    assert found[1, 1] == found.sum() > 0
+
+
+def test_nan_and_infinities_are_in_neither_sum() -> None:
+    spec = DatabaseSpec({"t": TableSpec("t", {})})
+    raw = np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4])
+    database = PrivateDatabase(spec, {"t": PrivateTable(6, {"g": Grid(raw)}, {})})
+    query = Quantile.of("t", "g", [0, 4, 9], 0.5)
+    assert query.evaluate(database).tolist() == [-GRID, 0, -GRID]
+    assert check([query], database, every=True).ok
+
+
+def test_a_hub_above_the_last_bucket() -> None:
+    """A target of far more edges than the tables reach stays in the last bucket."""
+    rows = 5000
+    database = two_tables(range(rows), refs=[0] * rows)
+    key = database.spec.tables["posts"].key("ref")
+    query = FanIn(key, buckets=3)
+    assert query.evaluate(database).tolist() == [0, 0, GRID]
+    assert check([query], database, units=[("users", 0), ("users", 1)]).ok
+
+
+def test_a_hub_whose_referrers_have_more_than_sixteen_edges() -> None:
+    owners = np.repeat(np.arange(1, 30), 40).tolist()
+    refs = ([0] * 20 + [30] * 20) * 29
+    database = two_tables(owners, refs=refs, users=31)
+    key = database.spec.tables["posts"].key("ref")
+    asked: list[Query] = [FanIn(key), FanIn(key, zero=True), Presence(key, own=True)]
+    assert check(asked, database, every=True).ok
+
+
+def test_edges_are_bottom_from_the_start() -> None:
+    rows = 40
+    refs = [BOTTOM, 3] * (rows // 2)
+    database = two_tables([k % 7 for k in range(rows)], refs=refs, users=7)
+    key = database.spec.tables["posts"].key("ref")
+    report = check([FanIn(key), Presence(key), Presence(key, own=True)], database, every=True)
+    assert report.ok
+    assert Presence(key).evaluate(database)[0] == 0
+
+
+def test_tables_without_keys_or_attributes() -> None:
+    database = PrivateDatabase(
+        DatabaseSpec({"t": TableSpec("t", {})}), {"t": PrivateTable(3, {}, {})}
+    )
+    assert Histogram.of(database.spec, "t", ()).evaluate(database).tolist() == [3 * GRID]
+    assert Total("t").evaluate(database).tolist() == [3]

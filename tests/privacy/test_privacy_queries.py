@@ -1,0 +1,652 @@
+"""Each query's statistic against a row-by-row definition, its claim, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from small_databases import (
+    ADD,
+    EDGES,
+    PUBLIC_ROWS,
+    REPLACE,
+    ROW,
+    fill,
+    queries,
+    recodings,
+    renumbered,
+    settled,
+    specs,
+    two_tables,
+    with_relation,
+)
+
+from privbench.domain import Domain
+from privbench.errors import PrivacyRefusal, PrivbenchError, SchemaError
+from privbench.privacy.data import (
+    BOTTOM,
+    NULL,
+    Cells,
+    Grid,
+    Labels,
+    PrivateDatabase,
+    PrivateTable,
+)
+from privbench.privacy.queries import (
+    FAN_OUT_BOUNDS,
+    Children,
+    Column,
+    FanIn,
+    FanOut,
+    Histogram,
+    JointHistogram,
+    LabelCounts,
+    Owner,
+    PairScores,
+    Presence,
+    PublicArray,
+    PublicTarget,
+    PublicTargets,
+    Quantile,
+    Region,
+    RegionMoments,
+    Split,
+    SplitScores,
+    Total,
+    centred,
+    counting,
+)
+from privbench.privacy.queries.fanin import levels, steps
+from privbench.privacy.queries.regions import overlap, rows_of
+from privbench.privacy.query import GRID, Query
+from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.stability import change
+
+QUICK = settings(max_examples=30, deadline=None)
+SEED = st.integers(0, 2**32)
+
+
+def weighted_cells(database: PrivateDatabase, table: str, *names: str) -> Counter[Any]:
+    """The weighted joint histogram, one row after the other."""
+    weights = database._units.weights(table).tolist()
+    columns = [database._codes(table, name)[0].tolist() for name in names]
+    found: Counter[Any] = Counter()
+    for row, weight in enumerate(weights):
+        found[tuple(column[row] for column in columns)] += weight
+    return found
+
+
+@given(spec=specs(), seed=SEED)
+@QUICK
+def test_histograms_and_totals_count_rows_one_by_one(spec: DatabaseSpec, seed: int) -> None:
+    database = fill(spec, 12, seed)
+    for name in spec.tables:
+        query = Histogram.of(database.spec, name, ("c0", "c2"))
+        expected = weighted_cells(database, name, "c0", "c2")
+        found = query.evaluate(database)
+        assert {cell: int(found[cell]) for cell in np.ndindex(*query.shape)} == {
+            cell: expected[cell] for cell in np.ndindex(*query.shape)
+        }
+        units = Counter(database._units.identity(name).tolist())
+        assert Total(name, 2).evaluate(database).tolist() == [
+            sum(min(n, 2) for n in units.values())
+        ]
+
+
+def test_counting_is_exact_where_floating_point_is_not() -> None:
+    """2²⁴ weights of GRID − 1: their sum needs 54 bits."""
+    rows = 2**24
+    index = np.zeros(counting._LARGE, dtype=np.intp)
+    weights = np.full(counting._LARGE, GRID - 1, dtype=np.int64)
+    total = np.zeros(1, dtype=np.int64)
+    for _ in range(rows // counting._LARGE):
+        counting.add(total, index, weights)
+    assert int(total[0]) == rows * (GRID - 1)
+    assert (GRID - 1) * counting._LARGE < 2**53
+
+
+def test_blocks_cover_all_rows_of_tables_and_regions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 3, (2, 1000))
+    database = two_tables(rng.integers(-1, 90, 1000), cells, [3, 3], users=90, tau=2)
+    region = Region("posts").child(Split.by_code("a1", [0, 1, 1]), 1)
+    asked: list[Query] = [
+        Histogram.of(database.spec, "posts", ("a0", "a1")),
+        Histogram.of(database.spec, "posts", ("a0",), region),
+        PairScores.of(database.spec, "posts", ("a0", "a1"), [(0, 1)], [np.ones((3, 3))], region),
+        RegionMoments.of(database.spec, "posts", ("a0",), [region], [region.path[0][0]]),
+    ]
+    whole = [query.evaluate(database) for query in asked]
+    monkeypatch.setattr(counting, "_SMALL", 7)
+    monkeypatch.setattr(counting, "_LARGE", 13)
+    for query, found in zip(asked, whole, strict=True):
+        assert np.array_equal(query.evaluate(database), found)
+    assert int(whole[1].sum()) == int(whole[0][:, 1:].sum())
+
+
+# axes ---------------------------------------------------------------------------------------------
+
+
+def chain() -> PrivateDatabase:
+    """users ← posts ← links, one post and one link without an owner."""
+    own = KeySpec("own", "posts", "users", "own", nullable=True)
+    deep = KeySpec("own", "links", "posts", "own", nullable=True)
+    spec = DatabaseSpec(
+        {
+            "users": TableSpec("users", {}),
+            "posts": TableSpec("posts", {}, (own,), tau=1),
+            "links": TableSpec("links", {}, (deep,), tau=1),
+        }
+    )
+    tables = {
+        "users": PrivateTable(2, {"u": Cells(np.array([1, 0]), Domain(2))}, {}),
+        "posts": PrivateTable(
+            4, {"p": Cells(np.array([0, 1, 2, 2]), Domain(3))}, {"own": np.array([0, 0, 1, -1])}
+        ),
+        "links": PrivateTable(5, {}, {"own": np.array([0, 0, 0, 3, BOTTOM])}),
+    }
+    return PrivateDatabase(spec, tables)
+
+
+def test_fan_out_and_owner_context() -> None:
+    database = chain()
+    posts, links = database.spec.tables["posts"].own, database.spec.tables["links"].own
+    assert posts is not None
+    assert links is not None
+    assert FanOut(posts, (0, 1, 2)).evaluate(database).tolist() == [0, GRID, GRID]
+    # Posts of user 0 weigh ½ each: one has three links, one none. The two others weigh 1.
+    half = GRID // 2
+    assert FanOut(links, (0, 1, 2)).evaluate(database).tolist() == [half + GRID, GRID, half]
+    context = Histogram.of(database.spec, "posts", ("p", Owner(posts, Column("u", 2))))
+    expected = np.zeros((3, 3), dtype=np.int64)
+    expected[0, 1], expected[1, 1], expected[2, 0], expected[2, 2] = half, half, GRID, GRID
+    assert np.array_equal(context.evaluate(database), expected)
+    grand = Owner(links, Owner(posts, Children(posts, (0, 1, 2))))
+    assert grand.codes(database, "links").tolist() == [2, 2, 2, 3, 4]
+    assert grand.size == 5
+
+
+def test_fan_out_buckets_are_zero_one_two_and_octaves() -> None:
+    assert FAN_OUT_BOUNDS[:7] == (0, 1, 2, 3, 5, 9, 17)
+    with pytest.raises(SchemaError, match="ascend"):
+        FanOut(chain().spec.tables["posts"].keys[0], (1, 2))
+
+
+def test_context_is_refused_along_references() -> None:
+    ref = KeySpec("ref", "posts", "users", "ref")
+    for make in (lambda: Children(ref), lambda: Owner(ref, Column("u", 2))):
+        with pytest.raises(PrivacyRefusal, match="OWN"):
+            make()
+    with pytest.raises(PrivacyRefusal, match="fan-in"):
+        FanOut(ref).sensitivity(two_tables([0]).spec)
+    with pytest.raises(PrivacyRefusal, match="REF"):
+        FanIn(KeySpec("own", "posts", "users", "own"))
+
+
+def test_axes_fit_their_table() -> None:
+    database = chain()
+    key = database.spec.tables["posts"].own
+    assert key is not None
+    with pytest.raises(SchemaError, match="not the parent"):
+        Histogram("posts", (Children(key),)).evaluate(database)
+    with pytest.raises(SchemaError, match="no key"):
+        Histogram("users", (Owner(key, Column("u", 2)),)).evaluate(database)
+    with pytest.raises(SchemaError, match="does not fit"):
+        Histogram("users", (Column("u", 3),)).evaluate(database)
+    with pytest.raises(SchemaError, match="not settled"):
+        Histogram.of(database.spec, "users", ("nothing",))
+    with pytest.raises(SchemaError, match="too large"):
+        Histogram("users", (Column("u", 2**16), Column("u", 2**16)))
+
+
+def test_bins_and_whole() -> None:
+    database = chain()
+    binned = Histogram.of(database.spec, "posts", (("p", PublicArray([1, 0, 0])),))
+    assert binned.evaluate(database).tolist() == [GRID // 2 + 2 * GRID, GRID // 2]
+    assert Histogram.of(database.spec, "posts", ()).evaluate(database).tolist() == [3 * GRID]
+    with pytest.raises(SchemaError, match="bins do not fit"):
+        Histogram.of(database.spec, "posts", (("p", PublicArray([1, 0])),))
+
+
+# regions ------------------------------------------------------------------------------------------
+
+
+@given(seed=SEED, parts=st.integers(1, 5))
+@QUICK
+def test_splits_assign_the_nearest_part_ties_to_the_lowest(seed: int, parts: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, size, 50).astype(np.uint8) for size in (4, 3)]
+    luts = [rng.integers(-3, 4, (size, parts)) for size in (4, 3)]
+    split = Split.of({"a": luts[0], "b": luts[1]})
+    costs = luts[0][columns[0]] + luts[1][columns[1]]
+    expected = [min(range(parts), key=lambda k, row=row: (row[k], k)) for row in costs.tolist()]
+    assert split.assign(columns).tolist() == expected
+
+
+def test_regions_partition_the_rows() -> None:
+    rng = np.random.default_rng(5)
+    database = two_tables([-1] * 300, rng.integers(0, 4, (2, 300)), [4, 4])
+    first = Split.of({"a0": rng.integers(0, 9, (4, 3)), "a1": rng.integers(0, 9, (4, 3))})
+    second = Split.by_code("a1", [0, 1, 0, 1])
+    leaves = [leaf for part in Region("posts").children(first) for leaf in part.children(second)]
+    rows = [rows_of(database, leaf) for leaf in leaves]
+    assert sorted(np.concatenate(rows).tolist()) == list(range(300))  # type: ignore[arg-type]
+    joint = JointHistogram.over(database.spec, "posts", ("a0",), leaves)
+    assert joint.sensitivity(database.spec).l1 == GRID
+    whole = Histogram.of(database.spec, "posts", ("a0",)).evaluate(database)
+    assert np.array_equal(joint.evaluate(database).reshape(6, 4).sum(0), whole)
+
+
+def test_splits_and_regions_are_values() -> None:
+    one, two = Split.by_code("a", [0, 1]), Split.by_code("a", [0, 1])
+    assert one == two
+    assert hash(Region("t").child(one, 1)) == hash(Region("t").child(two, 1))
+    assert Split.by_code("a", [1, 0]) != one
+    for wrong in (
+        lambda: Split((), ()),
+        lambda: Split.of({"a": np.zeros((2, 2), int), "b": np.zeros((2, 3), int)}),
+        lambda: Split.of({"a": np.full((2, 2), 2**62 + 1)}),
+        lambda: Region("t", ((one, 2),)),
+        lambda: Histogram("t", (Column("a", 2),), Region("u")),
+    ):
+        with pytest.raises(SchemaError):
+            wrong()
+
+
+@given(seed=SEED)
+@QUICK
+def test_overlap_is_the_largest_sum_over_rows(seed: int) -> None:
+    """Against every row of a table that has all combinations of codes."""
+    rng = np.random.default_rng(seed)
+    codes = np.indices((2, 2, 3)).reshape(3, -1)
+    splits = [Split.by_code(f"a{k}", list(range(size))) for k, size in enumerate((2, 2, 3))]
+    database = two_tables([-1] * 12, codes.tolist(), [2, 2, 3])
+    regions = [Region("posts")]
+    for _ in range(8):
+        base = regions[rng.integers(len(regions))]
+        used = {split for split, _ in base.path}
+        free = [split for split in splits if split not in used]
+        if free:
+            split = free[rng.integers(len(free))]
+            regions.append(base.child(split, int(rng.integers(split.parts))))
+    amounts = rng.integers(1, 5, len(regions)).tolist()
+    holds = np.zeros(12)
+    for region, amount in zip(regions, amounts, strict=True):
+        rows = rows_of(database, region)
+        holds[slice(None) if rows is None else rows] += amount
+    claimed = overlap((r.path, float(a)) for r, a in zip(regions, amounts, strict=True))
+    assert claimed >= holds.max()
+    assert overlap([(r.path, 1.0) for r in regions[:1]]) == 1.0
+
+
+def test_costs_of_joint_parts_become_multipliers() -> None:
+    database = two_tables([0, 1], [[0, 1], [1, 1]], [2, 3])
+    parts = tuple(Histogram.of(database.spec, "posts", (name,)) for name in ("a0", "a1"))
+    joint = JointHistogram(((parts[0], 1.0), (parts[1], 3.0)))
+    assert joint.multipliers == (21, 64)
+    claim = joint.sensitivity(database.spec)
+    assert (claim.l1, claim.linf) == (85 * GRID, 64 * GRID)
+    assert claim.l2 == pytest.approx(GRID * math.hypot(21, 64))
+    pieces = joint.split(joint.evaluate(database) / joint.unit)
+    for part, piece in zip(parts, pieces, strict=True):
+        assert np.allclose(piece, part.evaluate(database) / GRID)
+    assert JointHistogram(((parts[0], 2.0), (parts[1], 2.0))).multipliers == (1, 1)
+    for wrong in (
+        (),
+        ((parts[0], 0.0),),
+        ((parts[0], 1.0), (Histogram.of(database.spec, "users", ()), 1.0)),
+    ):
+        with pytest.raises(SchemaError):
+            JointHistogram(wrong)
+
+
+def test_moments_are_sums_of_rounded_products() -> None:
+    database = two_tables([0, 0, 0, 1], [[0, 3, 1, 2]], [4], tau=1)
+    split = Split.by_code("a0", [0, 1, 0, 1])
+    query = RegionMoments.of(database.spec, "posts", ("a0",), [Region("posts")], [split])
+    weights = database._units.weights("posts").tolist()
+    line = centred(4).values.tolist()
+    sums = [[0, 0], [0, 0]]
+    for code, weight in zip([0, 3, 1, 2], weights, strict=True):
+        sums[code % 2][0] += weight
+        sums[code % 2][1] += int(math.copysign(weight * abs(line[code]) // 2**16, line[code]))
+    assert query.evaluate(database).tolist() == [sums]
+    counts, means = query.means(query.evaluate(database) / GRID)
+    assert counts.shape == (1, 2)
+    assert means[0, 0, 0] == pytest.approx((-0.5 / 3 + 1 / 6) / (4 / 3), abs=1e-4)
+    claim = query.sensitivity(database.spec)
+    assert (claim.l1, claim.linf) == (GRID * 3 // 2, GRID)
+    with pytest.raises(SchemaError, match="½"):
+        RegionMoments.of(
+            database.spec, "posts", ("a0",), [Region("posts")], [split], [[0, 0, 0, 0.6]]
+        )
+
+
+# scores -------------------------------------------------------------------------------------------
+
+
+def test_pair_scores_are_half_the_distance_less_the_penalty() -> None:
+    database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
+    prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
+    query = PairScores.of(
+        database.spec, "posts", ("a0", "a1"), [(0, 1)], [prediction], penalties=[0.125]
+    )
+    table = np.array([[1, 0], [1, 1]])
+    expected = 0.5 * np.abs(table - prediction).sum() - 0.125
+    assert query.evaluate(database).tolist() == [round(expected * query.unit)]
+    assert query.sensitivity(database.spec).linf == GRID == query.unit // 2
+    assert query.sensitivity(with_relation(database.spec, REPLACE)).linf == 2 * GRID
+
+
+def test_split_scores_average_over_the_cut() -> None:
+    rng = np.random.default_rng(1)
+    cells = rng.integers(0, 3, (3, 40))
+    cells[1] = cells[0]
+    database = two_tables(range(40), cells, [3, 3, 3])
+    margins = [np.bincount(column, minlength=3).astype(float) for column in cells]
+    axes = ("a0", "a1", "a2")
+    candidates = [(0, 0, 1), (0, 1, 0), (0, 1, 1)]
+    mean = SplitScores.of(database.spec, "posts", axes, candidates, margins)
+    total = SplitScores.of(
+        database.spec, "posts", axes, candidates, margins, mean=False, smallest=False
+    )
+    scores, sums = mean.evaluate(database), total.evaluate(database)
+    assert int(scores.argmax()) == 0
+    assert (-scores).tolist() == [int(value) // 2 for value in sums]
+    assert total.sensitivity(database.spec).linf == 2 * mean.sensitivity(database.spec).linf
+    pair = Histogram.of(database.spec, "posts", ("a0", "a2")).evaluate(database)
+    other = Histogram.of(database.spec, "posts", ("a1", "a2")).evaluate(database)
+    far = [np.abs(t - mean.predictions[k].values).sum() for k, t in ((1, pair), (2, other))]
+    assert int(sums[0]) == int(sum(far))
+
+
+def test_scores_refuse_what_does_not_fit() -> None:
+    spec = two_tables([0], [[0], [0]], [2, 2]).spec
+    given = (spec, "posts", ("a0", "a1"), [(0, 1)])
+    for wrong in (
+        lambda: PairScores.of(*given, []),
+        lambda: PairScores.of(*given, [np.zeros((2, 3))]),
+        lambda: PairScores.of(*given, [np.full((2, 2), 1e30)]),
+        lambda: SplitScores.of(spec, "posts", ("a0", "a1"), [(0, 0)], [[1, 1], [1, 1]]),
+        lambda: SplitScores.of(spec, "posts", ("a0",), [(0,)], [[1, 1]]),
+    ):
+        with pytest.raises(SchemaError):
+            wrong()
+
+
+# bounds and labels --------------------------------------------------------------------------------
+
+
+@given(seed=SEED, q=st.sampled_from([0.0, 0.05, 0.5, 1.0]))
+@QUICK
+def test_quantile_utilities_are_rank_errors(seed: int, q: float) -> None:
+    database = fill(DatabaseSpec({"t": TableSpec("t", {})}), 30, seed)
+    query = Quantile.of("t", "g", [-9, -1, 3, 8, 99], q)
+    held = database._raw("t", "g")
+    assert isinstance(held, Grid)
+    values = [v for v in held._values.tolist() if abs(v) < 2**60]
+    below = [sum(v < t for v in values) for t in query.candidates.values.tolist()]
+    expected = [
+        -(abs(query.q_den * n - query.q_num * len(values)) * GRID) // query.q_den for n in below
+    ]
+    found = query.evaluate(database)
+    assert np.abs(found - np.array(expected)).max() <= 1
+
+
+def test_quantile_claims() -> None:
+    spec = DatabaseSpec({"t": TableSpec("t", {})})
+    query = Quantile.of("t", "g", [0, 1], 0.05)
+    assert query.sensitivity(spec).linf == -(-19 * GRID // 20)
+    assert query.sensitivity(with_relation(spec, REPLACE)).linf == GRID
+    for points in ([], [1, 1], [2, 1], [NULL]):
+        with pytest.raises(SchemaError):
+            Quantile.of("t", "g", points, 0.5)
+
+
+def test_quantiles_do_not_overflow() -> None:
+    rows = 2**14
+    values = Grid(np.arange(rows))
+    database = PrivateDatabase(
+        DatabaseSpec({"t": TableSpec("t", {})}), {"t": PrivateTable(rows, {"g": values}, {})}
+    )
+    query = Quantile("t", "g", PublicArray([0, rows]), 999_999, 1_000_000)
+    assert query.evaluate(database)[0] == -(999_999 * rows * GRID // 1_000_000)
+
+
+@given(spec=specs(), seed=SEED, k=st.integers(1, 4))
+@QUICK
+def test_units_propose_at_most_k_distinct_values(spec: DatabaseSpec, seed: int, k: int) -> None:
+    database = fill(spec, 15, seed)
+    for name in spec.tables:
+        held = database._raw(name, "l")
+        assert isinstance(held, Labels)
+        seen: dict[int, set[int]] = {}
+        for unit, code in zip(
+            database._units.identity(name).tolist(), held._codes.tolist(), strict=True
+        ):
+            if code >= 0:
+                seen.setdefault(unit, set()).add(code)
+        counts = LabelCounts(name, "l", k).evaluate_labels(database)
+        assert sum(counts.values()) == sum(min(k, len(values)) for values in seen.values())
+        words = held._labels.to_pylist()
+        for word, count in counts.items():
+            assert count <= sum(words.index(word) in values for values in seen.values())
+
+
+def test_proposals_are_random_among_a_units_values() -> None:
+    owners = np.repeat(np.arange(6000), 3)
+    base = two_tables(owners.tolist())
+    words = Labels(np.tile(np.arange(3), 6000), ["a", "b", "c"])
+    posts = PrivateTable(owners.size, {"l": words}, {"own": owners})
+    database = PrivateDatabase(base.spec, {"users": PrivateTable(6000, {}, {}), "posts": posts})
+    counts = LabelCounts("posts", "l", 1).evaluate_labels(database)
+    assert sum(counts.values()) == 6000
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-9
+    with pytest.raises(PrivbenchError, match="threshold"):
+        LabelCounts("posts", "l").evaluate(database)
+
+
+def test_label_claims() -> None:
+    spec = two_tables([0]).spec
+    claim = LabelCounts("posts", "l", 4).sensitivity(spec)
+    assert (claim.l0, claim.l1, claim.linf, claim.l2) == (4, 4, 1, 2.0)
+    double = LabelCounts("posts", "l", 2).sensitivity(with_relation(spec, REPLACE))
+    assert (double.l0, double.l1, double.linf, double.l2) == (4, 4, 1, 2.0)
+    assert LabelCounts("users", "l", 4).sensitivity(spec).l0 == 1
+
+
+# references ---------------------------------------------------------------------------------------
+
+
+def test_presence_counts_bottom_as_a_reference() -> None:
+    database = two_tables([0, 1, -1, -1], refs=[0, 0, -1, BOTTOM])
+    key = database.spec.tables["posts"].key("ref")
+    assert Presence(key).evaluate(database).tolist() == [GRID, 3 * GRID]
+    assert Presence(key, own=True).evaluate(database).tolist() == [GRID, 2 * GRID, GRID]
+
+
+def test_public_targets_count_each_public_row() -> None:
+    key = KeySpec("pub", "t", "public", "public", nullable=True)
+    spec = DatabaseSpec({"t": TableSpec("t", {}, (key,))})
+    rows = {"t": PrivateTable(4, {}, {"pub": np.array([0, 2, 2, -1])})}
+    database = PrivateDatabase(spec, rows)
+    assert PublicTargets(key, 3).evaluate(database).tolist() == [GRID, 0, 2 * GRID, GRID]
+    joint = Histogram("t", (PublicTarget(key, 3), PublicTarget(key, 3)))
+    assert joint.evaluate(database)[2, 2] == 2 * GRID
+    with pytest.raises(SchemaError, match="public"):
+        PublicTargets(KeySpec("k", "t", "t", "ref"), PUBLIC_ROWS).evaluate(database)
+
+
+def test_fan_in_figures() -> None:
+    """The bound by the slope, the exact value with bucket 0, and without it (P21)."""
+    with_zero, without = steps(16, 10, True), steps(16, 10, False)
+    slope = 1 + 2 / math.log(2)
+    assert slope == pytest.approx(3.885, abs=5e-4)
+    assert 1 + 16 * with_zero.l1 / GRID == pytest.approx(1 + 32 * math.log2(17 / 16), abs=1e-6)
+    assert 1 + 16 * with_zero.l1 / GRID < slope
+    assert 1 + 16 * without.linf / GRID == pytest.approx(2.40, abs=1e-3)
+    assert 1 + 16 * without.l1 / GRID == pytest.approx(1 + 32 * math.log2(33 / 32), abs=1e-6)
+    assert 1 + 16 * without.l1 / GRID == pytest.approx(2.4206, abs=1e-4)
+    assert steps(2, 10, False).l1 < GRID
+
+
+@pytest.mark.parametrize("scale", [2, 16])
+@pytest.mark.parametrize("zero", [True, False])
+def test_steps_are_the_largest_over_all_counts(scale: int, zero: bool) -> None:
+    whole, part = levels(scale, 4)
+    vectors = np.zeros((whole.size, 7), dtype=np.int64)
+    rows = np.arange(whole.size)
+    vectors[rows, whole] = GRID - part
+    vectors[rows, whole + 1] += part
+    changes = np.abs(np.diff(vectors[:, 0 if zero else 1 :], axis=0))
+    step = steps(scale, 4, zero)
+    assert step.l1 == changes.sum(axis=1).max()
+    assert step.linf == changes.max()
+    exact = math.sqrt((changes.astype(float) ** 2).sum(axis=1).max())
+    assert step.l2 == pytest.approx(exact, rel=1e-12)
+    x = np.log2(1 + rows / scale)
+    assert np.abs(whole + part / GRID - x).max() < 1e-8
+
+
+def test_fan_in_counts_kept_edges_by_bucket() -> None:
+    database = two_tables([0] * 3 + [1] * 16 + [-1] * 2, refs=[1] * 3 + [2] * 16 + [2, -1], users=3)
+    key = database.spec.tables["posts"].key("ref")
+    query = FanIn(key, buckets=2, zero=True)
+    found = query.evaluate(database)
+    x1, x2 = math.log2(1 + 3 / 16), math.log2(1 + 17 / 16)
+    expected = [1 + 1 - x1, x1 + 2 - x2, x2 - 1]
+    users = [value / GRID for value in found.tolist()]
+    assert users == pytest.approx(expected, abs=1e-6)
+    assert query.marks(database.spec) == (0, 16, 48)
+    released = FanIn(key, buckets=2)
+    assert np.array_equal(released.evaluate(database), found[1:])
+    assert int(found.sum()) == 3 * GRID
+
+
+def test_fan_in_keeps_sixteen_of_all_rows_then_drops_null() -> None:
+    """64 rows, half of them NULL: about 8 edges count, never all 32 nor always 16."""
+    kept = []
+    for _ in range(60):
+        database = two_tables([0] * 64, refs=[1] * 32 + [-1] * 32, users=2)
+        key = database.spec.tables["posts"].key("ref")
+        kept.append(int(FanIn(key)._edges(database)[1]))
+    assert max(kept) <= 16
+    assert 6.5 < np.mean(kept) < 9.5
+
+
+def test_fan_in_of_root_sources() -> None:
+    """Disjoint root tables: sensitivity 1, charged to both; one tree or a self-reference: more."""
+    key = KeySpec("ref", "tags", "users", "ref", nullable=True)
+    spec = DatabaseSpec({"tags": TableSpec("tags", {}, (key,)), "users": TableSpec("users", {})})
+    assert FanIn(key).sensitivity(spec).l1 == GRID
+    assert FanIn(key).roots(spec) == {"tags", "users"}
+    assert FanIn(key).scale(spec) == 2
+    self_key = KeySpec("ref", "tags", "tags", "ref", nullable=True)
+    alone = DatabaseSpec({"tags": TableSpec("tags", {}, (self_key,))})
+    assert FanIn(self_key).sensitivity(alone).l1 == GRID + steps(2, 10, False).l1
+    assert FanIn(key).sensitivity(with_relation(spec, REPLACE)).l1 == 2 * GRID
+
+
+def test_fan_in_claims_of_owned_sources() -> None:
+    spec = two_tables([0], refs=[0]).spec
+    key = spec.tables["posts"].key("ref")
+    assert FanIn(key).sensitivity(spec).l1 / GRID == pytest.approx(2.4206, abs=1e-4)
+    assert FanIn(key, zero=True).sensitivity(spec).l1 / GRID == pytest.approx(3.7988, abs=1e-4)
+    assert FanIn(key).sensitivity(spec).l2 / GRID == pytest.approx(
+        1 + 16 * math.log2(17 / 16), abs=1e-4
+    )
+
+
+def test_fan_out_claims_by_row() -> None:
+    key = KeySpec("k", "b", "a", "ref", nullable=True)
+    loop = KeySpec("k", "a", "a", "ref", nullable=True)
+    spec = DatabaseSpec({"a": TableSpec("a", {}, (loop,)), "b": TableSpec("b", {}, (key,))}, ROW)
+    assert FanOut(key).sensitivity(spec).l1 == 2 * GRID
+    assert FanOut(loop).sensitivity(spec).l1 == 3 * GRID
+    assert FanOut(key).roots(spec) == {"a", "b"}
+
+
+# claims in general --------------------------------------------------------------------------------
+
+
+def test_claims_of_histograms() -> None:
+    spec = two_tables([0], [[0]], [2], bound="truncation", tau=3).spec
+    posts, users = Histogram.of(spec, "posts", ("a0",)), Histogram.of(spec, "users", ())
+    assert (posts.sensitivity(spec).l1, posts.sensitivity(spec).l2) == (3 * GRID, 3.0 * GRID)
+    replaced = with_relation(spec, REPLACE)
+    assert (posts.sensitivity(replaced).l1, posts.sensitivity(replaced).l2) == (6 * GRID, 6 * GRID)
+    assert posts.sensitivity(replaced).linf == 3 * GRID
+    assert users.sensitivity(replaced).l2 == pytest.approx(math.sqrt(2) * GRID)
+    assert users.sensitivity(spec).l1 == GRID
+
+
+@given(spec=specs(ADD), seed=SEED)
+@QUICK
+def test_claims_are_ordered_and_queries_hashable(spec: DatabaseSpec, seed: int) -> None:
+    settled_spec = settled(fill(spec, 3, seed)).spec
+    for query in queries(settled_spec):
+        claim = query.sensitivity(settled_spec)
+        assert 0 < claim.linf <= claim.l2 * (1 + 1e-12)
+        assert claim.l2 <= claim.l1 * (1 + 1e-12)
+        assert isinstance(claim.l1, int)
+        assert hash(query) == hash(query)
+        assert query.kind
+        assert query.unit >= 1
+        assert query.roots(settled_spec) <= set(spec.tables)
+        assert "\n" not in repr(query.columns)
+
+
+@given(spec=specs(), seed=SEED)
+@QUICK
+def test_statistics_do_not_depend_on_row_order_or_numbering(spec: DatabaseSpec, seed: int) -> None:
+    """Same rows, same random ranks, another physical order."""
+    database = fill(spec, 12, seed)
+    twin, _ = renumbered(database, seed + 1)
+    for query in queries(settled(database).spec):
+        if isinstance(query, LabelCounts):
+            assert query.evaluate_labels(database) == query.evaluate_labels(twin)
+            continue
+        raw = isinstance(query, Quantile)
+        sides = [side if raw else settled(side) for side in (database, twin)]
+        moved = change(query.evaluate(sides[0]), query.evaluate(sides[1]))
+        assert moved.l1 == 0, query.kind
+
+
+def test_truncated_rows_are_a_uniform_choice() -> None:
+    """In distribution: with fresh ranks each of a unit's rows is kept equally often."""
+    owners = np.repeat(np.arange(5000), 4).tolist()
+    database = two_tables(owners, [np.tile(np.arange(4), 5000).tolist()], [4], bound="truncation")
+    counts = Histogram.of(database.spec, "posts", ("a0",)).evaluate(database) // GRID
+    assert counts.sum() == 5000
+    assert stats.chisquare(counts).pvalue > 1e-9
+
+
+def test_recodings_are_needed_before_histograms() -> None:
+    database = fill(DatabaseSpec({"t": TableSpec("t", {})}), 9, 3)
+    with pytest.raises(SchemaError, match="not settled"):
+        Histogram("t", (Column("g", EDGES.domain.size),)).evaluate(database)
+    ready = settled(database)
+    assert len(recodings(database.spec)) == 2
+    with pytest.raises(SchemaError, match="settled already"):
+        Quantile.of("t", "g", [1], 0.5).evaluate(ready)
+    with pytest.raises(SchemaError, match="not text"):
+        LabelCounts("t", "l").evaluate_labels(ready)
+
+
+def test_public_arrays_are_values() -> None:
+    values = np.array([[1, 2], [3, 4]])
+    held = PublicArray(values)
+    values[0, 0] = 9
+    assert held.values[0, 0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        held.values[0, 0] = 5
+    with pytest.raises(ValueError, match="integers"):
+        PublicArray([0.5])
+    assert len({held, PublicArray([[1, 2], [3, 4]])}) == 1
+    assert PublicArray.rounded([0.5, np.nan, np.inf], 4).values.tolist() == [2, 0, 2**62]

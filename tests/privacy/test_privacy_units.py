@@ -1,0 +1,332 @@
+"""Units, weights and ranks against their definitions, row by row."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from small_databases import ADD, ROW, fill, renumbered, specs, two_tables
+
+from privbench.domain import Domain
+from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.privacy.data import (
+    BOTTOM,
+    NAN,
+    NEG_INF,
+    NONE,
+    NULL,
+    POS_INF,
+    Cells,
+    EdgesRecoding,
+    Grid,
+    Labels,
+    LabelsRecoding,
+    PrivateDatabase,
+    PrivateTable,
+)
+from privbench.privacy.neighbour import all_units, remove_unit, replacements
+from privbench.privacy.query import GRID
+from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.units import bound, contribution, random_ranks, row_weights, single
+
+QUICK = settings(max_examples=60, deadline=None)
+
+
+def root(database: PrivateDatabase, table: str, row: int) -> tuple[str, int]:
+    """The root of a row's unit, found by walking up."""
+    own = database.spec.tables[table].own
+    if own is None:
+        return table, row
+    owner = int(database._parents(own)[row])
+    return (table, row) if owner < 0 else root(database, own.parent, owner)
+
+
+@given(spec=specs(), seed=st.integers(0, 2**32))
+@QUICK
+def test_identity_size_and_weight_match_their_definitions(spec: DatabaseSpec, seed: int) -> None:
+    database = fill(spec, 9, seed)
+    units = database._units
+    for name, table in spec.tables.items():
+        roots = [root(database, name, row) for row in range(database._rows(name))]
+        numbers = [units.number(*found) for found in roots]
+        assert units.identity(name).tolist() == numbers
+        sizes = [roots.count(found) for found in roots]
+        assert units.sizes(name).tolist() == sizes
+        tau = 1 if table.own is None else table.tau
+        if table.bound == "weights":
+            exact = [GRID * min(n, tau) // (tau * n) for n in sizes]
+            assert units.weights(name).tolist() == exact
+        else:
+            assert set(units.weights(name).tolist()) <= {0, GRID}
+        sums = {number: 0 for number in numbers}
+        for number, weight in zip(numbers, units.weights(name).tolist(), strict=True):
+            sums[number] += weight
+        assert max(sums.values(), default=0) <= contribution(spec, name)
+
+
+@given(spec=specs(), seed=st.integers(0, 2**32))
+@QUICK
+def test_ranks_number_the_rows_of_each_unit(spec: DatabaseSpec, seed: int) -> None:
+    database = fill(spec, 9, seed)
+    for name in spec.tables:
+        seen: dict[int, list[int]] = {}
+        identity, ranks = database._units.identity(name), database._units.ranks(name)
+        for unit, rank in zip(identity.tolist(), ranks.tolist(), strict=True):
+            seen.setdefault(unit, []).append(rank)
+        assert all(sorted(found) == list(range(len(found))) for found in seen.values())
+
+
+@given(spec=specs(), seed=st.integers(0, 2**32))
+@QUICK
+def test_units_survive_renumbering_and_row_order(spec: DatabaseSpec, seed: int) -> None:
+    database = fill(spec, 9, seed)
+    twin, order = renumbered(database, seed + 1)
+    for name, at in order.items():
+        assert np.array_equal(twin._units.sizes(name), database._units.sizes(name)[at])
+        assert np.array_equal(twin._units.weights(name), database._units.weights(name)[at])
+        together = database._units.identity(name)[at]
+        pairs = set(zip(together.tolist(), twin._units.identity(name).tolist(), strict=True))
+        assert len(pairs) == len(set(together.tolist()))
+
+
+@given(spec=specs(), seed=st.integers(0, 2**32), pick=st.integers(0, 10**6))
+@QUICK
+def test_removal_deletes_the_unit_and_marks_edges_bottom(
+    spec: DatabaseSpec, seed: int, pick: int
+) -> None:
+    database = fill(spec, 9, seed)
+    units = list(all_units(database))
+    if not units:
+        return
+    gone = units[pick % len(units)]
+    smaller = remove_unit(database, *gone)
+    for name, table in spec.tables.items():
+        stay = [r for r in range(database._rows(name)) if root(database, name, r) != gone]
+        assert smaller._rows(name) == len(stay)
+        for what in ("weights", "ranks", "sizes"):
+            before, after = (
+                getattr(database._units, what)(name),
+                getattr(smaller._units, what)(name),
+            )
+            assert before[stay].tolist() == after.tolist()
+        for key in table.keys:
+            kept = database._parents(key)[stay].tolist()
+            assert smaller._parents(key).tolist() == [
+                expected(database, key, target, gone) for target in kept
+            ]
+
+
+def expected(database: PrivateDatabase, key: KeySpec, target: int, gone: tuple[str, int]) -> int:
+    if target < 0 or key.role == "public":
+        return target
+    if root(database, key.parent, target) == gone:
+        return BOTTOM
+    return sum(root(database, key.parent, row) != gone for row in range(target))
+
+
+def test_removal_leaves_the_database_as_it_was() -> None:
+    database = two_tables([0, 0, 1, -1], [[0, 1, 1, 0]], [2], refs=[1, 0, 0, BOTTOM])
+    smaller = remove_unit(database, "users", 0)
+    ref = database.spec.tables["posts"].key("ref")
+    assert database._parents(ref).tolist() == [1, 0, 0, BOTTOM]
+    assert smaller._parents(ref).tolist() == [BOTTOM, BOTTOM]
+    assert smaller._rows("posts") == 2
+
+
+def test_only_roots_can_be_removed() -> None:
+    database = two_tables([0, -1])
+    with pytest.raises(SchemaError, match="not the root"):
+        remove_unit(database, "posts", 0)
+    with pytest.raises(SchemaError, match="no such row"):
+        remove_unit(database, "posts", 2)
+    assert remove_unit(database, "posts", 1)._rows("posts") == 1
+
+
+def test_replacements_differ_by_two_units() -> None:
+    database = two_tables([0, 1, 1, 2])
+    first, second = replacements(database, "users", 0, 1)
+    assert (first._rows("posts"), second._rows("posts")) == (3, 2)
+    assert first._rows("users") == second._rows("users") == 2
+
+
+def test_by_row_every_row_is_a_unit() -> None:
+    key = KeySpec("k", "b", "a", "ref", nullable=True)
+    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))}, ROW)
+    tables = {"a": PrivateTable(2, {}, {}), "b": PrivateTable(3, {}, {"k": np.array([0, 0, -1])})}
+    database = PrivateDatabase(spec, tables)
+    assert len(list(all_units(database))) == 5
+    assert database._units.weights("b").tolist() == [GRID] * 3
+    smaller = remove_unit(database, "a", 0)
+    assert smaller._parents(key).tolist() == [BOTTOM, BOTTOM, NONE]
+
+
+def test_one_to_one_children_are_single() -> None:
+    one = KeySpec("o", "b", "a", "own", unique=True)
+    many = KeySpec("o", "c", "b", "own")
+    last = KeySpec("o", "d", "c", "own", unique=True)
+    spec = DatabaseSpec(
+        {
+            "a": TableSpec("a", {}, tau=4),
+            "b": TableSpec("b", {}, (one,), tau=4, bound="truncation"),
+            "c": TableSpec("c", {}, (many,), tau=4, bound="truncation"),
+            "d": TableSpec("d", {}, (last,), tau=4),
+        }
+    )
+    assert [single(spec, name) for name in "abcd"] == [True, True, False, False]
+    assert [bound(spec, name) for name in "abcd"] == [1, 1, 4, 4]
+    assert [contribution(spec, name) for name in "abcd"] == [GRID, GRID, 4 * GRID, GRID]
+
+
+@given(sizes=st.lists(st.integers(1, 10**6), min_size=1, max_size=30), tau=st.integers(1, 50))
+@QUICK
+def test_weights_are_floors_and_units_stay_within_one(sizes: list[int], tau: int) -> None:
+    found = row_weights(np.array(sizes), tau)
+    for n, weight in zip(sizes, found.tolist(), strict=True):
+        share = Fraction(min(n, tau), tau * n)
+        assert Fraction(weight, GRID) <= share < Fraction(weight + 1, GRID)
+        assert weight * n <= GRID
+
+
+def test_ranks_are_uniform() -> None:
+    """4,000 units of 3 rows: each of the 6 orders equally often."""
+    ranks = random_ranks(np.repeat(np.arange(4000), 3)).reshape(-1, 3)
+    seen = {order: 0 for order in itertools.permutations(range(3))}
+    for order in ranks.tolist():
+        seen[tuple(order)] += 1
+    assert stats.chisquare(list(seen.values())).pvalue > 1e-9
+
+
+def test_ranks_differ_between_databases() -> None:
+    owners = [0] * 200
+    first, second = two_tables(owners), two_tables(owners)
+    assert not np.array_equal(first._units.ranks("posts"), second._units.ranks("posts"))
+    assert np.array_equal(first._units.ranks("posts"), first.copy()._units.ranks("posts"))
+
+
+# what the database refuses and hides --------------------------------------------------------------
+
+
+def test_an_owner_that_is_promised_must_be_there() -> None:
+    key = KeySpec("o", "b", "a", "own")
+    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
+    rows = {"a": PrivateTable(1, {}, {}), "b": PrivateTable(1, {}, {"o": np.array([BOTTOM])})}
+    with pytest.raises(SchemaError, match="promises"):
+        PrivateDatabase(spec, rows)
+
+
+@pytest.mark.parametrize("edge", [1, -3])
+def test_edges_lead_somewhere(edge: int) -> None:
+    with pytest.raises(SchemaError, match="leads nowhere"):
+        two_tables([edge], users=1)
+
+
+def test_lengths_codes_and_labels_are_checked_without_quoting_them() -> None:
+    with pytest.raises(SchemaError, match="another length"):
+        PrivateTable(2, {"a": Grid(np.array([777]))}, {})
+    with pytest.raises(SchemaError, match="another length"):
+        PrivateTable(2, {}, {"k": np.array([1])})
+    with pytest.raises(SchemaError, match="outside its domain") as caught:
+        Cells(np.array([777]), Domain(5))
+    assert "777" not in str(caught.value)
+    with pytest.raises(SchemaError, match="outside its dictionary"):
+        Labels(np.array([3]), ["a"])
+    with pytest.raises(SchemaError, match="duplicates") as caught:
+        Labels(np.array([0]), ["secret", "secret"])
+    assert "secret" not in str(caught.value)
+
+
+def test_nothing_private_is_shown_or_pickled() -> None:
+    import pickle
+
+    database = two_tables([0, 0], [[1, 0]], [2])
+    held = database._tables["posts"]
+    for value in (database, held, held._attributes["a0"], database._units):
+        assert "private" in repr(value)
+        assert not any(char.isdigit() for char in repr(value))
+    with pytest.raises(PrivacyRefusal):
+        pickle.dumps(database)
+    with pytest.raises(PrivacyRefusal):
+        pickle.dumps(held._attributes["a0"])
+
+
+# recoding -----------------------------------------------------------------------------------------
+
+RAW = np.array([NULL, NAN, NEG_INF, -9, 0, 4, 5, 9, 10, 99, POS_INF])
+
+
+@pytest.mark.parametrize(
+    ("specials", "nullable", "codes"),
+    [
+        ((), False, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]),
+        ((), True, [2, 2, 0, 0, 0, 0, 1, 1, 1, 1, 1]),
+        (("below", "above"), False, [0, 0, 2, 2, 0, 0, 1, 1, 3, 3, 3]),
+        (("nan", "inf", "-inf"), True, [5, 2, 4, 0, 0, 0, 1, 1, 1, 1, 3]),
+    ],
+)
+def test_edges_recoding(specials: tuple[str, ...], nullable: bool, codes: list[int]) -> None:
+    recoding = EdgesRecoding((0, 5, 10), specials, nullable)
+    assert recoding.apply(RAW).tolist() == codes
+    assert recoding.domain.ordered
+    assert recoding.apply(RAW).dtype == np.uint8
+
+
+@given(
+    values=st.lists(st.integers(NULL, POS_INF)),
+    edges=st.lists(st.integers(-100, 100), min_size=2, unique=True).map(sorted),
+)
+@QUICK
+def test_edges_recoding_is_total(values: list[int], edges: list[int]) -> None:
+    recoding = EdgesRecoding(tuple(edges), ("above",), nullable=True)
+    codes = recoding.apply(np.array(values, dtype=np.int64))
+    for value, code in zip(values, codes.tolist(), strict=True):
+        assert code < recoding.domain.size
+        if edges[0] <= value < edges[-1]:
+            assert edges[code] <= value < edges[code + 1]
+
+
+@pytest.mark.parametrize("edges", [(1,), (2, 1), (1, 1), (NULL, 3)])
+def test_edges_ascend(edges: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="edges"):
+        EdgesRecoding(edges)
+
+
+@pytest.mark.parametrize(
+    ("other", "nullable", "codes"),
+    [
+        (True, True, [0, 2, 1, 3]),
+        (True, False, [0, 2, 1, 2]),
+        (False, True, [0, 2, 1, 2]),
+        (False, False, [0, 0, 1, 0]),
+    ],
+)
+def test_labels_recoding(other: bool, nullable: bool, codes: list[int]) -> None:
+    held = Labels(np.array([1, 0, 2, -1]), ["rare", "x", "y"])
+    recoding = LabelsRecoding(("x", "y"), other, nullable)
+    assert recoding.apply(held._codes, held._labels).tolist() == codes
+
+
+def test_recode_settles_the_attribute_and_keeps_the_copy_apart() -> None:
+    database = fill(DatabaseSpec({"t": TableSpec("t", {})}, ADD), 9, 3)
+    twin = database.copy()
+    domain = twin.recode("t", "g", EdgesRecoding((0, 3, 9), nullable=True))
+    assert list(twin.spec.tables["t"].attributes) == ["c0", "c1", "c2", "g"]
+    assert twin.spec.tables["t"].attributes["g"] == domain
+    assert twin.recodings == (("t", "g", EdgesRecoding((0, 3, 9), nullable=True)),)
+    assert "g" not in database.spec.tables["t"].attributes
+    assert isinstance(database._raw("t", "g"), Grid)
+    with pytest.raises(SchemaError, match="does not fit"):
+        twin.recode("t", "g", EdgesRecoding((0, 3)))
+    with pytest.raises(SchemaError, match="does not fit"):
+        twin.recode("t", "l", EdgesRecoding((0, 3)))
+
+
+def test_codes_take_the_narrowest_type() -> None:
+    wide: Any = np.array([0, 255], dtype=np.int64)
+    assert Cells(wide, Domain(256))._codes.dtype == np.uint8
+    assert Cells(wide, Domain(257))._codes.dtype == np.uint16
