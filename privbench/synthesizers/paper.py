@@ -36,20 +36,21 @@ class PaperOptions(Options):
         alpha: α: attributes whose pairwise total variation distance from independence is at most
             this are split apart.
         beta: β: a region of fewer than 2β rows is not split; 0 derives it from the noise.
-        gamma: γ: share of a table's amount for the structure (row and column splits).
+        gamma: γ: share for the structure (row and column splits) of what one-ways leave; the rest
+            goes to leaves.
         gamma1: γ₁: share of γ for evaluating column splits; γ₂ = 1 − γ₁ goes to row splits.
         iterations: J: iterations of k-means in a row split.
-        one_ways: Share of a table's amount for its one-way histograms; the rest goes to leaves.
+        one_ways: Share of a table's amount for its one-way histograms; 0 derives it from the noise.
         depth: Most levels of row splits.
         bins: Most bins of an attribute inside regions.
     """
 
-    alpha: Annotated[float, Field(ge=0, le=1)] = 0.02
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.05
     beta: Annotated[float, Field(ge=0)] = 0.0
-    gamma: Fraction = 0.3
+    gamma: Fraction = 0.5
     gamma1: Fraction = 0.2
     iterations: Annotated[int, Field(ge=0, le=20)] = 2
-    one_ways: Fraction = 0.4
+    one_ways: Annotated[float, Field(ge=0, lt=1)] = 0.0
     depth: Annotated[int, Field(ge=0, le=12)] = 4
     bins: Annotated[int, Field(ge=2, le=64)] = 16
 

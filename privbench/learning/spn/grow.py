@@ -13,6 +13,7 @@ from privbench.learning.spn.colsplit import Dependence, dependence, score_query
 from privbench.learning.spn.node import Node
 from privbench.learning.spn.planning import Budget
 from privbench.learning.spn.rowsplit import first_split, next_split
+from privbench.learning.spn.settle import scaled, settle
 from privbench.privacy import DatabaseSpec, Query
 from privbench.privacy.queries import Histogram, JointHistogram, PublicArray, Region
 from privbench.privacy.queries.jointscores import JointScores
@@ -52,7 +53,7 @@ class Grower:
             rows: Released weight of the table's rows.
         """
         names = tuple(self.bins)
-        counts = {name: _scaled(self.bins[name].counts, rows) for name in names}
+        counts = {name: scaled(self.bins[name].counts, rows) for name in names}
         root = Node(Region(self.table), names, counts)
         frontier = [root]
         unused = 0.0
@@ -62,8 +63,10 @@ class Grower:
                 unused += self._level_amount
                 continue
             frontier = self._split_level(frontier, level)
+            settle(root)
         if self.budget.leaves + unused > 0:
             self._measure(root.leaves(), self.budget.leaves + unused, "leaves")
+        settle(root)
         return root
 
     @property
@@ -96,8 +99,6 @@ class Grower:
                 ]
                 children += node.children
         self._measure(children, self.budget.children, f"regions on level {level + 1}")
-        for node in sums:
-            self._settle(node)
         return children
 
     def _evaluate(self, nodes: list[Node], level: int) -> list[Dependence]:
@@ -117,7 +118,12 @@ class Grower:
         groups = found.groups(self.alpha)
         if len(groups) > 1:
             node.parts = [
-                Node(node.region, group, {name: node.counts[name] for name in group})
+                Node(
+                    node.region,
+                    group,
+                    {name: node.counts[name] for name in group},
+                    prior={name: node.prior[name] for name in group},
+                )
                 for group in groups
             ]
         sums = []
@@ -173,7 +179,7 @@ class Grower:
         """New estimates of all nodes' counts, denoised together toward their predictions."""
         cells = [(node, name) for node in nodes for name in node.scope]
         rows = {id(node): _rows_of(node) for node in nodes}
-        guess = [_scaled(node.counts[name], rows[id(node)]) for node, name in cells]
+        guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
         noisy = [node.noisy[name] for node, name in cells]
         sds = [np.full(len(node.noisy[name]), node.sd) for node, name in cells]
         flat = denoise_toward(
@@ -181,15 +187,7 @@ class Grower:
         )
         pieces = np.split(flat, np.cumsum([len(part) for part in guess])[:-1])
         for (node, name), values in zip(cells, pieces, strict=True):
-            node.counts[name] = _scaled(values, rows[id(node)])
-
-    def _settle(self, node: Node) -> None:
-        """Make children's sizes sum to their parent's."""
-        sizes = np.array([max(child.rows, 0.0) for child in node.children])
-        total = sizes.sum()
-        share = sizes / total if total > 0 else np.full(len(sizes), 1 / len(sizes))
-        for child, size in zip(node.children, share * node.rows, strict=True):
-            child.counts = {name: _scaled(child.counts[name], size) for name in child.scope}
+            node.counts[name] = scaled(values, rows[id(node)])
 
 
 def _rows_of(node: Node) -> float:
@@ -197,12 +195,3 @@ def _rows_of(node: Node) -> float:
     sums = np.array([node.noisy[name].sum() for name in node.scope])
     weights = np.array([1.0 / len(node.noisy[name]) for name in node.scope])
     return float(max((sums * weights).sum() / weights.sum(), 1.0))
-
-
-def _scaled(counts: Floats, total: float) -> Floats:
-    """Non-negative counts that sum to ``total``."""
-    mass = np.maximum(counts, 0.0)
-    held = mass.sum()
-    if held <= 0:
-        return np.full(len(mass), total / len(mass))
-    return np.asarray(mass * (total / held))

@@ -18,6 +18,7 @@ class Node:
         region: Public description of its rows.
         scope: Its attributes.
         counts: Estimated counts per attribute and bin; each sums to `rows`.
+        prior: The counts that were expected before the region itself was measured.
         precision: Inverse variance of the region's own measurements, 0 without one.
         noisy: Precision-weighted mean of those measurements per attribute.
         parts: Children by attributes (a product node).
@@ -33,6 +34,10 @@ class Node:
     parts: list[Node] = field(default_factory=list)
     split: Split | None = None
     children: list[Node] = field(default_factory=list)
+    prior: dict[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.prior = self.prior or dict(self.counts)
 
     @property
     def rows(self) -> float:

@@ -58,20 +58,31 @@ def plan_budget(amount: float, rows: float, noise: float, attributes: int, rule:
         attributes: Number of attributes.
         rule: Public parameters.
     """
-    least = rule.beta if rule.beta > 0 else 100.0 * noise
+    least = rule.beta if rule.beta > 0 else 200.0 * noise
     deepest = floor(log2(max(rows / max(least, 1.0), 1.0)))
     levels = min(rule.depth, deepest) if attributes > 1 else 0
     if levels == 0:
         return Budget(amount, 0, 0.0, 0.0, 0.0, 0.0, least)
-    level = amount * rule.gamma / levels
+    first = rule.one_ways if rule.one_ways > 0 else one_way_share(rows / max(noise, 1e-9))
+    rest = amount * (1 - first)
+    level = rest * rule.gamma / levels
     moves = level * (1 - rule.gamma1)
     rounds = rule.iterations + 1
     return Budget(
-        one_ways=amount * rule.one_ways,
+        one_ways=amount - rest,
         levels=levels,
         evaluate=level * rule.gamma1,
         operate=moves / rounds,
         children=moves / rounds,
-        leaves=amount * (1 - rule.one_ways - rule.gamma),
+        leaves=rest * (1 - rule.gamma),
         least=least,
     )
+
+
+def one_way_share(clarity: float) -> float:
+    """Share of one-way histograms: the noisier the table, the more.
+
+    Args:
+        clarity: Rows over the standard deviation of the noise of `plan_budget`.
+    """
+    return min(max(0.9 - 0.085 * (log2(max(clarity, 1.0)) - 6.9), 0.45), 0.92)
