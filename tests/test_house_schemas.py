@@ -10,6 +10,7 @@ import pytest
 
 from privbench.config import Config
 from privbench.postgres.introspect import introspect
+from privbench.roles import resolve
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 HEADERS = {
@@ -57,8 +58,10 @@ def test_config_fits_tables_and_header(name: str, make_database: Callable[[], st
         assert columns == {item if ">" in item else item.lower() for item in header}
         declared = config.tables[table.key]
         assert set(declared.columns) <= columns
-        own = tuple(declared.own or ())
-        assert not own or own in {key.columns for key in table.foreign_keys}
+    owners = resolve(schema, config)
+    assert {key: list(own or ()) for key, own in owners.items()} == {
+        key: section.own for key, section in config.tables.items()
+    }
 
 
 def test_unit_of_stats_is_the_user() -> None:
