@@ -72,7 +72,6 @@ def compare(
     queries = workload if isinstance(workload, Workload) else read(workload)
     folder = files.prepare(out_dir)
     _check_gates(wanted, _schema(source_dsn, config))
-    log = folder / "replay.jsonl" if folder else None
     ran = replay(
         queries,
         {parts.SOURCE: source_dsn, parts.CLONE: target_dsn},
@@ -80,7 +79,8 @@ def compare(
         warmup,
         timeout,
         on_result,
-        log=log,
+        log=files.log(folder),
+        finish=False,
     )
     noise = _floor(queries, source_dsn, ran, folder) if floor else None
     tables, found, checks = _measure(source_dsn, target_dsn, config)
@@ -119,7 +119,8 @@ def _floor(queries: Workload, dsn: str, ran: Replay, folder: Path | None) -> Rep
         ran.repeats,
         ran.warmup,
         ran.timeout,
-        log=folder / "replay-floor.jsonl" if folder else None,
+        log=files.log(folder, "floor"),
+        finish=False,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from privbench.errors import UsageError
 from privbench.report import html, junit, markdown
 from privbench.report.document import ComparisonDocument
+from privbench.workload.results import ReplayLog
 
 _OWNER_FOLDER, _OWNER_FILE = 0o700, 0o600
 
@@ -28,10 +29,15 @@ def prepare(out_dir: str | Path | None) -> Path | None:
     return folder
 
 
+def log(folder: Path | None, suffix: str = "") -> Path | None:
+    """Where a replay keeps what it needs to go on after a break."""
+    return folder / f"replay{'-' if suffix else ''}{suffix}.jsonl" if folder else None
+
+
 def write(document: ComparisonDocument, folder: Path | None, junit_path: Path | None) -> None:
     """Write comparison.json, report.html and report.md into the folder, and JUnit XML if asked.
 
-    Each file appears whole or not at all.
+    Each file appears whole or not at all. The logs of the replays are then marked done.
 
     Raises:
         UsageError: A file cannot be written.
@@ -40,6 +46,8 @@ def write(document: ComparisonDocument, folder: Path | None, junit_path: Path | 
         _put(folder / "comparison.json", document.model_dump_json(indent=1) + "\n")
         _put(folder / "report.html", html.render(document))
         _put(folder / "report.md", markdown.render(document))
+        for log in folder.glob("replay*.jsonl"):
+            ReplayLog.finish(log)
     if junit_path is not None:
         _put(junit_path, junit.render(document))
 

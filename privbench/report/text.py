@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from privbench.metrics import METRICS, Grade
@@ -14,7 +15,7 @@ def number(value: float | None) -> str:
     >>> number(1234567), number(3.14159), number(0.000123), number(None), number(2.0)
     ('1,234,567', '3.14', '0.000123', '–', '2')
     """
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "–"
     if value == int(value) or abs(value) >= 1000:
         return f"{round(value):,}"
@@ -64,22 +65,6 @@ def headlines(document: ComparisonDocument) -> list[Headline]:
     """The figures that stand for the whole comparison, metrics first."""
     found = [_metric(document, name) for name in ("qerror", "runtime", "kld")]
     return [*found, _integrity(document), _rows(document)]
-
-
-def summary(document: ComparisonDocument) -> str:
-    """The headline figures and the gates as plain text for a terminal: CONFIDENTIAL."""
-    found = headlines(document)
-    wide = max(len(line.title) for line in found)
-    lines = [
-        f"{line.title:<{wide}}  {line.value:>9}  {line.grade or '':<4}  {line.aside}"
-        for line in found
-    ]
-    lines += [
-        f"gate {'FAILED' if gate.failed else 'passed'}: fail if {gate.condition}"
-        f" (it is {number(gate.figure)})"
-        for gate in document.gates
-    ]
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def _metric(document: ComparisonDocument, name: str) -> Headline:

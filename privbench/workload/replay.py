@@ -31,6 +31,7 @@ def replay(
     *,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
+    finish: bool = True,
     explain: bool = False,
     row_limit: int = 1_000_000,
 ) -> Replay:
@@ -50,6 +51,8 @@ def replay(
         on_result: Told of every new result.
         settings: Session settings that override the first side's.
         log: JSON lines written as the replay goes; a broken replay is taken up from them.
+        finish: Mark the log done at the end, so that the next replay begins anew. Without it the
+            results can be taken up again until `ReplayLog.finish` is called.
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
         row_limit: Rows after which a fetch is cut off.
 
@@ -76,7 +79,8 @@ def replay(
                 if on_result is not None:
                     on_result(result, number, len(workload))
             results.append(result)
-        book.close()
+        if log is not None and finish:
+            ReplayLog.finish(log)
     return Replay(sides, common, tuple(results), repeats, warmup, timeout, len(book.found))
 
 

@@ -18,6 +18,8 @@ from privbench.errors import UsageError
 
 Status = Literal["ok", "timeout", "error"]
 
+_DONE = {"done": True}
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -133,7 +135,7 @@ class ReplayLog:
             return log
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = list(_lines(path))
-        if lines and lines[-1] != {"done": True}:
+        if lines and lines[-1] != _DONE:
             log._take_up(path, lines)
         log._begin(path)
         return log
@@ -157,16 +159,18 @@ class ReplayLog:
 
     def add(self, result: QueryResult) -> None:
         """Append one result."""
-        self._append(result.to_json())
-
-    def close(self) -> None:
-        """Mark the replay done."""
-        self._append({"done": True})
-
-    def _append(self, line: dict[str, Any]) -> None:
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps(line)}\n")
+            _append(self.path, result.to_json())
+
+    @staticmethod
+    def finish(path: Path) -> None:
+        """Mark a log done."""
+        _append(path, _DONE)
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(line)}\n")
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

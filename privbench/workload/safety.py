@@ -32,7 +32,8 @@ _ACTING = re.compile(
     r"""(pg_terminate_|pg_cancel_|pg_reload_|pg_rotate_|pg_switch_|pg_promote|pg_create_|pg_drop_
     |pg_backup_|pg_start_|pg_stop_|pg_read_|pg_ls_|pg_stat_reset|pg_notify|pg_logical_
     |pg_replication_|pg_wal_replay_|pg_import_|pg_export_|pg_(try_)?advisory_|pg_log_
-    |set_config|setval|nextval|lo_|dblink|query_to_xml|pg_file_)""",
+    |set_config|setval|nextval|dblink|lo_(import|export|unlink|put|creat|from_bytea|open|truncate)
+    |query_to_xml|pg_file_)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _REMEDY = "Only SELECT, WITH … SELECT, VALUES and TABLE are replayed: take it out of the workload."

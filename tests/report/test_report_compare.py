@@ -236,6 +236,26 @@ def test_a_broken_comparison_goes_on(
     assert again().replay.resumed == 3
 
 
+def test_the_replay_is_kept_if_what_follows_it_fails(
+    library: str,
+    library_clone: str,
+    loans: Workload,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = Workload("few", loans.queries[:5])
+
+    def again() -> ComparisonDocument:
+        return compare(library, library_clone, few, None, tmp_path, repeats=1, floor=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("privbench.metrics.integrity.row_count", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            again()
+    assert again().replay.resumed == 5
+    assert again().replay.resumed == 0
+
+
 def test_a_clone_that_lacks_a_table_is_reported(
     library: str, make_database: object, loans: Workload
 ) -> None:
