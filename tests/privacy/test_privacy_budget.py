@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.privacy import Accountant, allocate
@@ -18,6 +18,7 @@ SHARES = st.dictionaries(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(shares=SHARES, total=st.floats(1e-6, 1e3))
 def test_no_root_table_exceeds_the_total(shares, total):
     amounts = allocate(shares, total)
@@ -29,6 +30,7 @@ def test_no_root_table_exceeds_the_total(shares, total):
         assert charged <= Fraction(total)
 
 
+@settings(deadline=None, max_examples=60)
 @given(shares=SHARES, total=st.floats(1e-6, 1e3))
 def test_the_most_loaded_root_table_spends_everything(shares, total):
     amounts = allocate(shares, total)
@@ -41,12 +43,14 @@ def test_the_most_loaded_root_table_spends_everything(shares, total):
     assert spent == pytest.approx(total, rel=1e-9)
 
 
+@settings(deadline=None, max_examples=60)
 @given(shares=SHARES, total=st.floats(1e-6, 1e3), factor=st.sampled_from([0.5, 2.0, 1024.0]))
 def test_only_ratios_of_shares_matter(shares, total, factor):
     scaled = {name: (share * factor, roots) for name, (share, roots) in shares.items()}
     assert allocate(scaled, total) == allocate(shares, total)
 
 
+@settings(deadline=None, max_examples=60)
 @given(shares=SHARES)
 def test_within_one_root_set_amounts_follow_shares(shares):
     same = {name: (share, frozenset("a")) for name, (share, _) in shares.items()}
@@ -56,6 +60,7 @@ def test_within_one_root_set_amounts_follow_shares(shares):
         assert amounts[name] == pytest.approx(share / whole, rel=1e-9)
 
 
+@settings(deadline=None, max_examples=60)
 @given(shares=SHARES, total=st.floats(1e-3, 50.0))
 def test_what_is_allocated_from_a_total_can_be_charged(shares, total):
     accountant = Accountant("pure", total)
@@ -84,6 +89,7 @@ def test_an_item_is_charged_somewhere():
         allocate({"item": (1.0, frozenset())}, 1.0)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
 def test_rounding_is_outward(value):
     assert Fraction(round_down(value)) <= value <= Fraction(round_up(value))
