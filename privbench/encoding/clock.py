@@ -161,7 +161,11 @@ class IntervalScale(Scale):
         """Seconds as int8, those beyond the limits at the limits."""
         lo, hi = self.limits
         seconds = sql.SQL("date_part('epoch', {})").format(identifier)
-        return sql.SQL("floor(least(greatest({s}, {lo}), {hi}))::int8").format(
+        # least and greatest pass over NULL.
+        return sql.SQL(
+            "CASE WHEN {c} IS NOT NULL THEN floor(least(greatest({s}, {lo}), {hi}))::int8 END"
+        ).format(
+            c=identifier,
             s=seconds, lo=sql.SQL(f"({lo})::float8"), hi=sql.SQL(f"({hi})::float8")
         )
 

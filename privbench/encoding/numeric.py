@@ -66,7 +66,7 @@ class NumericScale(Scale):
         """The unscaled integer as int8, NaN as its sentinel; infinities at the limits."""
         lo, hi = self.limits
         return sql.SQL(
-            "CASE WHEN {c} = 'NaN' THEN {nan} ELSE"
+            "CASE WHEN {c} IS NULL THEN NULL WHEN {c} = 'NaN' THEN {nan} ELSE"
             " floor(least(greatest({c}, {lo}), {hi}) * {unit})::int8 END"
         ).format(
             c=identifier,

@@ -1,0 +1,232 @@
+"""Every family against a real server: what is selected can be read, what is decoded can be loaded."""
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from privbench.config import ColumnConfig
+from privbench.encoding.base import Bounds, BoundsNeed
+from privbench.encoding.keys import modelled, table_coverage
+from privbench.encoding.registry import codec_from_json, reader
+from privbench.errors import SchemaError
+from privbench.postgres.csvtext import csv_blocks
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+from privbench.privacy.data import Cells, Grid
+from privbench.rng import generator
+
+CANARY = "canary-7f3a91-secret"
+
+SCHEMA = """
+CREATE TYPE mood AS ENUM ('sad', 'so so', 'it''s "fine", ok');
+CREATE DOMAIN percent AS numeric(5,2) CHECK (VALUE >= 0 AND VALUE <= 100);
+CREATE DOMAIN code AS varchar(12) CHECK (char_length(VALUE) >= 3);
+CREATE DOMAIN small AS percent NOT NULL CHECK (VALUE < 50);
+CREATE TYPE pair AS (a integer, b text);
+CREATE TABLE "All Types" (
+  i2 smallint, i4 integer, i8 bigint, age integer CHECK (age BETWEEN 18 AND 120),
+  positive integer CHECK (positive > 0), status integer CHECK (status IN (1, 2, 7)),
+  money_ numeric(10,2), free_num numeric, wide numeric(38,12), coarse numeric(5,-2),
+  fine_num numeric(3,5), pct percent, f4 real, f8 double precision,
+  unit_f double precision CHECK (unit_f >= 0 AND unit_f < 1),
+  b boolean, m mood, s_text text, s_var varchar(7), s_char char(4), s_code code, s_name name,
+  level text CHECK (level IN ('low', 'mid', 'hi,gh')),
+  d date, d_lim date CHECK (d_lim >= '2001-01-01' AND d_lim <= '2001-12-31'),
+  ts timestamp, ts0 timestamp(0), tz timestamptz, tz3 timestamptz(3), t time, t0 time(0),
+  ttz timetz, iv interval, iv_day interval day to second(0),
+  u uuid, j json, jb jsonb, x xml, by bytea, ip inet, ci cidr, mac macaddr, mac8 macaddr8,
+  arr integer[], tarr text[][], r int4range, mr int4multirange, tsv tsvector, tsq tsquery, p point,
+  ln line, ls lseg, bx box, pth path, poly polygon, circ circle, bit1 bit, bit9 bit(9),
+  vb varbit(5), vbn varbit, mny money, o oid, lsn pg_lsn, jp jsonpath, ch "char", comp pair,
+  sm small DEFAULT 1, email varchar(20), first_name text, skipped integer NOT NULL DEFAULT 4,
+  skipped_const date NOT NULL, gen integer GENERATED ALWAYS AS (i4 / 2) STORED
+);
+"""
+
+ROWS = [
+    dict.fromkeys(["sm"], 3),
+    dict(
+        i2=-32768, i4=2147483647, i8=-(2**63), age=18, positive=1, status=7, money_="-99999999.99",
+        free_num="123456789012345678901234567890.5", wide="12345678901234567890123456.5",
+        coarse=12300, fine_num="0.00999", pct=100, f4=1.5, f8=-1e308, unit_f=0, b=True, m="so so",
+        s_text=CANARY, s_var="abc", s_char="ab", s_code="xyz", s_name="n", level="hi,gh",
+        d="infinity", d_lim="2001-12-31", ts="-infinity", ts0="2001-02-03 04:05:06",
+        tz="2001-02-03 04:05:06+09", t="23:59:59.999999", ttz="24:00:00-08", iv="1 year 2 mons",
+        u="00000000-0000-0000-0000-000000000000", j="[1]", ip="::1", arr=[1, 2], sm=49,
+        email=CANARY, first_name=CANARY, comp="(1,x)",
+    ),
+    dict(
+        i2=32767, i8=2**63 - 1, money_="NaN", free_num="NaN", f4="NaN", f8="Infinity",
+        s_text="", d="0044-03-15 BC", ts="294276-12-31 23:59:59.999999", tz="infinity",
+        iv="-178000000 years", sm=0,
+    ),
+    dict(
+        f8="-Infinity", free_num="1e-500", d="5874897-12-31", ts="infinity", tz="-infinity",
+        ts0="-infinity", t="24:00:00", iv="178000000 years", i8=-(2**63) + 1, sm="0.01",
+        s_text="x" * 5000,
+    ),
+]  # fmt: skip
+
+
+def fill(connection, table):
+    for row in ROWS:
+        row = {**row, "skipped_const": "2000-01-01"}
+        connection.execute(
+            sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+                sql.Identifier(table.name.name),
+                sql.SQL(", ").join(map(sql.Identifier, row)),
+                sql.SQL(", ").join(map(sql.Literal, row.values())),
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+def dsn(each_server, make_database_on):
+    dsn = make_database_on(each_server)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(SCHEMA)
+        fill(connection, introspect(connection).tables[0])
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def table(dsn):
+    with psycopg.connect(dsn) as connection:
+        return introspect(connection).tables[0]
+
+
+CONFIG = {
+    "skipped": ColumnConfig(kind="skip"),
+    "skipped_const": ColumnConfig(kind="skip"),
+    "f8": ColumnConfig(min=-5, max=7.5),
+}
+
+
+def release(need, rng):
+    if isinstance(need, BoundsNeed):
+        low, high = sorted(rng.choice(need.candidates, 2))
+        return Bounds(int(low), int(high))
+    return ("a,c", 'a"b')
+
+
+def plans(table, delta, config=CONFIG):
+    return [
+        reader(table.column(name), table, config.get(name, ColumnConfig()), delta)
+        for name in modelled(table)
+    ]
+
+
+def read(dsn, table, readers):
+    expressions = [
+        pair for plan in readers for pair in plan.select(sql.Identifier(plan.column.name))
+    ]
+    with Snapshot(dsn) as snapshot:
+        batches = list(snapshot.stream(table, expressions, batch_bytes=1))
+    as_dicts = [dict(zip(b.schema.names, b.columns, strict=True)) for b in batches]
+    return {plan.name: plan.collect([plan.read(batch) for batch in as_dicts]) for plan in readers}
+
+
+def settled_codes(attribute, recoding):
+    if isinstance(attribute, Cells):
+        return attribute._codes
+    if isinstance(attribute, Grid):
+        return recoding.apply(attribute._values)
+    return recoding.apply(attribute._codes, attribute._labels)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_read_then_decode_every_type(dsn, table, delta):
+    rng = generator(5)
+    readers = plans(table, delta)
+    data = read(dsn, table, readers)
+    columns = {}
+    for plan in readers:
+        found = plan.finish({need.attribute: release(need, rng) for need in plan.needs})
+        codec = codec_from_json(found.to_json())
+        assert codec == type(codec)(**{**vars(found), "type": codec.type})
+        assert tuple(codec.domains) == plan.attributes == tuple(data[plan.name])
+        codes = {}
+        for name, domain in codec.domains.items():
+            codes[name] = settled_codes(data[plan.name][name], codec.recodings.get(name))
+            assert codes[name].max() < domain.size
+        decoded = codec.decode(codes, rng, len(ROWS))
+        assert len(decoded) == len(ROWS)
+        if plan.attributes and plan.nullable:
+            expected = [row.get(plan.name) is None for row in ROWS]
+            assert decoded.is_null().to_pylist() == expected, plan.name
+        assert CANARY not in str(decoded.cast(pa.string()).to_pylist())
+        if not codec.omitted:
+            columns[plan.name] = decoded
+    load(dsn, table, columns)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_code_decodes_to_a_value_the_server_takes(dsn, table, seed):
+    rng = generator(seed)
+    count = 300
+    columns = {}
+    for plan in plans(table, 1e-6):
+        codec = plan.finish({need.attribute: release(need, rng) for need in plan.needs})
+        codes = {name: rng.integers(d.size, size=count) for name, d in codec.domains.items()}
+        decoded = codec.decode(codes, rng, count)
+        if codec.omitted:
+            continue
+        if plan.attributes:
+            first, domain = next(iter(codec.domains.items()))
+            expected = codes[first] == domain.null_code
+            assert np.array_equal(decoded.is_null().to_numpy(zero_copy_only=False), expected)
+        columns[plan.name] = decoded
+    load(dsn, table, columns)
+
+
+def has_xml(connection):
+    """Whether the server was built with libxml."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT '<a/>'::xml")
+    except psycopg.errors.FeatureNotSupported:
+        return False
+    return True
+
+
+def load(dsn, table, columns):
+    """COPY into an empty table of the same definition; the server checks every value."""
+    with psycopg.connect(dsn) as connection:
+        if not has_xml(connection):
+            columns = {name: values for name, values in columns.items() if name != "x"}
+        batch = pa.table(columns)
+        copied = sql.SQL("CREATE TEMP TABLE copied (LIKE {} INCLUDING ALL)").format(
+            sql.Identifier(table.name.name)
+        )
+        connection.execute(copied)
+        statement = sql.SQL("COPY copied ({}) FROM STDIN (FORMAT csv)").format(
+            sql.SQL(", ").join(map(sql.Identifier, columns))
+        )
+        with connection.cursor().copy(statement) as copy:
+            for block in csv_blocks([batch], len(columns)):
+                copy.write(bytes(block))
+        rows = connection.execute("SELECT count(*) FROM copied").fetchone()
+        assert rows == (batch.num_rows,)
+
+
+def test_the_coverage_map_names_every_column(table):
+    lines = table_coverage(table, CONFIG, 1e-6)
+    assert [line.column for line in lines] == [column.name for column in table.columns]
+    how = {line.column: line.how for line in lines}
+    assert how["status"] == "3 public values"
+    assert "public range" in how["age"]
+    assert "bounds released" in how["positive"]
+    assert how["comp"] == "NULL"
+    assert how["skipped"] == "column default, not read"
+
+
+def test_a_type_without_a_known_value_is_refused_before_the_fit(dsn):
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE TEMP TABLE z (c pair NOT NULL)")
+        connection.execute("CREATE SCHEMA odd; CREATE TABLE odd.z (c pair NOT NULL)")
+        odd = introspect(connection, schemas=["odd"]).tables[0]
+        connection.rollback()
+    with pytest.raises(SchemaError, match=r"odd\.z\.c: .*DEFAULT"):
+        table_coverage(odd, {}, 0.0)
