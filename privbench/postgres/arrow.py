@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
@@ -25,12 +27,21 @@ def storage_array(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return storage_array(array.storage)
     if pa.types.is_list(array.type):
-        offsets = array.offsets
-        values = storage_array(array.values)
-        return pa.ListArray.from_arrays(
-            offsets, values, storage_type(array.type), mask=array.is_null()
-        )
+        return relisted(array, storage_array(array.flatten()))
     return array
+
+
+def relisted(array: pa.Array, values: pa.Array) -> pa.Array:
+    """A list array like this one, NULL lists included, with other values.
+
+    Args:
+        array: A list array, sliced or not.
+        values: One value for each of ``array.flatten()``.
+    """
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    field = pa.list_(pa.field("element", values.type))
+    return pa.ListArray.from_arrays(offsets, values, field, mask=array.is_null())
 
 
 def plain_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

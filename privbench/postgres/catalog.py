@@ -170,8 +170,10 @@ def ask(
         database_errors("reading the catalog"),
         connection.cursor(row_factory=namedtuple_row) as cursor,
     ):
-        # A question without place-holders must be sent without values: it may hold a % sign.
-        return cursor.execute(question, values or None).fetchall()
+        # psycopg sends a list as an array, but a tuple as a record. A question without
+        # place-holders goes without values: it may hold a % sign.
+        lists = {name: list(items) for name, items in values.items()}
+        return cursor.execute(question, lists or None).fetchall()
 
 
 @contextlib.contextmanager

@@ -238,7 +238,7 @@ def _from_sqlalchemy(dsn: str) -> str:
     parts["password"] = url.password
     query = {key: value for key, value in url.query.items() if isinstance(value, str)}
     try:
-        return _joined({**query, **parts})
+        return _joined(query | {key: value for key, value in parts.items() if value is not None})
     except psycopg.ProgrammingError:
         raise UsageError("the SQLAlchemy URL has a parameter that libpq does not know.") from None
 

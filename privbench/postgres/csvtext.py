@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from privbench.postgres.arrow import storage_array
+from privbench.postgres.arrow import relisted, storage_array
 
 _ROWS = 1 << 16
 _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
@@ -50,6 +50,9 @@ def _column(array: pa.Array) -> pa.Array:
         return _column(array.dictionary_decode())
     if pa.types.is_null(array.type):
         return array.cast(pa.string())
+    if pa.types.is_duration(array.type):
+        microseconds = array.cast(pa.duration("us")).cast(pa.int64()).cast(pa.string())
+        return pc.binary_join_element_wise(microseconds, "microseconds", " ")
     if _is_bytes(array.type):
         return _hexadecimal(array)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
@@ -87,8 +90,5 @@ def _array_literal(array: pa.Array) -> pa.Array:
     for special in ("\\", '"'):
         values = pc.replace_substring(values, special, "\\" + special)
     quoted = pc.binary_join_element_wise('"', values, '"', "").fill_null("NULL")
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, quoted), ",")
-    literal = pc.binary_join_element_wise("{", joined, "}", "")
-    return pc.if_else(array.is_valid(), literal, pa.scalar(None, pa.string()))
+    joined = pc.binary_join(relisted(array, quoted), ",")
+    return pc.binary_join_element_wise("{", joined, "}", "")

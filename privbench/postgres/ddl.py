@@ -52,9 +52,7 @@ _PSQL = re.compile(r"^\\(?:un)?restrict .*\n", re.MULTILINE)
 _N_DISTINCT = re.compile(
     r"^ALTER (?:FOREIGN )?TABLE ONLY .* ALTER COLUMN .* SET \(n_distinct[^;\n]*\);\n", re.MULTILINE
 )
-_EXTENSION = re.compile(
-    r"^CREATE EXTENSION IF NOT EXISTS (?P<name>\"(?:[^\"]|\"\")+\"|\S+)[^;]*;\n", re.MULTILINE
-)
+_SCHEMA = re.compile(r"^(-- Name: [^\n]*; Type: SCHEMA; [^\n]*\n--\n+CREATE SCHEMA )", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,7 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
     return Ddl(
         pre_data=pre,
         post_data=post,
-        extensions=tuple(sorted(_unquoted(m["name"]) for m in _EXTENSION.finditer(pre))),
+        extensions=dependencies.needed_extensions,
         server_version=connection.info.server_version,
     )
 
@@ -222,8 +220,6 @@ def _clean(text: str) -> str:
     first = _FIRST_OBJECT.search(text)
     if first is None:
         return ""
-    return _N_DISTINCT.sub("", _PSQL.sub("", text[first.start() :])).strip() + "\n"
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+    text = _N_DISTINCT.sub("", _PSQL.sub("", text[first.start() :]))
+    # The target may have the schema for an extension's sake.
+    return _SCHEMA.sub(r"\1IF NOT EXISTS ", text).strip() + "\n"

@@ -53,7 +53,7 @@ SELECT oid::bigint AS oid, nspname AS name FROM pg_catalog.pg_namespace
 """
 
 _EXTENSIONS: LiteralString = """
-SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension
+SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension WHERE oid >= 16384
 """
 
 

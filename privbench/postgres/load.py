@@ -18,7 +18,7 @@ from privbench.postgres.connect import Connection, connect
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors
-from privbench.schema import Schema, Table
+from privbench.schema import Schema, Table, TableName
 from privbench.schema import Sequence as SchemaSequence
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,6 @@ class Loader:
         self._schema = schema
         self._ddl = ddl
         self._progress = progress or (lambda step, rows: None)
-        self._done = False
         self.connection = connect(dsn, lock_timeout=lock_timeout)
         try:
             self._prepare(replace, source)
@@ -155,13 +154,12 @@ class Loader:
             self._script(self._ddl.post_data)
         self._progress("sequences", None)
         self._set_sequences()
-        self._refresh()
+        views = self._refresh()
         self._progress("analyze", None)
         with database_errors("gathering statistics"):
-            self._analyze()
+            self._analyze([*(table.name for table in self._schema), *views])
         with database_errors("committing the load"):
             self.connection.commit()
-        self._done = True
         self._vacuum_partitions()
 
     def _prepare(self, replace: bool, source: Connection | None) -> None:
@@ -225,18 +223,20 @@ class Loader:
             for sequence, columns in users.items():
                 self.connection.execute(_setval(sequence, columns))
 
-    def _refresh(self) -> None:
+    def _refresh(self) -> list[TableName]:
+        """Fill the materialised views there are, and say which."""
         with database_errors("refreshing materialised views"):
             # In the order of their making, which is the order of their dependence.
-            for schema, name in self.connection.execute(_UNPOPULATED).fetchall():
+            found = self.connection.execute(_UNPOPULATED).fetchall()
+            for schema, name in found:
                 self._progress(f"refresh {schema}.{name}", None)
                 self.connection.execute("SET LOCAL search_path TO DEFAULT")
                 self.connection.execute(
                     sql.SQL("REFRESH MATERIALIZED VIEW {}").format(sql.Identifier(schema, name))
                 )
+        return [TableName(schema, name) for schema, name in found]
 
-    def _analyze(self) -> None:
-        names = [table.name for table in self._schema] + list(self._schema.materialized_views)
+    def _analyze(self, names: Sequence[TableName]) -> None:
         if names:
             listed = (sql.Identifier(name.schema, name.name) for name in names)
             self.connection.execute(sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(listed)))

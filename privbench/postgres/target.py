@@ -9,7 +9,8 @@ from privbench.postgres import catalog
 from privbench.postgres.connect import Connection, same_database
 from privbench.postgres.failures import database_errors
 
-#: Objects of users, most visible first: relations, routines, types, then schemas besides public.
+#: Objects of users, most visible first: relations, routines, types, then schemas besides public and
+#: besides those that an extension lives in.
 _CONTENTS: LiteralString = """
 WITH members AS (
   SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'),
@@ -49,19 +50,20 @@ SELECT i.type AS kind, i.identity AS name FROM (
   FROM pg_catalog.pg_ts_dict d JOIN spaces s ON s.oid = d.dictnamespace
   UNION ALL
   SELECT 10, 'pg_catalog.pg_namespace'::regclass, s.oid
-  FROM spaces s WHERE s.nspname <> 'public'
+  FROM spaces s WHERE s.nspname <> 'public' AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend d
+    WHERE d.refclassid = 'pg_catalog.pg_namespace'::regclass AND d.refobjid = s.oid
+      AND (d.classid = 'pg_catalog.pg_extension'::regclass
+        OR (d.classid, d.objid) IN (SELECT classid, objid FROM members)))
 ) objects, LATERAL pg_catalog.pg_identify_object(objects.catalog, objects.oid, 0) i
 WHERE (objects.catalog, objects.oid) NOT IN (SELECT classid, objid FROM members)
 ORDER BY objects.rank, i.identity
 """
 
-#: Schemas in which an extension lives stay, with the extension.
 _DROP: LiteralString = """
-SELECT pg_catalog.format('DROP %s IF EXISTS %s CASCADE', upper(kind), name) AS statement
-FROM unnest(%(kinds)s::text[], %(names)s::text[]) AS objects(kind, name)
-WHERE NOT (kind = 'schema' AND EXISTS (
-  SELECT FROM pg_catalog.pg_extension x JOIN pg_catalog.pg_namespace n ON n.oid = x.extnamespace
-  WHERE pg_catalog.quote_ident(n.nspname) = name))
+SELECT pg_catalog.format('DROP %%s IF EXISTS %%s CASCADE', upper(kind), name) AS statement
+FROM unnest(%(kinds)s::text[], %(names)s::text[]) WITH ORDINALITY AS objects(kind, name, position)
+ORDER BY position
 """
 
 _SHOWN = 6
@@ -114,8 +116,7 @@ def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
         AccessDenied: The role does not own an object.
         DatabaseError: The server refused, or an object is in use past the lock time-out.
     """
-    # Families and classes name their access method after the object, which the catalog's own
-    # description already writes as DROP wants it.
+    # The catalog's own description of an object is written as DROP wants it.
     listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
     with catalog.bare_search_path(target):
         statements = catalog.ask(target, _DROP, listed)

@@ -1,0 +1,141 @@
+import psycopg
+import pytest
+from psycopg import conninfo
+
+from privbench.errors import ConnectionFailed, UsageError
+from privbench.postgres.connect import (
+    connect,
+    environment,
+    identity,
+    libpq_dsn,
+    redact,
+    resolved,
+    same_database,
+)
+from privbench.postgres.failures import database_errors, describe
+
+
+@pytest.fixture(scope="module")
+def two(make_database):
+    return make_database(), make_database()
+
+
+def test_the_session_is_named_and_timed(two):
+    with connect(two[0], statement_timeout=1.5, lock_timeout=2) as connection:
+        row = connection.execute(
+            "SELECT current_setting('application_name'), current_setting('statement_timeout'),"
+            " current_setting('lock_timeout')"
+        ).fetchone()
+    assert row == ("privbench", "1500ms", "2s")
+
+
+def test_every_way_to_spell_a_dsn_leads_to_one_database(two, monkeypatch, tmp_path):
+    parts = conninfo.conninfo_to_dict(two[0])
+    host, name = parts["host"], parts["dbname"]
+    user = parts.get("user", "postgres")
+    services = tmp_path / "services"
+    services.write_text(f"[shop]\nhost={host}\ndbname={name}\nuser={user}\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    quoted = str(host).replace("/", "%2F")
+    port = f":{parts['port']}" if "port" in parts else ""
+    spellings = [
+        two[0],
+        f"postgresql://{user}@{quoted}{port}/{name}",
+        f"postgresql+psycopg://{user}@/{name}?host={host}" + port.replace(":", "&port="),
+        "service=shop" + port.replace(":", " port="),
+    ]
+    for dsn in spellings:
+        with connect(dsn) as connection:
+            assert connection.info.dbname == name
+    monkeypatch.setenv("PGHOST", str(host))
+    monkeypatch.setenv("PGUSER", user)
+    monkeypatch.setenv("PGDATABASE", str(name))
+    if "port" in parts:
+        monkeypatch.setenv("PGPORT", str(parts["port"]))
+    with connect("") as connection:
+        assert connection.info.dbname == name
+        assert resolved(connection)["host"] == host
+        assert environment(connection)["PGDATABASE"] == name
+
+
+@pytest.mark.parametrize("secret", ["hush-hush", "with space", "it's"])
+def test_a_password_is_never_shown(secret):
+    dsn = conninfo.make_conninfo("host=/nonexistent dbname=x user=u", password=secret)
+    with pytest.raises(ConnectionFailed) as caught:
+        connect(dsn)
+    assert secret not in str(caught.value)
+    assert caught.value.exit_code == 3
+    assert caught.value.__suppress_context__
+    assert secret not in redact(dsn)
+    with pytest.raises(UsageError) as unreadable:
+        libpq_dsn(f"host=x password {secret}")
+    assert "hush" not in str(unreadable.value)
+
+
+def test_unreachable_host_is_named():
+    with pytest.raises(ConnectionFailed, match="host=/nonexistent"):
+        connect("host=/nonexistent dbname=x")
+
+
+def test_unknown_database_is_a_failed_connection(server):
+    dsn = conninfo.make_conninfo(server.dsn, dbname="no such database")
+    with pytest.raises(ConnectionFailed, match="no such database"):
+        connect(dsn)
+
+
+def test_same_database_sees_through_spelling(two, each_server, make_database_on):
+    dsn, other = make_database_on(each_server), make_database_on(each_server)
+    with connect(dsn) as a, connect(dsn, autocommit=True) as b, connect(other) as c:
+        assert same_database(a, a)
+        assert same_database(a, b)
+        assert not same_database(a, c)
+        assert identity(a) == identity(b)
+        assert identity(a) != identity(c)
+
+
+def test_same_database_without_the_right_to_the_system_identifier(two):
+    with psycopg.connect(two[0], autocommit=True) as admin:
+        admin.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        admin.execute("CREATE ROLE plain LOGIN")
+    try:
+        plain = conninfo.make_conninfo(two[0], user="plain")
+        elsewhere = conninfo.make_conninfo(two[1], user="plain")
+        with connect(plain) as a, connect(two[0]) as b, connect(elsewhere) as c:
+            assert "address" in identity(a).basis
+            assert "identifier" in identity(b).basis
+            assert same_database(a, b)
+            assert same_database(b, a)
+            assert not same_database(a, c)
+    finally:
+        with psycopg.connect(two[0], autocommit=True) as admin:
+            admin.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+            admin.execute("DROP ROLE plain")
+
+
+STATEMENTS = {
+    "SELECT 'CANARY'::integer": "InvalidTextRepresentation",
+    "INSERT INTO once VALUES ('CANARY')": "constraint 'once_pkey'",
+    "INSERT INTO once VALUES ('CANARY bad')": "constraint 'no_bad'",
+    "DO $$ BEGIN RAISE EXCEPTION 'CANARY'; END $$": "RaiseException",
+}
+
+
+@pytest.mark.parametrize("statement", sorted(STATEMENTS))
+def test_no_value_of_a_row_is_in_an_error(statement, two):
+    with connect(two[0]) as connection:
+        connection.execute(
+            "CREATE TABLE once (k text PRIMARY KEY CONSTRAINT no_bad CHECK (k !~ 'bad'))"
+        )
+        connection.execute("INSERT INTO once VALUES ('CANARY')")
+        with pytest.raises(psycopg.Error) as caught:
+            connection.execute(statement)
+        connection.rollback()
+    assert "CANARY" not in describe(caught.value)
+    assert STATEMENTS[statement] in describe(caught.value)
+
+
+def test_a_lost_connection_is_a_failed_connection(two):
+    with connect(two[0], autocommit=True) as victim, connect(two[0]) as killer:
+        killer.execute("SELECT pg_terminate_backend(%s)", [victim.info.backend_pid])
+        with pytest.raises(ConnectionFailed), database_errors("asking"):
+            victim.execute("SELECT pg_sleep(20)")

@@ -1,0 +1,204 @@
+import dataclasses
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from psycopg import conninfo
+
+from privbench.errors import AccessDenied, SchemaError, UsageError
+from privbench.postgres import binaries, ddl
+from privbench.postgres.connect import connect, environment, major_version
+from privbench.postgres.ddl import Ddl, dump_ddl, find_pg_dump
+from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
+from privbench.postgres.snapshot import Snapshot
+
+UGLY = (Path(__file__).parent / "golden" / "ugly.sql").read_text(encoding="utf-8")
+
+PRIVATE = """
+CREATE ROLE owner_of_secrets;
+COMMENT ON SCHEMA public IS 'CANARY comment';
+COMMENT ON COLUMN public.customer.email IS 'CANARY comment';
+GRANT SELECT ON public.customer TO owner_of_secrets;
+CREATE POLICY canary ON public.region USING (name <> 'CANARY');
+CREATE PUBLICATION canary FOR TABLE public.region;
+CREATE FUNCTION public.on_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';
+CREATE EVENT TRIGGER canary ON ddl_command_end EXECUTE FUNCTION public.on_ddl();
+CREATE FOREIGN DATA WRAPPER canary;
+CREATE SERVER canary FOREIGN DATA WRAPPER canary OPTIONS (host 'CANARY');
+CREATE USER MAPPING FOR owner_of_secrets SERVER canary OPTIONS (password 'CANARY');
+CREATE FOREIGN TABLE public.canary (i int) SERVER canary OPTIONS (name 'CANARY');
+ALTER INDEX public."customer lower" ALTER COLUMN 1 SET STATISTICS 77;
+"""
+
+
+def make(dsn, text):
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute(text.encode())
+    return dsn
+
+
+def taken(dsn, **choice):
+    with connect(dsn) as connection:
+        schema = introspect(connection, **choice)
+        return schema, dump_ddl(connection, schema)
+
+
+def test_pre_and_post_data_make_the_same_schema_again(each_server, make_database_on):
+    schema, made = taken(make(make_database_on(each_server), UGLY))
+    copy = make_database_on(each_server)
+    with Loader(copy, schema, made) as loader:
+        loader.finish()
+    again, made_again = taken(copy)
+    assert made_again == made
+    assert _unplaced(again) == _unplaced(schema)
+    assert Ddl.from_json(made.to_json()) == made
+
+
+def _unplaced(schema):
+    """The schema without the gaps that dropped columns leave in the numbering."""
+    return [
+        dataclasses.replace(
+            table,
+            columns=tuple(dataclasses.replace(column, position=0) for column in table.columns),
+            comment=None,
+        )
+        for table in schema
+    ]
+
+
+def test_only_the_allow_list_travels(server, make_database):
+    dsn = make(make(make_database(), UGLY), PRIVATE)
+    try:
+        with connect(dsn) as connection:
+            raw = subprocess.run(
+                [find_pg_dump(major_version(connection)).path, "--schema-only"],
+                env=environment(connection),
+                capture_output=True,
+                check=True,
+                text=True,
+            ).stdout
+        _, made = taken(dsn)
+    finally:
+        make(
+            dsn,
+            "DROP EVENT TRIGGER canary; DROP SERVER canary CASCADE;"
+            " DROP OWNED BY owner_of_secrets; DROP ROLE owner_of_secrets",
+        )
+    text = made.pre_data + made.post_data
+    for word in ("CANARY", "n_distinct", "COMMENT", "GRANT", "POLICY", "OWNER TO"):
+        assert word in raw
+        assert word not in text
+    for word in ("canary", "EVENT TRIGGER", "\\restrict", "transaction_timeout", "Dumped"):
+        assert word not in text
+    assert "SET STATISTICS 77" in text
+
+
+def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
+    dsn = make(make_database(), UGLY)
+    schema, made = taken(
+        dsn, schemas=["public"], exclude=["public.event", "public.totals", "public.a_total"]
+    )
+    text = made.pre_data + made.post_data
+    assert 'CREATE TYPE "Odd Shop"."Colour"' in text
+    assert "Order.Items" not in text
+    assert "CREATE TABLE public.customer" in text
+    assert "fav.note" not in text
+    assert "public.event" not in text
+    assert 'dots.and""quotes' not in text
+    copy = make_database()
+    with Loader(copy, schema, made) as loader:
+        loader.finish()
+    assert taken(copy)[1].post_data == made.post_data
+
+
+def test_views_over_what_is_left_out_go_too(make_database):
+    dsn = make(make_database(), UGLY)
+    schema, made = taken(dsn, exclude=["public.event"])
+    assert "totals" not in made.pre_data
+    assert "CREATE VIEW public.buyers" in made.pre_data
+    with Loader(make_database(), schema, made) as loader:
+        loader.finish()
+
+
+def test_a_table_built_upon_one_left_out_is_refused(make_database):
+    dsn = make(make_database(), UGLY)
+    with pytest.raises(SchemaError, match=r"public\.dog"):
+        taken(dsn, exclude=["public.animal"])
+
+
+def test_extensions_that_are_needed_are_named_and_others_left_out(each_server, make_database_on):
+    dsn = make_database_on(each_server)
+    with connect(dsn, autocommit=True) as connection:
+        offered = [
+            row[0]
+            for row in connection.execute(
+                "SELECT name FROM pg_available_extensions WHERE name IN ('vector', 'citext')"
+            )
+        ]
+    if not offered:
+        pytest.skip("this server has no extension to try")
+    name = offered[0]
+    make(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    assert taken(dsn)[1].extensions == ()
+    make(dsn, f"CREATE TABLE t (v extra.{name})")
+    schema, made = taken(dsn)
+    assert made.extensions == (name,)
+    copy = make_database_on(each_server)
+    make(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    for replace in (False, True):
+        with Loader(copy, schema, made, replace=replace) as loader:
+            loader.finish()
+    assert taken(copy)[1] == made
+
+
+def test_dump_sees_the_snapshot_and_needs_no_more_than_select(each_server, make_database_on):
+    dsn = make(make_database_on(each_server), UGLY + "CREATE ROLE only_select LOGIN;")
+    make(
+        dsn,
+        'GRANT USAGE ON SCHEMA "Odd Shop", "dots.and""quotes" TO only_select;'
+        'GRANT SELECT ON ALL TABLES IN SCHEMA public, "Odd Shop", "dots.and""quotes"'
+        " TO only_select; CREATE TABLE hidden (i int)",
+    )
+    plain = conninfo.make_conninfo(dsn, user="only_select")
+    try:
+        with Snapshot(plain) as snapshot:
+            schema = introspect(snapshot.connection, exclude=["public.hidden"])
+            make(dsn, "CREATE TABLE late (i int)")
+            made = dump_ddl(snapshot.connection, schema, snapshot=snapshot.id)
+            assert "CREATE TABLE public.region" in made.pre_data
+            assert "late" not in made.pre_data
+            everything = introspect(snapshot.connection)
+            with pytest.raises(AccessDenied, match="permission denied for table hidden"):
+                dump_ddl(snapshot.connection, everything, snapshot=snapshot.id)
+    finally:
+        make(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
+
+
+def test_pg_dump_must_be_new_enough_and_is_the_nearest():
+    at_hand = binaries.find(
+        "pg_dump", binaries.machine_directories() + binaries.package_directories()
+    )
+    majors = sorted(program.major for program in at_hand)
+    assert find_pg_dump(majors[0]).major == majors[0]
+    assert find_pg_dump(majors[-1]).major == majors[-1]
+    with pytest.raises(UsageError, match=f"PostgreSQL 99.*{majors[-1]}"):
+        find_pg_dump(99)
+
+
+def test_secrets_are_not_among_pg_dump_s_arguments(make_database, monkeypatch):
+    seen = []
+    run = subprocess.run
+
+    def watch(command, **options):
+        seen.append((command, options.get("env", {})))
+        return run(command, **options)
+
+    dsn = conninfo.make_conninfo(make_database(), password="hush")
+    monkeypatch.setattr(ddl.subprocess, "run", watch)
+    with connect(dsn) as connection:
+        dump_ddl(connection, introspect(connection))
+    commands = [" ".join(map(str, command)) for command, env in seen if "PGDATABASE" in env]
+    assert len(commands) == 1
+    assert not re.search("hush|host|user", commands[0])

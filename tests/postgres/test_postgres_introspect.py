@@ -1,0 +1,168 @@
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import conninfo
+
+from privbench.errors import AccessDenied, SchemaError
+from privbench.postgres.access import check_access
+from privbench.postgres.connect import connect
+from privbench.postgres.introspect import introspect
+from privbench.schema import Schema, TableName
+
+GOLDEN = Path(__file__).parent / "golden"
+UGLY = (GOLDEN / "ugly.sql").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def ugly(make_database):
+    dsn = make_database()
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute(UGLY.encode())
+    return dsn
+
+
+def test_ugly_schema_is_read_as_the_golden_file_says(each_server, make_database_on):
+    with connect(make_database_on(each_server), autocommit=True) as connection:
+        connection.execute(UGLY.encode())
+        connection.execute("SET search_path = public, pg_catalog")
+        schema = introspect(connection)
+        assert connection.execute("SHOW search_path").fetchone() == ("public, pg_catalog",)
+    assert schema.server_version // 10000 == each_server.major
+    found = json.loads(json.dumps(schema.to_json()))
+    found.pop("server_version")
+    golden = json.loads((GOLDEN / "ugly.json").read_text(encoding="utf-8"))
+    assert found == golden
+    assert schema.table("public.customer").comment == "people who buy"
+
+
+def test_json_round_trip(ugly):
+    with connect(ugly) as connection:
+        schema = introspect(connection)
+    text = json.dumps(schema.to_json())
+    assert json.dumps(Schema.from_json(json.loads(text)).to_json()) == text
+
+
+def test_a_key_of_one_partition_counts_as_the_root_s_but_not_as_validated(ugly):
+    with connect(ugly) as connection:
+        event = introspect(connection).table("event")
+    assert not event.foreign_key("eu_region").validated
+    assert event.foreign_key("event_customer_fkey").validated
+    assert [str(name) for name in event.partitions] == [
+        "public.event_2023_eu",
+        "public.event_2023_rest",
+        "public.event_rest",
+    ]
+
+
+def test_a_key_into_a_partition_points_at_its_root(make_database):
+    with connect(make_database()) as connection:
+        connection.execute(
+            "CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+            "CREATE TABLE p1 PARTITION OF p DEFAULT;"
+            "CREATE TABLE c (a int REFERENCES p1 (id), b int REFERENCES p (id))"
+        )
+        keys = introspect(connection).table("c").foreign_keys
+    assert [(key.columns, str(key.ref_table)) for key in keys] == [
+        (("a",), "public.p"),
+        (("b",), "public.p"),
+    ]
+
+
+def test_exclusion_drops_the_keys_into_what_is_left_out(ugly):
+    with connect(ugly) as connection:
+        schema = introspect(connection, exclude=["public.customer", "public.buyers"])
+        assert "public.customer" not in schema
+        names = [key.name for table in schema for key in table.foreign_keys]
+        assert "Order.Items_customer_fkey" not in names
+        assert "self ref" in names
+        assert TableName("public", "customer_id_seq") not in [s.name for s in schema.sequences]
+        assert schema.views == ()
+        only = introspect(connection, ["Odd Shop"])
+        assert [table.key for table in only] == ['"Odd Shop"."Order.Items"']
+        assert [str(s.name) for s in only.sequences] == ['"Odd Shop"."Order.Items_serial_no_seq"']
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"schemas": ["nowhere"]}, "no schema 'nowhere'.*Odd Shop"),
+        ({"exclude": ["public.nothing"]}, "does not exist"),
+        ({"exclude": ["public.event_rest"]}, r"Leave out public\.event"),
+    ],
+)
+def test_wrong_choices_are_refused(ugly, options, words):
+    with connect(ugly) as connection, pytest.raises(SchemaError, match=words):
+        introspect(connection, **options)
+
+
+def test_a_partition_in_a_chosen_schema_of_a_root_that_is_not(make_database):
+    with connect(make_database()) as connection:
+        connection.execute(
+            "CREATE SCHEMA other; CREATE TABLE p (id int) PARTITION BY RANGE (id);"
+            "CREATE TABLE other.p1 PARTITION OF p DEFAULT"
+        )
+        assert introspect(connection, ["public"]).table("p").partitions == (
+            TableName("other", "p1"),
+        )
+        with pytest.raises(SchemaError, match=r"partition of public\.p"):
+            introspect(connection, ["other"])
+
+
+def test_objects_of_extensions_and_temporary_tables_are_left_out(server, make_database):
+    with connect(make_database(), autocommit=True) as connection:
+        offered = connection.execute(
+            "SELECT name FROM pg_available_extensions WHERE name IN ('vector', 'hstore') LIMIT 1"
+        ).fetchone()
+        if offered is None:
+            pytest.skip("this server has no extension to try")
+        connection.execute(
+            psycopg.sql.SQL("CREATE EXTENSION {}").format(psycopg.sql.Identifier(offered[0]))
+        )
+        connection.execute("CREATE TEMPORARY TABLE scratch (i int)")
+        connection.execute(
+            psycopg.sql.SQL("CREATE TABLE t (v {})").format(psycopg.sql.Identifier(offered[0]))
+        )
+        schema = introspect(connection)
+    assert [table.key for table in schema] == ["public.t"]
+    assert schema.extensions == (offered[0],)
+    assert schema.table("t").column("v").type.extension == offered[0]
+
+
+@pytest.fixture
+def reader(ugly):
+    with connect(ugly, autocommit=True) as admin:
+        admin.execute('CREATE ROLE "Read er" LOGIN')
+        yield admin, conninfo.make_conninfo(ugly, user="Read er")
+        admin.execute('DROP OWNED BY "Read er"')
+        admin.execute('DROP ROLE "Read er"')
+
+
+def test_every_missing_grant_is_named_at_once_and_curing_them_helps(reader):
+    admin, dsn = reader
+    with connect(dsn, autocommit=True) as connection:
+        schema = introspect(connection)
+        with pytest.raises(AccessDenied) as caught:
+            check_access(connection, schema)
+        missing = caught.value.remedy.removeprefix("Missing: ")
+        assert 'GRANT USAGE ON SCHEMA "Odd Shop" TO "Read er";' in missing
+        assert 'GRANT SELECT ON "dots.and""quotes"."note" TO "Read er";' in missing
+        assert 'GRANT SELECT ON "public"."event_2023_eu" TO "Read er";' in missing
+        assert 'SCHEMA "public"' not in missing
+        admin.execute(missing.encode())
+        check_access(connection, schema)
+
+
+def test_row_level_security_that_would_hide_rows_is_refused(reader):
+    admin, dsn = reader
+    admin.execute('GRANT SELECT ON public.region TO "Read er"')
+    admin.execute("ALTER TABLE public.region ENABLE ROW LEVEL SECURITY")
+    try:
+        with connect(dsn, autocommit=True) as connection:
+            schema = introspect(connection)
+            region = Schema(tables=(schema.table("region"),))
+            with pytest.raises(AccessDenied, match=r"row-level security.*public\.region"):
+                check_access(connection, region)
+    finally:
+        admin.execute("ALTER TABLE public.region DISABLE ROW LEVEL SECURITY")

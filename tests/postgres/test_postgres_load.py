@@ -1,0 +1,301 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from privbench.errors import AccessDenied, DatabaseError, TargetError
+from privbench.postgres.connect import connect
+from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
+
+SHOP = """
+CREATE SCHEMA shop;
+CREATE TYPE shop.mood AS ENUM ('sad', 'glad');
+CREATE TABLE shop.person (
+  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  mood shop.mood,
+  upper_name text GENERATED ALWAYS AS (upper(name)) STORED,
+  boss integer REFERENCES shop.person,
+  favourite bigint
+);
+CREATE TABLE shop.thing (
+  id bigserial PRIMARY KEY,
+  owner integer NOT NULL REFERENCES shop.person ON DELETE CASCADE,
+  price numeric CHECK (price > 0)
+);
+ALTER TABLE shop.person ADD FOREIGN KEY (favourite) REFERENCES shop.thing;
+CREATE SEQUENCE shop.down INCREMENT -5 MINVALUE -1000 MAXVALUE -1;
+CREATE TABLE shop.log (at date, n integer DEFAULT nextval('shop.down'), PRIMARY KEY (at, n))
+  PARTITION BY RANGE (at);
+CREATE TABLE shop.log_old PARTITION OF shop.log FOR VALUES FROM (MINVALUE) TO ('2020-01-01');
+CREATE TABLE shop.log_new PARTITION OF shop.log DEFAULT;
+CREATE MATERIALIZED VIEW shop.wealth AS
+  SELECT owner, sum(price) AS total FROM shop.thing GROUP BY owner;
+CREATE MATERIALIZED VIEW shop.a_summary AS SELECT max(total) AS top FROM shop.wealth;
+CREATE FUNCTION shop.boom() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'triggers must not fire during a load'; END $$;
+CREATE TRIGGER boom BEFORE INSERT ON shop.person FOR EACH ROW EXECUTE FUNCTION shop.boom();
+"""
+PERSON = pa.table(
+    {
+        "id": [1, 2, 7],
+        "name": ["", 'it\'s "q"\n\\.\n\\N, x', "é\t"],
+        "mood": ["sad", None, "glad"],
+        "boss": pa.array([7, None, 7], pa.int32()),
+        "favourite": [40, None, 41],
+    }
+)
+THING = pa.table({"id": [40, 41], "owner": [1, 7], "price": ["1.50", "2"]})
+LOG = pa.table({"at": ["2019-01-01", "2021-01-01"], "n": [-6, -11]})
+
+
+def script(dsn, text):
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute(text.encode())
+    return dsn
+
+
+def rows(dsn, query):
+    with connect(dsn, autocommit=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def plan(dsn):
+    with connect(dsn) as connection:
+        schema = introspect(connection)
+        return schema, dump_ddl(connection, schema)
+
+
+def fill(loader):
+    # Children first: keys are made after the rows, so the order is free.
+    loader.copy_table("shop.thing", THING.column_names, [THING])
+    loader.copy_table("shop.person", PERSON.column_names, PERSON.to_batches(max_chunksize=2))
+    loader.copy_table("shop.log", LOG.column_names, [LOG])
+
+
+@pytest.fixture(scope="module")
+def shop(make_database):
+    return plan(script(make_database(), SHOP))
+
+
+def test_a_load_brings_everything(each_server, make_database_on):
+    schema, ddl = plan(script(make_database_on(each_server), SHOP))
+    steps = []
+    copy = make_database_on(each_server)
+    with Loader(copy, schema, ddl, progress=lambda step, n: steps.append((step, n))) as loader:
+        fill(loader)
+        loader.finish()
+    assert rows(
+        copy, "SELECT id, name, mood::text, boss, favourite FROM shop.person ORDER BY id"
+    ) == [tuple(row.values()) for row in PERSON.to_pylist()]
+    assert rows(copy, "SELECT bool_and(upper_name = upper(name)) FROM shop.person") == [(True,)]
+    assert rows(copy, "SELECT tableoid::regclass::text, n FROM shop.log ORDER BY n DESC") == [
+        ("shop.log_old", -6),
+        ("shop.log_new", -11),
+    ]
+    assert rows(copy, "SELECT top FROM shop.a_summary") == [(2,)]
+    assert rows(copy, "SELECT nextval('shop.person_id_seq'), nextval('shop.thing_id_seq')") == [
+        (8, 42)
+    ]
+    assert rows(copy, "SELECT nextval('shop.down')") == [(-16,)]
+    assert rows(
+        copy,
+        "SELECT DISTINCT reltuples > 0 AND relallvisible = relpages FROM pg_class"
+        " WHERE relname IN ('person', 'thing', 'log_old', 'log_new')",
+    ) == [(True,)]
+    assert ("copy shop.thing", 2) in steps
+    assert plan(copy)[1] == ddl
+
+
+def test_a_target_with_anything_in_it_is_refused_and_left_alone(shop, make_database):
+    for text, words in (
+        ("CREATE TABLE keep (i int)", "table public.keep"),
+        (
+            "CREATE FUNCTION keep() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            r"function public.keep\(\)",
+        ),
+        ("CREATE TYPE keep AS ENUM ('a')", "type public.keep"),
+        ("CREATE SCHEMA keep", "schema keep"),
+    ):
+        copy = script(make_database(), text)
+        with pytest.raises(TargetError, match=words) as caught:
+            Loader(copy, *shop)
+        assert "--replace" in str(caught.value)
+        assert rows(copy, "SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'") == [(0,)]
+
+
+def test_replace_drops_all_that_users_made(shop, make_database):
+    copy = script(
+        make_database(),
+        """CREATE SCHEMA "Old one"; CREATE TABLE "Old one"."T" (i int PRIMARY KEY);
+        CREATE TABLE public.u (i int REFERENCES "Old one"."T"); CREATE VIEW v AS SELECT * FROM u;
+        CREATE DOMAIN d AS int; CREATE TYPE c AS (a d); CREATE SEQUENCE s;
+        CREATE FUNCTION f(d, text) RETURNS c LANGUAGE sql AS 'SELECT NULL::c';
+        CREATE PROCEDURE p() LANGUAGE sql AS '';
+        CREATE AGGREGATE g(int) (sfunc = int4pl, stype = int);
+        CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq);
+        CREATE OPERATOR FAMILY fam USING btree;
+        CREATE TEXT SEARCH CONFIGURATION conf (COPY = simple);
+        CREATE COLLATION coll FROM "C";""",
+    )
+    with Loader(copy, *shop, replace=True) as loader:
+        fill(loader)
+        loader.finish()
+    assert plan(copy)[1] == shop[1]
+    with Loader(copy, *shop, replace=True) as loader:
+        loader.finish()
+    assert rows(copy, "SELECT count(*) FROM shop.person") == [(0,)]
+
+
+def test_the_source_is_never_the_target(shop, make_database):
+    dsn = script(make_database(), "CREATE TABLE precious (i int)")
+    with connect(dsn) as source, pytest.raises(TargetError, match="source database itself"):
+        Loader(dsn, *shop, source=source, replace=True)
+    assert rows(dsn, "SELECT count(*) FROM precious") == [(0,)]
+
+
+def test_without_finish_nothing_is_left(shop, make_database):
+    copy = script(make_database(), "CREATE TABLE old (i int)")
+    with Loader(copy, *shop, replace=True) as loader:
+        fill(loader)
+    assert rows(
+        copy, "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
+    ) == [(True, True)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"id": [40, 40], "owner": [1, 7], "price": ["5550123", "1"]}, "thing_pkey"),
+        (
+            {"id": [40, 41], "owner": [1, 5550123], "price": ["1", "1"]},
+            "thing_owner_fkey",
+        ),
+        (
+            {"id": [40, 41], "owner": [1, 7], "price": ["1", "-5550123"]},
+            "price_check",
+        ),
+        ({"id": [40, 41], "owner": [1, None], "price": ["1", "5550123"]}, "NOT NULL"),
+        (
+            {"id": [40, 41], "owner": [1, 7], "price": ["1", "x5550123"]},
+            "InvalidText",
+        ),
+    ],
+)
+def test_a_broken_constraint_is_named_without_the_row(shop, make_database, wrong, words):
+    copy = make_database()
+
+    def load():
+        with Loader(copy, *shop) as loader:
+            loader.copy_table("shop.person", PERSON.column_names, [PERSON])
+            loader.copy_table("shop.thing", list(wrong), [pa.table(wrong)])
+            loader.finish()
+
+    with pytest.raises(DatabaseError, match=words) as caught:
+        load()
+    assert "5550123" not in str(caught.value)
+    assert caught.value.table == "shop.thing"
+    assert caught.value.__suppress_context__
+    assert rows(copy, "SELECT to_regclass('shop.thing') IS NULL") == [(True,)]
+
+
+def test_generated_columns_and_wrong_widths_are_refused(shop, make_database):
+    with Loader(make_database(), *shop) as loader:
+        with pytest.raises(ValueError, match="upper_name"):
+            loader.copy_table("shop.person", ["id", "upper_name"], [])
+        with pytest.raises(ValueError, match="2 columns"):
+            loader.copy_table("shop.person", ["id", "name"], [PERSON])
+
+
+def test_a_missing_extension_is_named_before_anything_is_done(shop, make_database):
+    schema, ddl = shop
+    lacking = Ddl(ddl.pre_data, ddl.post_data, ("no_such_thing",), ddl.server_version)
+    with pytest.raises(TargetError, match="lacks the extensions no_such_thing"):
+        Loader(make_database(), schema, lacking)
+
+
+def test_a_role_that_may_not_create_is_denied(shop, make_database):
+    copy = script(make_database(), "CREATE ROLE guest LOGIN")
+    try:
+        with pytest.raises(AccessDenied):
+            Loader(psycopg.conninfo.make_conninfo(copy, user="guest"), *shop)
+    finally:
+        script(copy, "DROP ROLE guest")
+
+
+def test_two_loads_into_one_target_do_not_mix(shop, make_database):
+    copy = make_database()
+    with Loader(copy, *shop) as loader:
+        with pytest.raises(TargetError, match="another load"):
+            Loader(copy, *shop)
+        loader.finish()
+
+
+KILLED = """
+import sys, json, time
+import pyarrow as pa
+from privbench.postgres.ddl import Ddl
+from privbench.postgres.load import Loader
+from privbench.schema import Schema
+
+dsn, plan, stage = sys.argv[1:]
+data = json.load(open(plan))
+loader = Loader(dsn, Schema.from_json(data["schema"]), Ddl.from_json(data["ddl"]), replace=True)
+
+def told(step, rows):
+    if step == stage:
+        print("ready", flush=True)
+        time.sleep(600)
+
+def batches():
+    yield pa.table({"id": list(range(1000)), "name": [f"n{i}" for i in range(1000)]})
+    told("middle of a copy", 0)
+
+loader._progress = told
+loader.copy_table("shop.person", ["id", "name"], batches())
+loader.finish()
+"""
+
+
+@pytest.mark.parametrize("stage", ["middle of a copy", "sequences", "analyze"])
+def test_a_killed_load_leaves_the_target_as_it_was(shop, make_database, tmp_path, stage):
+    copy = script(make_database(), "CREATE TABLE old AS SELECT 7 AS i")
+    (tmp_path / "plan.json").write_text(
+        json.dumps({"schema": shop[0].to_json(), "ddl": shop[1].to_json()})
+    )
+    (tmp_path / "killed.py").write_text(KILLED)
+    child = subprocess.Popen(
+        [sys.executable, tmp_path / "killed.py", copy, tmp_path / "plan.json", stage],
+        stdout=subprocess.PIPE,
+        cwd=os.getcwd(),
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    try:
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGKILL)
+    finally:
+        child.kill()
+        child.wait()
+    deadline = time.monotonic() + 20
+    while _busy(copy) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert rows(copy, "SELECT i FROM old") == [(7,)]
+    assert rows(copy, "SELECT to_regclass('shop.person') IS NULL") == [(True,)]
+    with Loader(copy, *shop, replace=True) as loader:
+        loader.finish()
+
+
+def _busy(dsn):
+    return rows(
+        dsn,
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid()",
+    )
