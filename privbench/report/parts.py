@@ -51,7 +51,8 @@ def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
 
 def _query(query: Query, result: QueryResult) -> QueryPart:
     source, clone = result.answers[SOURCE], result.answers[CLONE]
-    whole = not (source.truncated or clone.truncated)
+    ended = source.status == clone.status == "ok"
+    whole = ended and not (source.truncated or clone.truncated)
     error = discrepancy = None
     if whole and source.rows is not None and clone.rows is not None:
         error = float(qerror.qerrors([source.rows], [clone.rows])[0])
@@ -66,8 +67,14 @@ def _query(query: Query, result: QueryResult) -> QueryPart:
         clone=_answer(clone),
         qerror=error,
         runtime=discrepancy,
-        card_matches=None if query.card is None or not whole else query.card == source.rows,
+        card_matches=_matches(query, source),
     )
+
+
+def _matches(query: Query, source: Answer) -> bool | None:
+    if query.card is None or source.status != "ok" or source.truncated:
+        return None
+    return query.card == source.rows
 
 
 def _answer(answer: Answer) -> AnswerPart:

@@ -72,7 +72,7 @@ def _metric(document: ComparisonDocument, name: str) -> Headline:
     value = document.figures.get(metric.headline)
     titles = {
         "qerror": "Q-error, median",
-        "runtime": "Run time discrepancy, median",
+        "runtime": "Runtime discrepancy, median",
         "kld": "2-way KLD, mean",
     }
     shown = "–" if value is None else f"{number(value)}{_unit(metric.unit)}"
@@ -99,13 +99,22 @@ def _aside(document: ComparisonDocument, name: str) -> str:
 def _integrity(document: ComparisonDocument) -> Headline:
     broken = sum(check.violations > 0 for check in document.integrity)
     total = len(document.integrity)
+    grade: Grade | None = None
+    if total:
+        grade = "good" if broken == 0 else "poor"
     return Headline(
         "Integrity",
-        f"{total - broken} of {total}",
-        "good" if broken == 0 else "poor",
+        f"{total - broken} of {total}" if total else "–",
+        grade,
         "Keys, references, NOT NULL and CHECK constraints of the schema that hold in the clone.",
-        "no violation" if broken == 0 else f"{broken} checks are violated",
+        _violated(total, broken),
     )
+
+
+def _violated(total: int, broken: int) -> str:
+    if total == 0:
+        return "the schema has no constraint"
+    return "no violation" if broken == 0 else f"violated: {broken}"
 
 
 def _rows(document: ComparisonDocument) -> Headline:
@@ -119,5 +128,9 @@ def _rows(document: ComparisonDocument) -> Headline:
         "–" if value is None else f"{number(value)} %",
         grade,
         "The largest difference between a table's number of rows in the clone and in the source.",
-        f"{len(document.tables)} tables, {number(total)} rows in the source",
+        f"{number(total)} rows in the source, {_tables(len(document.tables))}",
     )
+
+
+def _tables(count: int) -> str:
+    return "1 table" if count == 1 else f"{count} tables"
