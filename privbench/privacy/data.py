@@ -119,14 +119,18 @@ class Labels(_Private):
     def __init__(
         self, codes: NDArray[np.signedinteger[Any]], labels: Sequence[str] | pa.Array
     ) -> None:
-        known = labels if isinstance(labels, pa.Array) else pa.array(labels, type=pa.string())
+        known: Any = labels
+        if isinstance(labels, pa.ChunkedArray):
+            known = labels.combine_chunks()
+        elif not isinstance(labels, pa.Array):
+            known = pa.array(labels, type=pa.string())
         values = np.asarray(codes)
         if values.size and (int(values.min()) < -1 or int(values.max()) >= len(known)):
             raise SchemaError("a label's code lies outside its dictionary.")
         if known.null_count or pc.count_distinct(known).as_py() != len(known):
             raise SchemaError("a dictionary of labels has duplicates or NULL.")
         self._codes: Index = values.astype(index_type(len(known)), copy=False)
-        self._labels = known
+        self._labels: pa.Array = known
 
     def __len__(self) -> int:
         return int(self._codes.size)

@@ -14,8 +14,6 @@ import numpy as np
 
 from privbench.privacy.data import PrivateDatabase, Recoding
 from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units
-from privbench.privacy.queries.bounds import Quantile
-from privbench.privacy.queries.labels import LabelCounts
 from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
@@ -143,7 +141,7 @@ def check(
         queries: The queries of a fit, as `Session.trace` keeps them.
         database: The database as it was before the fit: `recodings` not yet applied.
         recodings: `PrivateDatabase.recodings` after the fit. Queries of raw attributes are
-            evaluated before them, all others after.
+            (``reads_raw``) are evaluated before them, all others after.
         units: Units to remove; None for `telling_units`.
         every: Remove every unit there is.
 
@@ -200,12 +198,14 @@ def _statistics(
     recodings: Sequence[tuple[str, str, Recoding]],
 ) -> list[Statistic]:
     settled = _recoded(database, recodings)
-    return [
-        query.evaluate_labels(database)
-        if isinstance(query, LabelCounts)
-        else query.evaluate(database if isinstance(query, Quantile) else settled)
-        for query in queries
-    ]
+    return [_statistic(query, database, settled) for query in queries]
+
+
+def _statistic(query: Query, raw: PrivateDatabase, settled: PrivateDatabase) -> Statistic:
+    side = raw if getattr(query, "reads_raw", False) else settled
+    counter = getattr(query, "evaluate_labels", None)
+    found: Statistic = query.evaluate(side) if counter is None else counter(side)
+    return found
 
 
 def judge(

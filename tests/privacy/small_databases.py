@@ -32,6 +32,7 @@ from privbench.privacy.queries import (
     FanOut,
     Histogram,
     JointHistogram,
+    JointScores,
     LabelCounts,
     Owner,
     PairScores,
@@ -178,6 +179,16 @@ def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator
     yield SplitScores.of(spec, name, axes, candidates, margins, mean=False, smallest=False)
 
 
+def _region_scores(
+    spec: DatabaseSpec, name: str, rng: np.random.Generator, region: Region
+) -> PairScores:
+    axes = ("c0", "c1", "c2") if rng.random() < 0.5 else ("c1", "c2")
+    sizes = [spec.tables[name].attributes[axis].size for axis in axes]
+    pairs = [(i, j) for i in range(len(axes)) for j in range(i + 1, len(axes))]
+    predictions = [rng.random((sizes[i], sizes[j])) for i, j in pairs]
+    return PairScores.of(spec, name, axes, pairs, predictions, region)
+
+
 def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
     first = Split.of({"c0": rng.integers(0, 50, (3, 3)), "c1": rng.integers(0, 50, (2, 3))})
     second = Split.by_code("c2", [0, 1, 1, 0])
@@ -193,6 +204,7 @@ def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterato
         (Histogram.of(spec, name, ("c2",), root.child(second, 1)), 1.0),
     ]
     yield JointHistogram(tuple(mixed))
+    yield JointScores(tuple(_region_scores(spec, name, rng, region) for region in (*leaves, root)))
     yield RegionMoments.of(spec, name, ("c0", "c1"), leaves, [first] * len(leaves))
     yield RegionMoments.of(spec, name, ("c0",), [root, parts[0]], [first, first])
 

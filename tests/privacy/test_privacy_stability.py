@@ -27,7 +27,7 @@ from privbench.privacy.query import GRID
 from privbench.privacy.spec import DatabaseSpec, Relation
 from privbench.privacy.stability import StabilityReport, change, check, outline, same_events
 
-SLOW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def run(spec: DatabaseSpec, most: int, seed: int, *, every: bool) -> StabilityReport:
@@ -52,7 +52,7 @@ def test_every_claim_holds_when_any_unit_goes(
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE], ids=str)
 @given(data=st.data(), seed=st.integers(0, 2**32))
-@settings(SLOW, max_examples=12)
+@settings(SLOW, max_examples=8)
 def test_claims_hold_for_heavy_units_and_hubs(
     relation: Relation, data: st.DataObject, seed: int
 ) -> None:

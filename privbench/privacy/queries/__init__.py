@@ -13,6 +13,7 @@ from privbench.privacy.queries.bounds import Quantile
 from privbench.privacy.queries.fanin import FanIn
 from privbench.privacy.queries.fanout import FanOut
 from privbench.privacy.queries.histogram import Histogram, JointHistogram
+from privbench.privacy.queries.jointscores import JointScores
 from privbench.privacy.queries.labels import LabelCounts
 from privbench.privacy.queries.moments import RegionMoments, centred
 from privbench.privacy.queries.public import PublicArray
@@ -30,6 +31,7 @@ __all__ = [
     "FanOut",
     "Histogram",
     "JointHistogram",
+    "JointScores",
     "LabelCounts",
     "Owner",
     "PairScores",

@@ -40,6 +40,8 @@ class LabelCounts(Query):
     attribute: str
     per_unit: int = 1
     kind = "label counts"
+    #: The stability harness evaluates it before any recoding.
+    reads_raw = True
     unit = 1
 
     def __post_init__(self) -> None:
