@@ -31,6 +31,7 @@ FAST: Mapping[str, str] = {
     "max_wal_senders": "0",
     "shared_buffers": "128MB",
     "max_connections": "64",
+    "max_locks_per_transaction": "1024",
     "timezone": "UTC",
 }
 _EXTRA = "Install it with: pip install 'privbench[demo]'."

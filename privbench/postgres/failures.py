@@ -20,6 +20,7 @@ from privbench.schema import TableName
 #: Connection, feature, transaction state, login, catalog, name, permission, resources, locks,
 #: operator intervention, system: messages of these classes hold names and settings only.
 _SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
+_LOCKS = "Many tables in one transaction need many locks: raise max_locks_per_transaction."
 _CUT_OFF = ("08", "57P")
 _NAMES = {
     errors.QueryCanceled: "the statement was cancelled or passed its time-out",
@@ -65,7 +66,8 @@ def translate(error: psycopg.Error, what: str, table: str | None = None) -> Data
         return ConnectionFailed(message, table=table)
     if not state and isinstance(error, psycopg.OperationalError):
         return ConnectionFailed(f"{what}: the connection was lost.", table=table)
-    return DatabaseError(message, table=table, column=diag.column_name)
+    remedy = _LOCKS if isinstance(error, errors.OutOfMemory) else None
+    return DatabaseError(message, table=table, column=diag.column_name, remedy=remedy)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,29 @@
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
 import psycopg
 import pytest
 
-from privbench.errors import UsageError
-from privbench.postgres import embedded
+from privbench.errors import ConnectionFailed, UsageError
+from privbench.postgres import binaries, embedded
+
+
+@pytest.fixture
+def program():
+    programs = embedded.embedded_programs() or embedded.machine_programs()
+    if not programs:
+        pytest.skip("no PostgreSQL server programs on this machine")
+    return programs[0]
+
+
+@pytest.fixture
+def directory():
+    # pytest's own temporary directories are closed to the account that runs the server.
+    path = Path(tempfile.mkdtemp(prefix="pb-test-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def test_fixtures_give_distinct_empty_databases(make_database):
@@ -19,7 +40,69 @@ def test_each_server_runs_the_version_it_states(each_server):
         assert connection.info.server_version // 10000 == each_server.major
 
 
-def test_unknown_major_names_those_at_hand():
+def test_data_of_a_named_directory_outlive_the_server(program, directory):
+    with embedded.start(program, directory) as server, psycopg.connect(server.dsn) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS i")
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(server.dsn)
+    server.stop()
+    with embedded.start(program, directory) as server, psycopg.connect(server.dsn) as connection:
+        assert connection.execute("SELECT i FROM kept").fetchone() == (7,)
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+
+
+def test_a_temporary_server_leaves_nothing_behind(program):
+    with embedded.start(program) as server:
+        directory = server.directory
+        assert (directory / "data" / "PG_VERSION").exists()
+    assert not directory.exists()
+
+
+def test_a_setting_that_is_wrong_is_told_by_the_server_s_own_words(program):
+    with pytest.raises(ConnectionFailed, match="work_mem"):
+        embedded.start(program, settings={"work_mem": "plenty"})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another account for the server")
+def test_a_directory_that_the_server_s_account_cannot_reach_is_refused(program, directory):
+    closed = directory / "closed"
+    closed.mkdir(mode=0o700)
+    directory.chmod(0o700)
+    with pytest.raises(UsageError, match="cannot reach"):
+        embedded.start(program, closed / "server")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another account for the server")
+def test_programs_that_the_server_s_account_cannot_reach_are_copied(directory):
     programs = embedded.embedded_programs()
-    with pytest.raises(UsageError, match=str(programs[0].major)):
-        embedded.embedded_server(major=7)
+    if not programs:
+        pytest.skip("the embedded PostgreSQL is not installed")
+    package = programs[0].path.parents[2]
+    home = directory / "packages"
+    for name in (package.name, f"{package.name}.libs"):
+        shutil.copytree(package.parent / name, home / name, symlinks=True)
+    directory.chmod(0o700)
+    hidden = home / programs[0].path.relative_to(package.parent)
+    with embedded.start(binaries.Program(hidden, programs[0].major)) as server:
+        assert str(server.program) != str(hidden)
+        with psycopg.connect(server.dsn) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_unknown_major_names_those_at_hand(program):
+    start = embedded.embedded_server if embedded.embedded_programs() else embedded.machine_server
+    with pytest.raises(UsageError, match=str(program.major)):
+        start(major=7)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(binaries, "_PACKAGE", "no_such_package")
+    with pytest.raises(UsageError, match=r"privbench\[demo\]"):
+        embedded.embedded_server()
+
+
+def test_without_any_program_the_way_out_is_named(monkeypatch):
+    monkeypatch.setattr(embedded.binaries, "machine_directories", list)
+    with pytest.raises(UsageError, match="Install PostgreSQL"):
+        embedded.machine_server()
