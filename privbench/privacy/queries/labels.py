@@ -84,13 +84,11 @@ class LabelCounts(Query):
         if not isinstance(held, Labels):
             raise SchemaError("it is not text.", table=self.source, column=self.attribute)
         known = np.flatnonzero(held._codes >= 0)
-        units = data._units
-        chosen = proposals(
-            units.identity(self.source)[known],
-            held._codes[known],
-            units.ranks(self.source)[known],
-            self.per_unit,
-        )
+        chosen = held._codes[known]
+        if data.spec.tables[self.source].own is not None:
+            ranks = data._units.ranks(self.source)[known]
+            identity = data._units.identity(self.source)[known]
+            chosen = proposals(identity, chosen, ranks, self.per_unit)
         counts = np.bincount(chosen, minlength=len(held._labels))
         proposed = np.flatnonzero(counts)
         names = held._labels.take(proposed).to_pylist()
