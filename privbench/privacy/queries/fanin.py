@@ -150,6 +150,10 @@ class FanIn(Query):
         """s: 16, or 2 where a unit has one source row."""
         return 2 if single(spec, self.key.table) else KEPT
 
+    def _most(self, spec: DatabaseSpec) -> int:
+        """e: most edges of one source unit that count."""
+        return 1 if single(spec, self.key.table) else KEPT
+
     def marks(self, spec: DatabaseSpec) -> tuple[int, ...]:
         """Numbers of kept edges at which the released buckets stand."""
         s = self.scale(spec)
@@ -158,7 +162,7 @@ class FanIn(Query):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
         step = steps(self.scale(spec), self.buckets, self.zero)
-        edges = 1 if single(spec, self.key.table) else KEPT
+        edges = self._most(spec)
         own = contribution(spec, self.key.parent)
         apart = not spec.roots(self.key.table) & spec.roots(self.key.parent)
         parts = [(own, edges * step.l1), (own, edges * step.l2), (own, edges * step.linf)]
@@ -191,5 +195,6 @@ class FanIn(Query):
     def _edges(self, data: PrivateDatabase) -> NDArray[np.int64]:
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
-        kept = edges[(data._units.ranks(self.key.table) < KEPT) & (edges >= 0)]
+        ranks = data._units.ranks(self.key.table)
+        kept = edges[(ranks < self._most(data.spec)) & (edges >= 0)]
         return np.bincount(kept, minlength=data._rows(self.key.parent)).astype(np.int64)

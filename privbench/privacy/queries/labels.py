@@ -63,9 +63,12 @@ class LabelCounts(Query):
         """Empty: which values there are is private until they pass the threshold."""
         return ()
 
+    def _most(self, spec: DatabaseSpec) -> int:
+        return 1 if single(spec, self.source) else self.per_unit
+
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        k = 1 if single(spec, self.source) else self.per_unit
+        k = self._most(spec)
         if spec.relation.neighbours == "replace":
             k *= 2
         return Sensitivity(k, math.sqrt(k), 1, k)
@@ -84,11 +87,11 @@ class LabelCounts(Query):
         if not isinstance(held, Labels):
             raise SchemaError("it is not text.", table=self.source, column=self.attribute)
         known = np.flatnonzero(held._codes >= 0)
-        chosen = held._codes[known]
+        chosen: NDArray[np.integer[Any]] = held._codes[known]
         if data.spec.tables[self.source].own is not None:
             ranks = data._units.ranks(self.source)[known]
             identity = data._units.identity(self.source)[known]
-            chosen = proposals(identity, chosen, ranks, self.per_unit)
+            chosen = proposals(identity, chosen, ranks, self._most(data.spec))
         counts = np.bincount(chosen, minlength=len(held._labels))
         proposed = np.flatnonzero(counts)
         names = held._labels.take(proposed).to_pylist()
