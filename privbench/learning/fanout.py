@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
+from scipy.stats import norm, poisson
 
 from privbench.circuit.draw import uniforms
 from privbench.errors import ModelError
@@ -135,8 +136,14 @@ def fit(
         ends: Last count of every bucket.
         parents: Noisy number of parents, above 0.
         target: Noisy Σ min(count, clip) over all parents, and the clip; the law is tilted toward
-            it (|θ| ≤ 1).
+            it. None where that total is lost in its own noise.
+
+    A histogram whose parents are lost in the noise is not looked at: the law is then a plain one
+    with the target's mean, or 1, at most 10, so that noise alone never makes a clone explode.
     """
+    if parents < 4 * sd:
+        mean = 1.0 if target is None else min(max(target[0] / parents, 0.0), 10.0)
+        return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or not law.mass[starts > 0].sum() > 0:
         return law
@@ -147,6 +154,15 @@ def law_from_counts(counts: Floats, starts: Ints, ends: Ints) -> FanLaw:
     """The law of non-negative bucket counts with a positive sum."""
     mass = counts / counts.sum()
     return FanLaw(starts, ends, mass, _exponents(mass, starts, ends))
+
+
+def spread_law(mean: float, starts: Ints, ends: Ints) -> Floats:
+    """Masses of buckets for Poisson counts whose rates are lognormal (σ = 1.2) with a mean."""
+    normal = norm.ppf((np.arange(64) + 0.5) / 64)
+    rates = max(mean, 1e-6) * np.exp(1.2 * normal - 1.2**2 / 2)
+    upper = np.asarray(poisson.cdf(ends[:, None], rates), np.float64).mean(axis=1)
+    mass = np.maximum(np.diff(np.concatenate([[0.0], upper])), 1e-12)
+    return np.asarray(mass / mass.sum())
 
 
 def constant(value: int) -> FanLaw:
@@ -217,16 +233,13 @@ def _exponents(mass: Floats, starts: Ints, ends: Ints) -> Floats:
 
 
 def _calibrate(law: FanLaw, mean: float, clip: float) -> FanLaw:
-    """Tilt by |θ| ≤ 1; further only where the mean would otherwise be off by more than half."""
-    found = _tilt(law, mean, clip, 1.0)
-    reached = found.mean(clip)
-    if reached <= 1.5 * mean and mean <= 1.5 * reached:
-        return found
-    return _tilt(law, mean, clip, 24.0)
+    """Tilt by |θ| ≤ 1; further down only where the mean would be too large by more than half."""
+    found = _tilt(law, mean, clip, -1.0)
+    return found if found.mean(clip) <= 1.5 * mean else _tilt(law, mean, clip, -24.0)
 
 
-def _tilt(law: FanLaw, mean: float, clip: float, limit: float) -> FanLaw:
-    low, high = -limit, limit
+def _tilt(law: FanLaw, mean: float, clip: float, low: float) -> FanLaw:
+    high = 1.0
     for _ in range(40):
         middle = (low + high) / 2
         if law.tilted(middle).mean(clip) < mean:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.stats import norm, poisson
 
 from privbench.learning.denoise import Floats, Noise, denoise
-from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts
+from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts, spread_law
 from privbench.learning.keys import KeyModel
 from privbench.privacy import DatabaseSpec, KeySpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn, FanOut, Presence, PublicTargets
@@ -26,6 +25,23 @@ _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
 
 #: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
 Measure = Callable[[Query, float, str], tuple[Floats, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Noisy rows per table and how noisy they are.
+
+    Attributes:
+        rows: Rows per table, floored at 1.
+        sd: Standard deviation of the noise per table; missing means unknown, taken as 0.
+    """
+
+    rows: Mapping[str, float]
+    sd: Mapping[str, float] = field(default_factory=dict)
+
+    def clear(self, table: str) -> bool:
+        """Whether a total stands out from its own noise."""
+        return self.rows[table] > 3 * self.sd.get(table, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +76,7 @@ def fit_key(
     key: KeySpec,
     amount: float,
     measure: Measure,
-    totals: Mapping[str, float],
+    sizes: Sizes,
     public_rows: Mapping[str, int],
     noise: Noise,
 ) -> KeyModel:
@@ -71,7 +87,7 @@ def fit_key(
         key: The key.
         amount: What may be spent on it.
         measure: Asks the session.
-        totals: Noisy rows per table, floored at 1.
+        sizes: Noisy rows per table.
         public_rows: Exact rows of public tables.
         noise: Law of the noise.
     """
@@ -86,11 +102,11 @@ def fit_key(
         return _public(key, *answers["targets"][1:], noise)
     if "fan-in" in answers:
         query, noisy, sd = answers["fan-in"]
-        linked = totals[key.table] * (1.0 - null)
-        law = _fan_in(query, spec, noisy, sd, totals[key.parent], linked)
+        linked = sizes.rows[key.table] * (1.0 - null)
+        law = _fan_in(query, spec, noisy, sd, sizes.rows[key.parent], linked)
         return KeyModel.of(key, null=null, law=law)
     if "fan-out" in answers:
-        law = _fan_out(spec, key, *answers["fan-out"][1:], totals, null)
+        law = _fan_out(spec, key, *answers["fan-out"][1:], sizes, null)
         return KeyModel.of(key, null=null, law=law)
     return KeyModel.of(key, null=null, law=constant(1))
 
@@ -114,18 +130,15 @@ def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
 
 
 def _fan_out(
-    spec: DatabaseSpec,
-    key: KeySpec,
-    noisy: Floats,
-    sd: float,
-    totals: Mapping[str, float],
-    null: float,
+    spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float, sizes: Sizes, null: float
 ) -> FanLaw:
     is_root = spec.tables[key.parent].own is None
-    parents = totals[key.parent] if is_root else max(float(noisy.sum()), 1.0)
+    parents = sizes.rows[key.parent] if is_root else max(float(noisy.sum()), 1.0)
     starts = np.array(_bounds(key), np.int64)
     ends = np.array([0, 1], np.int64) if key.unique else _ENDS
-    per_row = max(totals[key.table] - null, 0.0) / totals[key.parent]
+    if not (sizes.clear(key.table) and sizes.clear(key.parent)):
+        return fit(noisy, sd, starts, ends, parents)
+    per_row = max(sizes.rows[key.table] - null, 0.0) / sizes.rows[key.parent]
     target = (per_row * parents, float(TOTAL_CLIP) if is_root else np.inf)
     return fit(noisy, sd, starts, ends, parents, target)
 
@@ -149,7 +162,7 @@ def _fan_in(
     if not isinstance(query, FanIn):
         raise TypeError("a fan-in law is fitted to a fan-in query")
     mean = linked / targets
-    prior = targets * _popularity_prior(mean)
+    prior = targets * spread_law(mean, _STARTS, _ENDS)
     design = _interpolation(query.scale(spec), query.buckets)
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
     loose = np.maximum(prior, 1e-3)
@@ -164,16 +177,6 @@ def _fan_in(
     sides = np.concatenate([noisy / sd, [1e3], [linked / max(0.3 * linked, 1.0)], prior / loose])
     counts, _ = nnls(rows, sides)
     return law_from_counts(counts if counts.sum() > 0 else prior, _STARTS, _ENDS)
-
-
-def _popularity_prior(mean: float) -> Floats:
-    quantile = (np.arange(64) + 0.5) / 64
-    spread = 1.2
-    normal = norm.ppf(quantile)
-    rates = max(mean, 1e-6) * np.exp(spread * normal - spread**2 / 2)
-    upper = np.asarray(poisson.cdf(_ENDS[:, None], rates), np.float64).mean(axis=1)
-    law = np.diff(np.concatenate([[0.0], upper]))
-    return np.asarray(np.maximum(law, 1e-12) / np.maximum(law, 1e-12).sum())
 
 
 def _interpolation(scale: int, buckets: int) -> Floats:

@@ -9,14 +9,16 @@ import numpy as np
 
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, noise_law
-from privbench.learning.keyfit import asks, fit_key
+from privbench.learning.keyfit import Sizes, asks, fit_key
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item, rows_item, shares
 from privbench.privacy import DatabaseSpec, KeySpec, Query, Session, allocate
+from privbench.privacy.queries import Total
 from privbench.synthesizers.base import PlanInput, PlannedEvent
 
 #: Kept back, so that no sum of amounts passes what was given.
 _MARGIN = 1 - 1e-9
+_LOSS = {"pure": "epsilon", "zcdp": "rho"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +67,26 @@ class Fitting:
         keys = [self._key(key) for key in self.spec.tables[table].keys]
         return TableModel(self.start.rows(table), {key.name: key for key in keys})
 
+    def sizes(self) -> Sizes:
+        """Noisy rows per table, with the noise of the totals that this session released."""
+        sd: dict[str, float] = {}
+        for step in self.session.trace:
+            if isinstance(step.query, Total) and step.event.loss == _LOSS[self.start.accounting]:
+                noise = self.session.noise_scale(step.query, step.event.amount)
+                sd[step.query.table] = min(noise, sd.get(step.query.table, noise))
+        return Sizes({name: self.start.rows(name) for name in self.spec.tables}, sd)
+
     def rows_amount(self, table: str) -> float:
         """What may be spent on a table's attributes."""
         return self.amounts[rows_item(table)]
 
     def _key(self, key: KeySpec) -> KeyModel:
-        totals = {name: self.start.rows(name) for name in self.spec.tables}
         return fit_key(
             self.spec,
             key,
             self.amounts[key_item(key)],
             self.measure,
-            totals,
+            self.sizes(),
             self.start.public_rows,
             self.noise,
         )

@@ -15,8 +15,7 @@ from privbench.learning.spn.planning import Budget
 from privbench.learning.spn.rowsplit import first_split, next_split
 from privbench.learning.spn.settle import scaled, settle
 from privbench.privacy import DatabaseSpec, Query
-from privbench.privacy.queries import Histogram, JointHistogram, PublicArray, Region
-from privbench.privacy.queries.jointscores import JointScores
+from privbench.privacy.queries import Histogram, JointHistogram, JointScores, PublicArray, Region
 
 #: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
 Measure = Callable[[Query, float, str], tuple[Floats, float]]

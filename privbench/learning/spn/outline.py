@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from privbench.learning.bins import Ints
+from privbench.learning.spn.colsplit import scored_pairs
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
     Histogram,
     JointHistogram,
+    JointScores,
     PairScores,
     PublicArray,
     Region,
     Split,
 )
-from privbench.privacy.queries.jointscores import JointScores
 
 
 def regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
@@ -47,7 +46,7 @@ def scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointScores
     domains = spec.tables[table].attributes
     axes = [(name, PublicArray(_bins(domain.size, bins))) for name, domain in domains.items()]
     sizes = [min(domain.size, bins) for domain in domains.values()]
-    pairs = list(combinations(range(len(axes)), 2))
+    pairs = scored_pairs(len(axes))
     empty = [np.zeros((sizes[i], sizes[j])) for i, j in pairs]
     return JointScores(
         tuple(

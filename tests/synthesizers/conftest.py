@@ -1,0 +1,165 @@
+"""A private shop of six tables, and sessions on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privbench.domain import Domain
+from privbench.privacy import (
+    Accountant,
+    DatabaseSpec,
+    KeySpec,
+    NoNoise,
+    Relation,
+    SeededNoise,
+    Session,
+    TableSpec,
+    open_session,
+)
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.queries import Total
+
+COUNTRIES = 12
+
+
+def own(name, table, parent, **more):
+    return KeySpec(name, table, parent, "own", **more)
+
+
+def ref(name, table, parent, **more):
+    return KeySpec(name, table, parent, "ref", **more)
+
+
+SHOP = {
+    "users": ("own", (KeySpec("country", "users", "countries", "public"),)),
+    "profiles": ("own", (own("user", "profiles", "users", unique=True),)),
+    "orders": (
+        "own",
+        (own("user", "orders", "users", nullable=True), ref("product", "orders", "products")),
+    ),
+    "items": ("own", (own("order", "items", "orders"),)),
+    "products": ("own", (ref("bundle", "products", "products", nullable=True),)),
+    "badges": ("own", ()),
+}
+
+
+def shop_spec(unit="owner", neighbours="add-remove") -> DatabaseSpec:
+    tables = {}
+    for name, (_, keys) in SHOP.items():
+        kept = tuple(
+            KeySpec(k.name, k.table, k.parent, "ref", k.nullable, k.unique)
+            if unit == "row" and k.role == "own"
+            else k
+            for k in keys
+        )
+        tables[name] = TableSpec(name, {}, kept)
+    return DatabaseSpec(tables, Relation(neighbours, unit))
+
+
+def make_shop(users: int, seed: int = 1, unit="owner", neighbours="add-remove") -> PrivateDatabase:
+    """Users with heavy-tailed orders; items depend on nothing but their order's existence."""
+    g = np.random.default_rng(seed)
+    products = max(users // 10, 0)
+    counts = np.floor(g.pareto(1.5, users) * 2).astype(int).clip(0, 200)
+    owners = np.repeat(np.arange(users), counts)
+    orphans = users // 20
+    owners = np.concatenate([owners, np.full(orphans, -1)]) if products else owners[:0]
+    orders = len(owners)
+    per_order = g.poisson(1.5, orders)
+    has_profile = np.flatnonzero(g.random(users) < 0.6)
+    kind = g.integers(0, 3, users)
+    tables = {
+        "users": (
+            users,
+            {
+                "kind": (kind, Domain(3)),
+                "age": (kind * 20 + g.integers(0, 20, users), Domain(60, ordered=True)),
+            },
+            {"country": g.choice(COUNTRIES, users, p=np.arange(1, 13) / 78)},
+        ),
+        "profiles": (
+            len(has_profile),
+            {"style": (g.integers(0, 4, len(has_profile)), Domain(5, nullable=True))},
+            {"user": has_profile},
+        ),
+        "orders": (
+            orders,
+            {"state": (g.choice(3, orders, p=[0.7, 0.2, 0.1]), Domain(3))},
+            {
+                "user": owners,
+                "product": np.floor(products * g.random(orders) ** 3).astype(int),
+            },
+        ),
+        "items": (
+            int(per_order.sum()),
+            {"size": (g.integers(0, 4, per_order.sum()), Domain(4))},
+            {"order": np.repeat(np.arange(orders), per_order)},
+        ),
+        "products": (
+            products,
+            {},
+            {
+                "bundle": np.where(
+                    g.random(products) < 0.7, -1, g.integers(0, max(products, 1), products)
+                )
+            },
+        ),
+        "badges": (users // 2, {"one": (np.zeros(users // 2, int), Domain(1))}, {}),
+    }
+    spec = shop_spec(unit, neighbours)
+    return PrivateDatabase(
+        spec,
+        {
+            name: PrivateTable(
+                rows,
+                {column: Cells(codes, domain) for column, (codes, domain) in attributes.items()},
+                {key: np.asarray(edges, np.int64) for key, edges in parents.items()},
+            )
+            for name, (rows, attributes, parents) in tables.items()
+        },
+    )
+
+
+def single_table(columns: dict[str, tuple[np.ndarray, Domain]]) -> PrivateDatabase:
+    rows = len(next(iter(columns.values()))[0]) if columns else 0
+    spec = DatabaseSpec({"t": TableSpec("t", {})})
+    cells = {name: Cells(codes, domain) for name, (codes, domain) in columns.items()}
+    return PrivateDatabase(spec, {"t": PrivateTable(rows, cells, {})})
+
+
+@pytest.fixture
+def shop() -> Callable[..., PrivateDatabase]:
+    """Factory of shops: (users, seed, unit, neighbours) → private database."""
+    return make_shop
+
+
+@pytest.fixture
+def table() -> Callable[..., PrivateDatabase]:
+    """Factory of databases of one table ``t`` from columns of codes and domains."""
+    return single_table
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Callable[..., tuple[Session, dict[str, float], float]]:
+    """Factory: open a session, measure totals; returns (session, totals, amount left)."""
+    opened = []
+
+    def start(database, epsilon=3.2, accounting="pure", noise=None):
+        source = NoNoise() if noise == "none" else SeededNoise(noise or 1)
+        accountant = Accountant(accounting, epsilon, 1e-9 if accounting == "zcdp" else 0.0)
+        session = open_session(
+            database, accountant, tmp_path / f"ledger{len(opened)}", "shop", noise=source
+        )
+        opened.append(session)
+        each = 0.05 * session.amount_total / len(session.spec.tables)
+        totals = {
+            name: max(float(session.measure(Total(name), each, f"total of {name}")[0]), 1.0)
+            for name in session.spec.tables
+        }
+        return session, totals, 0.95 * session.amount_total
+
+    return start

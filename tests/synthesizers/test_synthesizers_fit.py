@@ -1,0 +1,246 @@
+"""Both synthesizers on whole databases: rows, keys, budgets, claims, files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from privbench.domain import Domain
+from privbench.errors import ConfigError, ModelError
+from privbench.privacy.stability import check
+from privbench.synthesizers import PlanInput, get, names
+
+PUBLIC = {"countries": 12}
+BIT = Domain(2)
+BOTH = pytest.mark.parametrize("name", ["independent", "privbench-paper"])
+
+
+def fit(name, started, options=None):
+    session, totals, amount = started
+    return get(name)(options).fit(session, totals, amount, PUBLIC)
+
+
+def assert_valid(database, spec, public=PUBLIC):
+    """Codes within domains, parents within tables, NOT NULL and unique keys kept."""
+    assert set(database.tables) == set(spec.tables)
+    for name, table in database.tables.items():
+        assert set(table.codes) == set(spec.tables[name].attributes)
+        for attribute, domain in spec.tables[name].attributes.items():
+            assert table.codes[attribute].shape == (table.rows,)
+            assert table.codes[attribute].dtype == domain.dtype
+            assert not table.rows or table.codes[attribute].max() < domain.size
+        for key in spec.tables[name].keys:
+            edges = table.parents[key.name]
+            size = public[key.parent] if key.role == "public" else database.tables[key.parent].rows
+            assert edges.shape == (table.rows,)
+            assert edges.dtype == np.int64
+            assert (edges < size).all()
+            assert (edges >= (-1 if key.nullable else 0)).all()
+            if key.unique:
+                used = edges[edges >= 0]
+                assert len(np.unique(used)) == len(used)
+
+
+@BOTH
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_a_whole_database(name, accounting, shop, begin):
+    data = shop(2000)
+    started = begin(data, 8.0, accounting)
+    model = fit(name, started)
+    session = started[0]
+    assert session.spent <= session.amount_total
+    assert session.spent > 0.98 * session.amount_total
+    synthetic = model.sample(1.0, 7)
+    assert_valid(synthetic, session.spec)
+    for table in ("users", "profiles", "orders", "items", "products"):
+        real, made = data._rows(table), synthetic.tables[table].rows
+        assert made == pytest.approx(real, rel=0.35, abs=30), table
+    orders = synthetic.tables["orders"].parents
+    assert 20 < (orders["user"] < 0).sum() < 250
+    real = np.bincount(data._parents(session.spec.tables["orders"].key("product")), minlength=200)
+    made = np.bincount(orders["product"], minlength=200)
+    top = [np.sort(counts)[::-1][:20].sum() / counts.sum() for counts in (real, made)]
+    assert top[1] > 0.5 * top[0]
+    country = np.bincount(synthetic.tables["users"].parents["country"], minlength=12)
+    assert country[-4:].sum() > 2 * country[:4].sum()
+
+
+@BOTH
+def test_fan_outs_keep_heavy_owners(name, shop, begin):
+    data = shop(3000)
+    synthetic = fit(name, begin(data, 8.0)).sample(1.0, 3)
+    key = data.spec.tables["orders"].key("user")
+    owners = data._parents(key)
+    real = np.bincount(owners[owners >= 0], minlength=3000)
+    edges = synthetic.tables["orders"].parents["user"]
+    made = np.bincount(edges[edges >= 0], minlength=synthetic.tables["users"].rows)
+    assert (made == 0).mean() == pytest.approx((real == 0).mean(), abs=0.05)
+    assert (made >= 9).mean() == pytest.approx((real >= 9).mean(), rel=0.4)
+    assert made.max() > 20
+
+
+@BOTH
+@pytest.mark.parametrize("unit", ["owner", "row"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_every_claim_of_a_fit_holds(name, unit, neighbours, shop, begin):
+    data = shop(120, 2, unit, neighbours)
+    session, totals, amount = begin(data, 400.0)
+    options = {"beta": 10, "depth": 2} if name == "privbench-paper" else None
+    assert_valid(
+        get(name)(options).fit(session, totals, amount, PUBLIC).sample(1.0, 1), session.spec
+    )
+    asked = [step.query for step in session.trace]
+    kinds = {query.kind for query in asked}
+    if name == "privbench-paper":
+        assert {"joint histogram", "joint scores"} <= kinds
+    report = check(asked, data)
+    assert report.ok, report.violations[:5]
+    assert report.worst_ratio > 0.3
+
+
+@BOTH
+def test_model_files_round_trip(name, shop, begin):
+    model = fit(name, begin(shop(500)))
+    header, arrays = model.to_state()
+    header = json.loads(json.dumps(header))
+    again = get(name).load(header, {key: array.copy() for key, array in arrays.items()})
+    first, second = model.sample(0.5, 11), again.sample(0.5, 11)
+    for table in first.tables:
+        for column, codes in first.tables[table].codes.items():
+            assert np.array_equal(codes, second.tables[table].codes[column])
+        for key, edges in first.tables[table].parents.items():
+            assert np.array_equal(edges, second.tables[table].parents[key])
+
+
+def break_rows(header):
+    header["tables"][0]["rows"] = float("nan")
+
+
+def break_law(header):
+    law = next(k["law"] for t in header["tables"] for k in t["keys"] if k["role"] == "own")
+    law["mass"][0] = 5.0
+
+
+def break_parent(header):
+    next(k for t in header["tables"] for k in t["keys"] if k["role"] == "ref")["parent"] = "x"
+
+
+def break_cycle(header):
+    tables = {t["name"]: t for t in header["tables"]}
+    key = dict(tables["profiles"]["keys"][0], name="loop", parent="profiles")
+    tables["users"]["keys"].append(key)
+
+
+def break_role(header):
+    header["tables"][0]["keys"].append({"name": "k"})
+
+
+@pytest.mark.parametrize("fault", [break_rows, break_law, break_parent, break_cycle, break_role])
+def test_damaged_models_are_refused(fault, shop, begin):
+    model = fit("independent", begin(shop(200)))
+    header, arrays = model.to_state()
+    header = json.loads(json.dumps(header))
+    fault(header)
+    with pytest.raises(ModelError):
+        get("independent").load(header, arrays).sample(1.0, 1)
+
+
+@BOTH
+def test_plans_name_the_events_of_a_fit(name, shop, begin):
+    data = shop(3000)
+    session, totals, amount = begin(data, 8.0)
+    learner = get(name)({"alpha": 0} if name == "privbench-paper" else None)
+    before = len(session.trace)
+    planned = learner.plan(session.spec, PlanInput(amount, "pure", totals, PUBLIC))
+    learner.fit(session, totals, amount, PUBLIC)
+    made = [step.event for step in session.trace[before:]]
+    assert sorted(e.label for e in made) <= sorted(e.label for e in planned)
+    by_label = {event.label: event for event in planned}
+    for event in made:
+        plan = by_label[event.label]
+        assert plan.roots == frozenset(event.roots)
+        assert plan.kind == event.kind
+        if "of users" not in event.label:
+            assert plan.amount == pytest.approx(event.amount)
+    load: dict[str, float] = {}
+    for event in planned:
+        assert 0 < event.share <= 1
+        assert event.noise_sd > 0
+        for root in event.roots:
+            load[root] = load.get(root, 0.0) + event.amount
+    assert max(load.values()) <= amount
+
+
+@BOTH
+@pytest.mark.parametrize("users", [0, 1, 2])
+@pytest.mark.parametrize("epsilon", [0.001, 3.2])
+def test_tiny_databases(name, users, epsilon, shop, begin):
+    for seed in range(3):
+        started = begin(shop(users), epsilon, noise=seed + 1)
+        model = fit(name, started)
+        for scale in (1.0, 3.0):
+            synthetic = model.sample(scale * min(10 * epsilon, 1.0), seed)
+            assert_valid(synthetic, started[0].spec)
+            assert sum(table.rows for table in synthetic.tables.values()) < 10**6
+
+
+@BOTH
+def test_events_do_not_depend_on_rows(name, shop, begin):
+    """Given the same totals and noise so strong that rows drown, the labels are the same."""
+    labels = []
+    for users in (0, 40):
+        session, _, amount = begin(shop(users), 0.001, noise=5)
+        before = len(session.trace)
+        get(name)().fit(session, dict.fromkeys(session.spec.tables, 5.0), amount, PUBLIC)
+        labels.append([(s.event.label, s.event.shape) for s in session.trace[before:]])
+    assert labels[0] == labels[1]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {},
+        {"only": (np.arange(50) % 3, Domain(3))},
+        {"one": (np.zeros(50, int), Domain(1)), "two": (np.zeros(50, int), Domain(2))},
+        {"null": (np.full(50, 2), Domain(2, nullable=True)), "x": (np.zeros(50, int), Domain(2))},
+        {f"c{i}": ((np.arange(50) + i) % 4, Domain(4)) for i in range(200)},
+        {
+            "wide": (np.arange(50), Domain(20_000, ordered=True)),
+            "x": (np.arange(50) % 2, Domain(2)),
+        },
+    ],
+    ids=["no columns", "one column", "constants", "all NULL", "200 columns", "wide domain"],
+)
+@pytest.mark.parametrize("epsilon", [0.001, 1000.0])
+def test_odd_tables(name, columns, epsilon, table, begin):
+    data = table(columns)
+    started = begin(data, epsilon)
+    options = {"beta": 2, "depth": 3} if name == "privbench-paper" else None
+    synthetic = fit(name, started, options).sample(1.0, 1)
+    assert_valid(synthetic, started[0].spec)
+
+
+def test_names_and_unknown_names():
+    assert {"independent", "privbench-paper"} <= set(names())
+    with pytest.raises(ConfigError, match="no synthesizer 'nothing'"):
+        get("nothing")
+
+
+@pytest.mark.parametrize("options", [{"alpha": 2}, {"nonsense": 1}, {"iterations": -1}])
+def test_options_are_checked(options):
+    with pytest.raises(ConfigError, match="privbench-paper"):
+        get("privbench-paper")(options)
+
+
+def test_independent_has_no_options():
+    with pytest.raises(ConfigError):
+        get("independent")({"alpha": 0.1})
+
+
+def test_a_scale_of_nothing_is_refused(table, begin):
+    model = fit("independent", begin(table({"a": (np.arange(9) % 2, Domain(2))})))
+    with pytest.raises(ModelError):
+        model.sample(0.0, 1)
