@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from privbench import synthesizers
+from privbench import pipeline, synthesizers
 from privbench.cli import main
 from privbench.cli.docs import commands, pages, parts, run
 from privbench.cli.docs_config import settings
@@ -107,6 +109,21 @@ def test_commands_in_prose_parse(page: str) -> None:
             _parse(line)
         elif line.startswith(("scripts/", "./scripts/")):
             assert (ROOT / line.split()[0]).is_file()
+
+
+def test_python_example_calls_what_is_there() -> None:
+    """Names exist and the calls fit the functions' signatures."""
+    (block,) = _blocks(ROOT / "README.md", "python")
+    found = [
+        node
+        for node in ast.walk(ast.parse(block))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("pipeline.")
+    ]
+    assert found
+    for call in found:
+        function = getattr(pipeline, ast.unparse(call.func).removeprefix("pipeline."))
+        names = [keyword.arg for keyword in call.keywords]
+        inspect.signature(function).bind(*call.args, **dict.fromkeys(names))
 
 
 PAGES = ["README.md", "CHANGELOG.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
