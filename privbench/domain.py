@@ -26,6 +26,8 @@ class Domain:
         ordered: Whether the ordinary cells follow an order that range predicates use.
         specials: Names of the special cells that follow the ordinary ones.
         nullable: Whether the last code is NULL.
+        core: Ordinary cells ``core[0] .. core[1]-1`` that the domain was made for; those outside
+            are tails for what may lie far out, and mostly empty. None means all.
 
     >>> Domain(10, ordered=True, specials=("other",), nullable=True).size
     12
@@ -35,10 +37,13 @@ class Domain:
     ordered: bool = False
     specials: tuple[str, ...] = ()
     nullable: bool = False
+    core: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.values < 0 or self.size < 1:
             raise ValueError("a domain has at least one cell")
+        if self.core is not None and not 0 <= self.core[0] <= self.core[1] <= self.values:
+            raise ValueError("the core lies within the ordinary cells")
 
     @property
     def size(self) -> int:
@@ -66,14 +71,17 @@ class Domain:
             "ordered": self.ordered,
             "specials": list(self.specials),
             "nullable": self.nullable,
+            "core": None if self.core is None else list(self.core),
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The domain that `to_json` wrote."""
+        core = data["core"]
         return cls(
             int(data["values"]),
             bool(data["ordered"]),
             tuple(str(name) for name in data["specials"]),
             bool(data["nullable"]),
+            None if core is None else (int(core[0]), int(core[1])),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -193,7 +194,8 @@ class OrderedReader(ColumnReader):
         edges = {*below, *self.scale.edges(lo, hi, bins=self.bins), *above}
         kept = sorted({min(max(edge, first), end) for edge in edges})
         outer = ("below",) * (kept[0] > first) + ("above",) * (kept[-1] < end)
-        return EdgesRecoding(tuple(kept), outer + self.range.specials, self.nullable)
+        core = (bisect_left(kept, lo), max(bisect_left(kept, hi), 1))
+        return EdgesRecoding(tuple(kept), outer + self.range.specials, self.nullable, core)
 
     def describe(self) -> tuple[str, str]:
         """Public range, or released bounds."""
@@ -273,6 +275,7 @@ class OrderedCodec(Codec):
             "edges": [edges[0], edges[-1]] if unit else list(edges),
             "specials": list(self.recoding.specials),
             "settled": self.settled,
+            "core": None if self.recoding.core is None else list(self.recoding.core),
             "limits": list(self.limits),
         }
 
@@ -290,12 +293,14 @@ class OrderedCodec(Codec):
             edges = list(range(edges[0], edges[1] + 1))
         specials = tuple(str(name) for name in data["specials"])
         nullable = bool(data["nullable"])
+        core = data["core"]
+        inner = None if core is None else (int(core[0]), int(core[1]))
         lo, hi = data["limits"]
         return cls(
             column=str(data["column"]),
             type=type_from_json(data["type"]),
             nullable=nullable,
-            recoding=EdgesRecoding(tuple(edges), specials, nullable),
+            recoding=EdgesRecoding(tuple(edges), specials, nullable, inner),
             settled=bool(data["settled"]),
             limits=(int(lo), int(hi)),
         )

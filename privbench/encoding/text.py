@@ -41,12 +41,16 @@ from privbench.privacy.data import (
     LabelsRecoding,
     Recoding,
 )
-from privbench.schema import Column
+from privbench.schema import Column, Table
 
 #: Base types of the family.
 TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
 #: Longest text that lengths are told apart for.
 MAX_LENGTH = 2**20
+#: Longest text that is made up: noise may fill the top cells, and must not fill the disk.
+MAX_MADE = 2**16
+#: Bytes that an entry of a btree index may surely hold.
+_INDEX_ROOM = 2400
 
 
 def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
@@ -59,6 +63,11 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
     grid = [*range(18), *(round(2 ** (k / 2)) + 1 for k in range(9, 41))]
     inner = [edge for edge in grid if least < edge < top + 1]
     return (min(least, top), *inner, top + 1)
+
+
+def length_cells(edges: tuple[int, ...], nullable: bool) -> EdgesRecoding:
+    """Cells of lengths; beyond the shortest they are empty unless measured otherwise."""
+    return EdgesRecoding(edges, (), nullable, core=(0, 1))
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ class TextReader(ColumnReader):
 
     @property
     def _lengths(self) -> EdgesRecoding:
-        return EdgesRecoding(length_edges(self.least, self.greatest), (), self.nullable)
+        return length_cells(length_edges(self.least, self.greatest), self.nullable)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec of the released labels."""
@@ -179,7 +188,7 @@ class TextCodec(Codec):
         if self.labels is not None:
             found[self.column] = self._labels.domain
         if self.lengths is not None:
-            cells = EdgesRecoding(self.lengths, (), self.nullable).domain
+            cells = length_cells(self.lengths, self.nullable).domain
             found[attribute(self.column, "length")] = cells
             found[attribute(self.column, "shape")] = shape_domain(self.nullable)
         return found
@@ -224,7 +233,7 @@ class TextCodec(Codec):
         shape = codes[attribute(self.column, "shape")][chosen].astype(np.int64)
         edges = np.array(self.lengths, dtype=np.int64)
         cell = np.minimum(length, len(edges) - 2)
-        lengths = rng.integers(edges[cell], edges[cell + 1], dtype=np.int64)
+        lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_MADE)
         return made_text(np.minimum(shape, len(SHAPES) - 1), lengths, rng)
 
     def to_json(self) -> dict[str, Any]:
@@ -258,6 +267,7 @@ def text_reader(
     limits: tuple[Limits, ...],
     *,
     unique: bool,
+    room: int | None = None,
 ) -> ColumnReader:
     """The reader of a text column without a declared list.
 
@@ -268,6 +278,7 @@ def text_reader(
         delta: δ of the release; 0 forbids labels.
         limits: What CHECK constraints say.
         unique: Whether the column alone is UNIQUE (its values cannot be categories then).
+        room: Greatest length that the column's indexes can hold, or None.
 
     Raises:
         ConfigError: Categories without a list at δ = 0, or an unknown semantic type.
@@ -275,6 +286,8 @@ def text_reader(
     if config.kind == "categories" and delta == 0:
         raise no_delta(table, column)
     declared_length = 63 if column.type.base == "name" else column.type.length
+    if room is not None:
+        declared_length = min(declared_length or room, room)
     least, greatest = length_limits(limits, declared_length)
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
@@ -286,6 +299,20 @@ def text_reader(
     why = "named in the config" if config.faker else "by the column's name"
     how = f"made-up {kind.provider}, NULL rate only"
     return FillReader(table, column, f"faker:{kind.provider}", True, how, why)
+
+
+def index_room(table: Table, name: str) -> int | None:
+    """Characters of a column that its UNIQUE sets and btree indexes can hold; None without any.
+
+    PostgreSQL refuses a btree entry of more than about 2,700 bytes.
+    """
+    wide = {item.name for item in table.columns if item.type.base in TEXT_BASES}
+    held = [item.columns for item in table.unique_sets if name in item.columns]
+    for index in table.indexes:
+        used = index.columns or (name,) * (name in index.definition)
+        if name in used and "USING btree" in index.definition:
+            held.append(used)
+    return min((_INDEX_ROOM // len(wide & set(item)) for item in held), default=None)
 
 
 def _semantic(table: str, column: Column, config: ColumnConfig) -> Semantic | None:

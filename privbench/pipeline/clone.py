@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,9 +62,9 @@ def clone(
     """
     teller = reporter or Reporter()
     check_target(source, target, replace=replace)
-    with tempfile.TemporaryDirectory(prefix="privbench-") as scratch:
-        path = Path(output) if output is not None else Path(scratch) / "model.privbench"
-        model = fit(source, config, path, reporter=teller, resume=resume)
+    path = Path(output) if output is not None else _scratch()
+    model = fit(source, config, path, reporter=teller, resume=resume)
+    try:
         loaded = load(
             path,
             target,
@@ -73,4 +74,14 @@ def clone(
             trust_programs=True,
             reporter=teller,
         )
+    except BaseException:
+        # The budget is spent: the model must outlive a load that failed.
+        teller.say(f"the model is kept: privbench load {path} TARGET --trust-programs")
+        raise
+    if output is None:
+        shutil.rmtree(path.parent)
     return CloneReport(model.promise, loaded)
+
+
+def _scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="privbench-")) / "model.privbench"

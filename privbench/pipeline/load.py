@@ -17,7 +17,7 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import connected
-from privbench.postgres import target
+from privbench.postgres import repair, target
 from privbench.postgres.load import Loader
 
 FileFormat = Literal["csv", "parquet"]
@@ -107,9 +107,11 @@ def _write(
         replace=replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
     ) as loader:
+        checks = repair.suspend(loader.connection, [t.table for t in tables if not t.public])
         for item in tables:
             loader.copy_table(item.table, item.columns, _told(item, teller))
             written[item.table.key] = item.rows
+        repair.settle(loader.connection, checks)
         loader.finish()
     return written
 

@@ -44,6 +44,7 @@ class EdgesRecoding:
         edges: Ascending grid points, at least two.
         specials: Special cells, any of ``below above nan -inf inf``, in the domain's order.
         nullable: Whether the domain has a NULL cell.
+        core: The cells that the bounds were released for, see `Domain`; None means all.
 
     >>> EdgesRecoding((0, 10, 20), ("above",), nullable=True).apply(np.array([3, 10, -4, 20, NULL]))
     array([0, 1, 0, 2, 3], dtype=uint8)
@@ -52,6 +53,7 @@ class EdgesRecoding:
     edges: tuple[int, ...]
     specials: tuple[str, ...] = ()
     nullable: bool = False
+    core: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         edges = [int(edge) for edge in self.edges]
@@ -66,7 +68,7 @@ class EdgesRecoding:
     @property
     def domain(self) -> Domain:
         """The domain that `apply` maps into."""
-        return Domain(len(self.edges) - 1, True, self.specials, self.nullable)
+        return Domain(len(self.edges) - 1, True, self.specials, self.nullable, self.core)
 
     def _code(self, *names: str, default: int) -> int:
         for name in names:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Builder, Circuit
 from privbench.learning.denoise import denoise
+from privbench.learning.guard import guard
 from privbench.learning.shares import column_shares, rows_item
 from privbench.privacy import DatabaseSpec, Session
 from privbench.privacy.queries import Histogram
@@ -73,6 +74,7 @@ def _fit_table(fitting: Fitting, table: str) -> Circuit:
         query = Histogram.of(spec, table, [name])
         noisy, sd = fitting.measure(query, amount, f"one-way of {table}.{name}")
         total = fitting.start.rows(table) if spec.tables[table].own is None else noisy.sum()
-        leaves.append(builder.leaf(name, denoise(noisy, sd, max(total, 1.0), fitting.noise)))
+        counts = denoise(noisy, sd, max(total, 1.0), fitting.noise)
+        leaves.append(builder.leaf(name, guard(counts, noisy, sd, attributes[name])))
     builder.product(leaves)
     return builder.build()

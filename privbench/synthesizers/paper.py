@@ -15,6 +15,7 @@ from pydantic import Field
 from privbench.circuit import Builder, Circuit
 from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, denoise
+from privbench.learning.guard import guard
 from privbench.learning.shares import column_shares, rows_item
 from privbench.learning.spn import outline
 from privbench.learning.spn.assemble import to_circuit
@@ -153,7 +154,7 @@ def _one_ways(
     rows = fitting.start.rows(table) if is_root else _weight(noisy)
     bins = {}
     for name, (values, sd) in noisy.items():
-        counts = denoise(values, sd, rows, fitting.noise)
+        counts = guard(denoise(values, sd, rows, fitting.noise), values, sd, domains[name])
         bins[name] = make_bins(counts, domains[name], options.bins, 2 * sd)
     return bins, rows
 
