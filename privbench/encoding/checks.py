@@ -125,8 +125,11 @@ def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _is_not_null(tree: exp.Expr) -> bool:
-    inner = tree.this.unnest() if isinstance(tree, exp.Not) else None
-    return isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
+    # sqlglot writes it Not(Is) or Is(negate), depending on its version.
+    if isinstance(tree, exp.Not):
+        return _is_null(tree.this.unnest())
+    negated = isinstance(tree, exp.Is) and bool(tree.args.get("negate"))
+    return negated and isinstance(tree.expression, exp.Null)
 
 
 def _fact(tree: exp.Expr) -> _Fact | None:
@@ -141,6 +144,9 @@ def _fact(tree: exp.Expr) -> _Fact | None:
         return _Fact(name, Limits(values=values)) if name and values else None
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _comparison(tree)
+    if isinstance(tree, exp.NEQ) and _text(tree.right) == "":
+        name = _column(tree.left)
+        return _Fact(name, Limits(min_length=1)) if name else None
     return None
 
 
@@ -148,7 +154,7 @@ def _or_fact(tree: exp.Or) -> _Fact | None:
     """``x IS NULL OR fact(x)`` says the fact; ``x = 1 OR x = 2`` is a list."""
     left, right = tree.left.unnest(), tree.right.unnest()
     for null, other in ((left, right), (right, left)):
-        if isinstance(null, exp.Is) and isinstance(null.expression, exp.Null):
+        if _is_null(null):
             fact = _fact(other)
             return fact if fact and fact.column == _column(null.this) else None
     one, two = _fact(left), _fact(right)
@@ -317,4 +323,5 @@ def _order(tree: exp.Expr) -> Order | None:
 
 
 def _is_null(tree: exp.Expr) -> bool:
-    return isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null)
+    plain = isinstance(tree, exp.Is) and not tree.args.get("negate")
+    return plain and isinstance(tree.expression, exp.Null)

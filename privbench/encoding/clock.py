@@ -138,7 +138,9 @@ class TimeScale(Scale):
     def unbuild(self, array: pa.Array) -> Points:
         """Microseconds since midnight."""
         if pa.types.is_string(array.type):
-            array = pc.replace_substring(array, "+00", "").cast(pa.time64("us"))
+            clock = pc.replace_substring(array, "+00", "")
+            moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
+            array = moment.cast(pa.timestamp("us"))
         return int64_points(array.cast(pa.int64()))
 
     def candidates(self) -> Points:
@@ -165,8 +167,7 @@ class IntervalScale(Scale):
         return sql.SQL(
             "CASE WHEN {c} IS NOT NULL THEN floor(least(greatest({s}, {lo}), {hi}))::int8 END"
         ).format(
-            c=identifier,
-            s=seconds, lo=sql.SQL(f"({lo})::float8"), hi=sql.SQL(f"({hi})::float8")
+            c=identifier, s=seconds, lo=sql.SQL(f"({lo})::float8"), hi=sql.SQL(f"({hi})::float8")
         )
 
     def read(self, array: pa.Array) -> Points:

@@ -116,7 +116,7 @@ class NumericScale(Scale):
             text = pc.if_else(nan, "0", array)
             if self.digits < 0:
                 plain = pc.replace_substring(text, f"e{-self.digits}", "").cast(pa.int64())
-                points = plain.fill_null(0).to_numpy(zero_copy_only=False).copy()
+                points = int64_points(plain)
             else:
                 points = _unscaled(text.cast(pa.decimal128(38, self.digits)))
             points[nan.to_numpy(zero_copy_only=False)] = NAN

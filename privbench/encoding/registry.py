@@ -15,7 +15,7 @@ from privbench.encoding.enumerated import enum_reader
 from privbench.encoding.fallback import FillCodec, constant_of, fallback_reader, skip_reader
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.text import TEXT_BASES, TextCodec, no_delta, text_reader
+from privbench.encoding.text import TEXT_BASES, TextCodec, index_room, no_delta, text_reader
 from privbench.encoding.uuid import uuid_reader
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
@@ -55,7 +55,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return boolean_reader(table.key, column)
     if column.type.base in TEXT_BASES:
         unique = any(item.columns == (column.name,) for item in table.unique_sets)
-        return text_reader(table.key, column, config, delta, limits, unique=unique)
+        room = index_room(table, column.name)
+        return text_reader(table.key, column, config, delta, limits, unique=unique, room=room)
     if scale is not None and config.kind != "categories":
         known = public_range(table.key, column, scale, config, ends(limits))
         return OrderedReader(table.key, column, scale, known, config.bins)

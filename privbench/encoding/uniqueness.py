@@ -81,6 +81,8 @@ def spread(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices,
     >>> spread(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
     [1, 2, 3]
     """
+    if not len(points):
+        return points.copy(), np.zeros(0, dtype=np.bool_)
     order = np.lexsort((points, groups))
     value, group = np.clip(points[order], lo, hi), groups[order]
     new = np.concatenate([[True], group[1:] != group[:-1]])
@@ -89,22 +91,18 @@ def spread(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices,
     rank = np.arange(len(group)) - np.repeat(first, sizes)
     size = np.repeat(sizes, sizes)
     moved = value + _push(value, new, rank, size)
-    # From here on `hi - (size - 1 - rank)` is the highest place that leaves room for the rest.
-    top = np.array([hi - int(s) for s in np.unique(size)], dtype=object)
-    ceiling = _ceilings(top, np.unique(size), size, rank, lo)
-    moved = np.minimum(moved, ceiling)
+    moved = np.minimum(moved, _ceilings(size, rank, lo, hi))
     full = rank >= hi - lo + 1
     found, bad = points.copy(), np.zeros(len(points), dtype=np.bool_)
     found[order], bad[order] = np.where(full, value, moved), full
     return found, bad
 
 
-def _ceilings(
-    tops: NDArray[np.object_], sizes: Indices, size: Indices, rank: Indices, lo: int
-) -> Indices:
-    """``hi - size + 1 + rank``, not below ``lo + rank``, without overflow."""
-    base = np.array([max(int(top) + 1, lo) for top in tops], dtype=np.int64)
-    found: Indices = base[np.searchsorted(sizes, size)] + rank
+def _ceilings(size: Indices, rank: Indices, lo: int, hi: int) -> Indices:
+    """The highest place that leaves room for the rest of the group, but not below ``lo + rank``."""
+    sizes, place = np.unique(size, return_inverse=True)
+    base = np.array([max(hi - int(count) + 1, lo) for count in sizes], dtype=np.int64)
+    found: Indices = base[place] + rank
     return found
 
 

@@ -77,7 +77,10 @@ class Workbench:
 
     def move(self, pool: Pool, rows: Mask, points: Indices) -> None:
         """Give some rows the values at new grid points (or list positions)."""
+        if not rows.any():
+            return
         old = self.columns[pool.column.name]
+        points = np.where(rows, points, points[np.argmax(rows)])
         inside = np.clip(points, pool.lo, pool.hi)
         new = pool.from_points(inside, text=pa.types.is_string(old.type))
         if new.type != old.type:

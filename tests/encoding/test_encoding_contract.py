@@ -64,7 +64,7 @@ class Contract:
         return plan.finish(released)
 
     def test_round_trip(self):
-        @settings(max_examples=60, deadline=None)
+        @settings(max_examples=25, deadline=None)
         @given(st.lists(self.source, max_size=20), st.integers(1, 7), seeds)
         def run(values, cut, seed):
             plan = self.plan()
@@ -74,9 +74,7 @@ class Contract:
             data = plan.collect([plan.read(self.batch(plan, part)) for part in parts])
             assert tuple(data) == plan.attributes
             codec = self.codec(plan, seed)
-            codes = {
-                name: settle(data[name], codec.recodings.get(name)) for name in codec.domains
-            }
+            codes = {name: settle(data[name], codec.recodings.get(name)) for name in codec.domains}
             for name, domain in codec.domains.items():
                 assert len(codes[name]) == len(values)
                 assert (codes[name] < domain.size).all()

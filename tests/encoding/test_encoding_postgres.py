@@ -1,4 +1,4 @@
-"""Every family against a real server: what is selected can be read, what is decoded can be loaded."""
+"""Every family against a real server: what is selected is read, what is decoded is loaded."""
 
 import numpy as np
 import psycopg

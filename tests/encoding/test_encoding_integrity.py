@@ -1,0 +1,451 @@
+"""Minted keys: every constraint holds, on random schemas and on a real server."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+
+from privbench.config import ColumnConfig
+from privbench.encoding.assemble import mint_database, mint_order
+from privbench.encoding.base import Bounds
+from privbench.encoding.integrity import mint
+from privbench.encoding.keys import modelled, role_of
+from privbench.encoding.references import remap
+from privbench.encoding.registry import reader
+from privbench.errors import SchemaError
+from privbench.postgres.csvtext import csv_blocks
+from privbench.postgres.introspect import introspect
+from privbench.rng import generator
+from privbench.schema import (
+    Check,
+    Column,
+    ColumnType,
+    ForeignKey,
+    Table,
+    TableName,
+    Unique,
+)
+
+INT = ColumnType("integer", "int4", category="N")
+BIG = ColumnType("bigint", "int8", category="N")
+TEXT = ColumnType("character varying(4)", "varchar", category="S", length=4)
+DATE = ColumnType("date", "date", category="D")
+UUID = ColumnType("uuid", "uuid")
+BOOL = ColumnType("boolean", "bool", category="B")
+
+
+def name(text):
+    return TableName("public", text)
+
+
+def table(key, *columns, primary=(), uniques=(), keys=(), checks=()):
+    return Table(
+        name(key),
+        tuple(replace(column, position=i + 1) for i, column in enumerate(columns)),
+        primary_key=Unique(f"{key}_pk", tuple(primary), primary=True) if primary else None,
+        uniques=tuple(Unique(f"{key}_u{i}", tuple(item)) for i, item in enumerate(uniques)),
+        foreign_keys=tuple(
+            ForeignKey(f"{key}_f{i}", name(key), tuple(mine), name(parent), tuple(theirs))
+            for i, (mine, parent, theirs) in enumerate(keys)
+        ),
+        checks=tuple(Check(f"k{i}", text) for i, text in enumerate(checks)),
+    )
+
+
+def col(text, type_=INT, null=False):
+    return Column(text, 1, type_, not_null=not null)
+
+
+def verify(tables, made):
+    """Every PRIMARY KEY, UNIQUE, NOT NULL and FOREIGN KEY, by brute force."""
+    for item in tables:
+        found = made[item.key]
+        rows = {key: values.to_pylist() for key, values in found.columns.items()}
+        assert all(len(values) == found.rows for values in rows.values())
+        for column in item.columns:
+            assert not (column.not_null and None in rows[column.name]), column.name
+        for unique in item.unique_sets:
+            combos = list(zip(*(rows[c] for c in unique.columns), strict=True))
+            whole = [combo for combo in combos if None not in combo]
+            assert not [combo for combo, times in Counter(whole).items() if times > 1], unique
+        for key in item.foreign_keys:
+            parent = made[str(key.ref_table)].columns
+            known = set(zip(*(parent[c].to_pylist() for c in key.ref_columns), strict=True))
+            mine = list(zip(*(rows[c] for c in key.columns), strict=True))
+            assert all(combo in known for combo in mine if None not in combo), key.name
+            check_parents(key, found.parents[key.name], mine, parent)
+
+
+def check_parents(key, index, mine, parent):
+    """The returned parent rows are those that the values name."""
+    theirs = list(zip(*(parent[c].to_pylist() for c in key.ref_columns), strict=True))
+    for place, combo in zip(index, mine, strict=True):
+        assert (place < 0) == (None in combo) or place < 0
+        assert place < 0 or theirs[place] == combo
+
+
+def some_index(rng, rows, parents, *, null):
+    index = rng.integers(0, max(parents, 1), rows)
+    index[rng.random(rows) < (0.3 if null else 0.0)] = -1
+    return np.where(parents == 0, -1, index)
+
+
+def run(tables, rows, decoded, seed, **more):
+    rng = generator(seed, "index")
+    parents = {
+        item.key: {
+            key.name: some_index(
+                rng,
+                rows[item.key],
+                rows[str(key.ref_table)],
+                null=any(not item.column(c).not_null for c in key.columns),
+            )
+            for key in item.foreign_keys
+        }
+        for item in tables
+    }
+    return mint_database(tables, decoded, parents, rows, seed=seed, **more)
+
+
+def values(rng, column, rows):
+    """Modelled values with many repeats, NULL where it may be."""
+    if column.type.base == "varchar":
+        found = pa.array(rng.choice(["a", "ab", "x@y", "wxyz"], rows))
+    elif column.type.base == "bool":
+        found = pa.array(rng.random(rows) < 0.5)
+    elif column.type.base == "uuid":
+        found = pa.array([str(i) for i in rng.integers(0, 4, rows)])
+    elif column.type.base == "date":
+        found = pa.array(rng.integers(0, 9, rows).astype(np.int32)).cast(pa.date32())
+    else:
+        found = pa.array(
+            rng.integers(1, 9, rows).astype({"int4": "i4", "int8": "i8"}[column.type.base])
+        )
+    if column.not_null:
+        return found
+    return pa.compute.if_else(pa.array(rng.random(rows) < 0.2), pa.scalar(None, found.type), found)
+
+
+def modelled_values(item, rows, seed):
+    rng = generator(seed, "values", item.key)
+    return {c: values(rng, item.column(c), rows) for c in modelled(item)}
+
+
+counts = st.integers(0, 40)
+types = st.sampled_from([INT, BIG, TEXT, DATE, UUID, BOOL])
+
+
+@st.composite
+def schemas(draw):
+    """Up to four tables: single and composite keys, REF anywhere, self-references, UNIQUE sets."""
+    made = []
+    for i in range(draw(st.integers(1, 4))):
+        columns = [col("id", draw(st.sampled_from([INT, BIG, TEXT, UUID])))]
+        columns += [
+            col(f"v{j}", draw(types), draw(st.booleans())) for j in range(draw(st.integers(0, 3)))
+        ]
+        keys = []
+        for j in range(draw(st.integers(0, 3))):
+            parent = draw(st.integers(0, i))
+            type_ = columns[0].type if parent == i else made[parent].column("id").type
+            columns.append(col(f"f{j}", type_, parent == i or draw(st.booleans())))
+            keys.append(((f"f{j}",), f"t{parent}", ("id",)))
+        others = [column.name for column in columns[1:]]
+        uniques = draw(
+            st.lists(
+                st.lists(st.sampled_from(others), min_size=1, max_size=3, unique=True), max_size=2
+            )
+            if others
+            else st.just([])
+        )
+        made.append(table(f"t{i}", *columns, primary=("id",), uniques=uniques, keys=keys))
+    return made
+
+
+@settings(max_examples=150, deadline=None)
+@given(schemas(), st.lists(counts, min_size=4, max_size=4), st.integers(0, 2**32))
+def test_random_schemas(tables, sizes, seed):
+    rows = {item.key: size for item, size in zip(tables, sizes, strict=False)}
+    decoded = {item.key: modelled_values(item, rows[item.key], seed) for item in tables}
+    verify(tables, run(tables, rows, decoded, seed))
+
+
+def test_tenants_agree_on_the_shared_column():
+    tenant = table("tenant", col("id"), primary=("id",))
+    user = table(
+        "usr", col("tenant"), col("id"), primary=("tenant", "id"),
+        keys=[(("tenant",), "tenant", ("id",))],
+    )  # fmt: skip
+    task = table(
+        "task", col("tenant"), col("id"), col("author"), col("helper", null=True),
+        primary=("tenant", "id"),
+        keys=[
+            (("tenant",), "tenant", ("id",)),
+            (("tenant", "author"), "usr", ("tenant", "id")),
+            (("tenant", "helper"), "usr", ("tenant", "id")),
+        ],
+    )  # fmt: skip
+    tables = [tenant, user, task]
+    rows = {"public.tenant": 7, "public.usr": 40, "public.task": 300}
+    made = run(tables, rows, {}, 4, own={"public.task": "task_f1"})
+    verify(tables, made)
+    assert made["public.task"].dropped == 0
+    helpers = made["public.task"].columns["helper"]
+    assert 0 < helpers.null_count < 300
+    assert role_of(task, task.column("id")) == "minted"
+
+
+def test_the_owner_of_a_row_is_kept_where_it_can_be():
+    parent = table("p", col("id"), primary=("id",))
+    link = table(
+        "l", col("a"), col("b"), primary=("a", "b"),
+        keys=[(("a",), "p", ("id",)), (("b",), "p", ("id",))],
+    )  # fmt: skip
+    rng = generator(1)
+    owner, other = rng.integers(0, 50, 200), np.zeros(200, dtype=np.int64)
+    keys = pa.array(np.arange(1, 51, dtype=np.int32))
+    made = mint(
+        link, {}, {"l_f0": owner, "l_f1": other}, lambda key: [keys], rng, rows=200, own="l_f0"
+    )
+    assert made.dropped == 0
+    np.testing.assert_array_equal(made.parents["l_f0"], owner)
+    verify([parent, link], {"public.p": mint(parent, {}, {}, lambda key: [], rng, rows=50),
+                            "public.l": made})  # fmt: skip
+
+
+def test_a_full_junction_drops_the_rest_and_says_so():
+    parent = table("p", col("id"), primary=("id",))
+    link = table(
+        "l", col("a"), col("b"), primary=("a", "b"),
+        keys=[(("a",), "p", ("id",)), (("b",), "p", ("id",))],
+    )  # fmt: skip
+    made = run([parent, link], {"public.p": 3, "public.l": 30}, {}, 2)
+    verify([parent, link], made)
+    assert made["public.l"].rows <= 9
+    assert made["public.l"].dropped == 30 - made["public.l"].rows
+
+
+def test_one_to_one_takes_parents_without_replacement():
+    parent = table("p", col("id"), primary=("id",))
+    detail = table("d", col("id"), primary=("id",), keys=[(("id",), "p", ("id",))])
+    made = run([parent, detail], {"public.p": 20, "public.d": 20}, {}, 3)
+    verify([parent, detail], made)
+    assert made["public.d"].dropped == 0
+    assert sorted(made["public.d"].parents["d_f0"]) == list(range(20))
+
+
+def test_orphans_of_dropped_parents_find_another():
+    parent = table("p", col("code", ColumnType("character(1)", "bpchar", category="S", length=1)),
+                   primary=("code",))  # fmt: skip
+    child = table(
+        "c", col("id"), col("p", null=True), primary=("id",), keys=[(("p",), "p", ("code",))]
+    )
+    made = run([parent, child], {"public.p": 100, "public.c": 500}, {}, 5)
+    assert made["public.p"].rows == 36
+    verify([parent, child], made)
+    assert made["public.c"].dropped == 0
+
+
+def test_remap_knows_none_and_orphans():
+    keep = np.array([True, False, True])
+    assert remap(np.array([0, 1, 2, -1]), keep).tolist() == [0, -3, 1, -1]
+
+
+def test_cycles_break_at_the_cheapest_key():
+    one = table("a", col("id"), col("b", null=True), primary=("id",), keys=[(("b",), "b", ("id",))])
+    two = table("b", col("id"), col("a"), primary=("id",), keys=[(("a",), "a", ("id",))])
+    steps = mint_order([two, one])
+    assert [(step.table.key, step.deferred) for step in steps] == [
+        ("public.a", ("a_f0",)), ("public.b", ()),
+    ]  # fmt: skip
+    made = run([one, two], {"public.a": 30, "public.b": 20}, {}, 6)
+    verify([one, two], made)
+    assert made["public.a"].columns["b"].null_count < 30
+
+
+def test_a_cycle_of_required_keys_is_filled_too():
+    one = table("a", col("id"), col("b"), primary=("id",), keys=[(("b",), "b", ("id",))])
+    two = table("b", col("id"), col("a"), primary=("id",), keys=[(("a",), "a", ("id",))])
+    made = run([one, two], {"public.a": 30, "public.b": 20}, {}, 6)
+    verify([one, two], made)
+    assert made["public.a"].rows == 30
+    empty = run([one, two], {"public.a": 30, "public.b": 0}, {}, 6)
+    assert [item.rows for item in empty.values()] == [0, 0]
+
+
+def test_a_key_to_nowhere_is_refused():
+    child = table("c", col("id"), col("p"), primary=("id",), keys=[(("p",), "p", ("id",))])
+    with pytest.raises(SchemaError, match="no rows to refer to"):
+        mint_database([child], {}, {}, {"public.c": 3}, seed=1)
+
+
+def test_public_parents_give_their_own_keys():
+    child = table("c", col("id"), col("p", TEXT), primary=("id",), keys=[(("p",), "p", ("id",))])
+    made = mint_database(
+        [child], {}, {"public.c": {"c_f0": np.array([1, 0, 1])}}, {"public.c": 3},
+        seed=1, public_keys=lambda key: [pa.array(["de", "at"])],
+    )  # fmt: skip
+    assert made["public.c"].columns["p"].to_pylist() == ["at", "de", "at"]
+
+
+def test_discriminators_count_within_their_parent():
+    parent = table("p", col("id"), primary=("id",))
+    line = table("l", col("p"), col("n"), primary=("p", "n"), keys=[(("p",), "p", ("id",))])
+    made = run([parent, line], {"public.p": 5, "public.l": 50}, {}, 8)["public.l"].columns
+    numbers = {}
+    for owner, number in zip(made["p"].to_pylist(), made["n"].to_pylist(), strict=True):
+        numbers.setdefault(owner, []).append(number)
+    assert all(found == list(range(1, len(found) + 1)) for found in numbers.values())
+
+
+def test_unique_text_keeps_its_length_and_at_sign():
+    item = table("t", col("id"), col("e", TEXT), primary=("id",), uniques=[("e",)])
+    text = pa.array(["a@b"] * 400 + ["abcd"] * 400)
+    made = mint(item, {"e": text}, {}, lambda key: [], generator(1), rows=800)
+    found = made.columns["e"].to_pylist()
+    assert made.dropped == 0
+    assert len(set(found)) == 800
+    assert max(map(len, found)) <= 4
+    assert sum("@" in value for value in found) >= 10
+
+
+def test_unique_values_move_to_their_neighbours_within_the_check():
+    item = table("t", col("id"), col("n"), primary=("id",), uniques=[("n",)],
+                 checks=["((n >= 1) AND (n <= 10))"])  # fmt: skip
+    numbers = pa.array(np.array([9, 9, 9, 9, 1], dtype=np.int32))
+    made = mint(item, {"n": numbers}, {}, lambda key: [], generator(1), rows=5)
+    assert sorted(made.columns["n"].to_pylist()) == [1, 7, 8, 9, 10]
+
+
+def test_a_declared_list_stays_in_force():
+    item = table("t", col("id"), col("n"), primary=("id",), uniques=[("n",)])
+    codec = reader(item.column("n"), item, ColumnConfig(values=[5, 10, 15]), 0.0).finish({})
+    made = mint(item, {"n": pa.array(np.array([5, 5, 5, 5], dtype=np.int32))}, {}, lambda key: [],
+                generator(1), rows=4, codecs={"n": codec})  # fmt: skip
+    assert sorted(made.columns["n"].to_pylist()) == [5, 10, 15]
+    assert made.dropped == 1
+
+
+def test_ordered_checks_hold():
+    item = table("t", col("id"), col("a", DATE), col("b", DATE, null=True), primary=("id",),
+                 checks=["((b IS NULL) OR (a < b))"])  # fmt: skip
+    decoded = modelled_values(item, 500, 1)
+    made = mint(item, decoded, {}, lambda key: [], generator(1), rows=500).columns
+    pairs = list(zip(made["a"].to_pylist(), made["b"].to_pylist(), strict=True))
+    assert all(b is None or a < b for a, b in pairs)
+    assert made["b"].null_count == decoded["b"].null_count
+
+
+def test_precision_limits_what_is_distinct():
+    type_ = ColumnType("timestamp(0) without time zone", "timestamp", precision=0)
+    item = table("t", col("id"), col("at", type_), primary=("id",), uniques=[("at",)])
+    same = pa.array([1_600_000_000_000_000] * 50, pa.timestamp("us"))
+    made = mint(item, {"at": same}, {}, lambda key: [], generator(1), rows=50).columns["at"]
+    assert len({value.replace(microsecond=0) for value in made.to_pylist()}) == 50
+
+
+SHOP = """
+CREATE TABLE region (code char(2) PRIMARY KEY, parent char(2) REFERENCES region);
+CREATE TABLE tenant (id serial PRIMARY KEY, slug varchar(8) NOT NULL UNIQUE,
+  opened date NOT NULL, closed date, CHECK (closed >= opened));
+CREATE TABLE person (tenant_id int REFERENCES tenant, id int, email text NOT NULL,
+  boss int, region char(2) REFERENCES region, ref uuid NOT NULL UNIQUE, score numeric(6,2) UNIQUE,
+  PRIMARY KEY (tenant_id, id), UNIQUE (tenant_id, email),
+  FOREIGN KEY (tenant_id, boss) REFERENCES person (tenant_id, id));
+CREATE TABLE passport (tenant_id int, person_id int, number text NOT NULL UNIQUE,
+  PRIMARY KEY (tenant_id, person_id),
+  FOREIGN KEY (tenant_id, person_id) REFERENCES person (tenant_id, id));
+CREATE TABLE team (tenant_id int NOT NULL REFERENCES tenant, id bigint GENERATED ALWAYS AS IDENTITY
+  PRIMARY KEY, lead int, UNIQUE (tenant_id, id),
+  FOREIGN KEY (tenant_id, lead) REFERENCES person (tenant_id, id) MATCH SIMPLE);
+CREATE TABLE member (tenant_id int NOT NULL, team_id bigint NOT NULL, person_id int NOT NULL,
+  since timestamptz(0) NOT NULL DEFAULT now(), PRIMARY KEY (team_id, person_id),
+  FOREIGN KEY (tenant_id, team_id) REFERENCES team (tenant_id, id),
+  FOREIGN KEY (tenant_id, person_id) REFERENCES person (tenant_id, id));
+CREATE TABLE visit (tenant_id int, person_id int, day date, place boolean,
+  half int GENERATED ALWAYS AS (person_id / 2) STORED, PRIMARY KEY (tenant_id, person_id, day),
+  FOREIGN KEY (tenant_id, person_id) REFERENCES person ON DELETE CASCADE);
+CREATE TABLE a (id int PRIMARY KEY, b int NOT NULL);
+CREATE TABLE b (id int PRIMARY KEY, a int NOT NULL REFERENCES a, time_of interval UNIQUE);
+ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b;
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn) as connection:
+        connection.execute(SHOP)
+        return dsn, introspect(connection)
+
+
+def decode_all(item, rows, seed):
+    rng = generator(seed, item.key)
+    columns, codecs = {}, {}
+    for column in modelled(item):
+        plan = reader(item.column(column), item, ColumnConfig(), 0.0)
+        bounds = {}
+        for need in plan.needs:
+            half = len(need.candidates) // 2
+            bounds[need.attribute] = Bounds(
+                int(need.candidates[half + 3]), int(need.candidates[half + 30])
+            )
+        codec = plan.finish(bounds)
+        codes = {key: rng.integers(d.size, size=rows) for key, d in codec.domains.items()}
+        columns[column], codecs[column] = codec.decode(codes, rng, rows), codec
+    return columns, codecs
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_rich_schema_loads(shop, seed):
+    dsn, schema = shop
+    rows = dict.fromkeys((item.key for item in schema), 400) | {"public.tenant": 9}
+    both = {item.key: decode_all(item, rows[item.key], seed) for item in schema}
+    made = run(
+        list(schema.tables), rows, {key: pair[0] for key, pair in both.items()}, seed,
+        codecs={key: pair[1] for key, pair in both.items()},
+    )  # fmt: skip
+    assert made["public.person"].rows > 300
+    assert made["public.a"].rows == 400
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET session_replication_role = replica")
+        for item in schema:
+            copy_in(connection, item, made[item.key])
+        connection.execute("SET session_replication_role = DEFAULT")
+        for item in schema:
+            for key in item.foreign_keys:
+                recheck(connection, item, key)
+        connection.rollback()
+
+
+def copy_in(connection, item, minted):
+    names = [c.name for c in item.columns if c.name in minted.columns]
+    missing = {c.name for c in item.columns} - set(names)
+    assert all(item.column(column).generated for column in missing)
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+        sql.Identifier(item.name.schema, item.name.name),
+        sql.SQL(", ").join(map(sql.Identifier, names)),
+    )
+    with connection.cursor().copy(statement) as copy:
+        for block in csv_blocks([pa.table({c: minted.columns[c] for c in names})], len(names)):
+            copy.write(bytes(block))
+
+
+def recheck(connection, item, key):
+    """Drop and add the constraint: the server checks every row."""
+    who = sql.Identifier(item.name.schema, item.name.name)
+    row = connection.execute(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
+        " WHERE conname = %s AND conrelid = %s::regclass",
+        [key.name, str(item.name)],
+    ).fetchone()
+    connection.execute(
+        sql.SQL("ALTER TABLE {} ADD CONSTRAINT again {}").format(who, sql.SQL(row[0]))
+    )
+    connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT again").format(who))
