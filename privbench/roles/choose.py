@@ -37,11 +37,6 @@ class Place:
     reasons: tuple[str, ...]
 
 
-def score(facts: TableFacts, key: KeyFacts, parent: Kind, parent_noun: tuple[str, ...]) -> float:
-    """How well a key would own its table's rows."""
-    return sum(points for _, points in reasons(facts, key, parent, parent_noun))
-
-
 def reasons(
     facts: TableFacts, key: KeyFacts, parent: Kind, parent_noun: tuple[str, ...]
 ) -> Iterator[tuple[str, float]]:
@@ -170,7 +165,7 @@ class _Chooser:
     def _owned(self, name: str, key: KeyFacts) -> Place:
         owner = self.places[key.parent]
         worth = max(owner.worth - _STEP, self.kinds[name].worth)
-        return Place(key, owner.root, worth, tuple(f"{why}" for why, _ in self.reasons(key)))
+        return Place(key, owner.root, worth, tuple(why for why, _ in self.reasons(key)))
 
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
