@@ -229,12 +229,11 @@ class TextCodec(Codec):
     ) -> pa.Array:
         if self.provider is not None or self.lengths is None:
             return made_semantic(self.provider or "word", len(chosen), rng, self.type.length)
-        length = codes[attribute(self.column, "length")][chosen].astype(np.int64)
-        shape = codes[attribute(self.column, "shape")][chosen].astype(np.int64)
         edges = np.array(self.lengths, dtype=np.int64)
-        cell = np.minimum(length, len(edges) - 2)
+        cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
+        shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_MADE)
-        return made_text(np.minimum(shape, len(SHAPES) - 1), lengths, rng)
+        return made_text(shape, lengths, rng)
 
     def to_json(self) -> dict[str, Any]:
         """Labels, edges and the semantic type."""
@@ -257,6 +256,21 @@ class TextCodec(Codec):
             lengths=None if lengths is None else tuple(int(edge) for edge in lengths),
             provider=None if data["provider"] is None else str(data["provider"]),
         )
+
+
+def _present(
+    codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not.
+
+    A learner may sample a text that is there with the length of one that is not.
+    """
+    found = codes[chosen].astype(np.int64)
+    lost = np.flatnonzero(found >= cells)
+    known = np.flatnonzero(codes < cells)
+    if len(lost):
+        found[lost] = codes[rng.choice(known, len(lost))] if len(known) else 0
+    return found
 
 
 def text_reader(
