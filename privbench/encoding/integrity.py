@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.fillers import fill, filler_of, random_uuids
+from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.keys import is_discriminator, pool_of, role_of
 from privbench.encoding.references import remap
 from privbench.encoding.referring import end_orphans, refer, refill
@@ -135,7 +136,8 @@ def fill_deferred(
 
 def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
     """UNIQUE sets whose columns are all filled in (generated ones are PostgreSQL's business)."""
-    return [item for item in table.unique_sets if set(item.columns) <= set(columns)]
+    sets = kept_uniques(table) + folded_uniques(table)
+    return [item for item in sets if set(item.columns) <= set(columns)]
 
 
 def _mint_keys(work: Workbench) -> None:

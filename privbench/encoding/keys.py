@@ -16,6 +16,7 @@ from privbench.encoding.base import Codec, CoverageLine
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.checks import allowed, column_limits, ends, length_limits, unread_checks
 from privbench.encoding.fillers import fixed_width
+from privbench.encoding.indexes import unkept_indexes
 from privbench.encoding.ordered import OrderedCodec, public_range
 from privbench.encoding.registry import coverage, reader
 from privbench.encoding.scale import Scale, scale_of
@@ -91,10 +92,16 @@ def table_coverage(
             lines.append(coverage(plan))
         else:
             lines.append(CoverageLine(table.key, column.name, *_LINES[role]))
+    how = "not kept by construction: the load may be refused"
     for check in unread_checks(table):
         where = ", ".join(check.columns)
-        how = "not kept by construction: the load may be refused"
         lines.append(CoverageLine(table.key, where, how, f"CHECK {check.name} is not understood"))
+    for index in unkept_indexes(table):
+        where = ", ".join(index.columns)
+        lines.append(CoverageLine(table.key, where, how, f"UNIQUE index {index.name}"))
+    if table.partition_key is not None:
+        why = "rows that no partition takes are refused"
+        lines.append(CoverageLine(table.key, "", f"partitioned by {table.partition_key}", why))
     return lines
 
 

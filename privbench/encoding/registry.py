@@ -13,6 +13,7 @@ from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.checks import Limits, allowed, column_limits, ends, length_limits
 from privbench.encoding.enumerated import enum_reader
 from privbench.encoding.fallback import FillCodec, constant_of, fallback_reader, skip_reader
+from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.text import TEXT_BASES, TextCodec, index_room, no_delta, text_reader
@@ -54,7 +55,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if column.type.base == "bool":
         return boolean_reader(table.key, column)
     if column.type.base in TEXT_BASES:
-        unique = any(item.columns == (column.name,) for item in table.unique_sets)
+        sets = kept_uniques(table) + folded_uniques(table)
+        unique = any(item.columns == (column.name,) for item in sets)
         room = index_room(table, column.name)
         return text_reader(table.key, column, config, delta, limits, unique=unique, room=room)
     if scale is not None and config.kind != "categories":

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
+from privbench.encoding.indexes import folded_uniques
 from privbench.encoding.keys import Pool, pool_of
 from privbench.encoding.uniqueness import combine, factorize, later_duplicates
 from privbench.schema import ForeignKey, Table, Unique
@@ -50,6 +51,7 @@ class Workbench:
         self.codecs = codecs or {}
         self.alive: Mask = np.ones(rows, dtype=np.bool_)
         self.fixed: set[str] = set()
+        self._folded = folded_uniques(table)
         self.referred: dict[str, dict[str, pa.Array]] = {}
 
     def pool(self, name: str) -> Pool | None:
@@ -68,7 +70,10 @@ class Workbench:
     def duplicates(self, item: Unique) -> Mask:
         """Rows whose combination an earlier row has."""
         columns = [self.table.column(name) for name in item.columns]
-        codes = [factorize(self.columns[c.name], fold=c.type.base == "citext") for c in columns]
+        fold = item in self._folded
+        codes = [
+            factorize(self.columns[c.name], fold=fold or c.type.base == "citext") for c in columns
+        ]
         counted = self.alive.copy()
         if not item.nulls_not_distinct:
             for code in codes:

@@ -14,8 +14,9 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.assemble import mint_database, mint_order
 from privbench.encoding.base import Bounds
+from privbench.encoding.indexes import folded_uniques, unkept_indexes
 from privbench.encoding.integrity import mint
-from privbench.encoding.keys import modelled, role_of
+from privbench.encoding.keys import modelled, role_of, table_coverage
 from privbench.encoding.references import remap
 from privbench.encoding.registry import reader
 from privbench.errors import SchemaError
@@ -27,6 +28,7 @@ from privbench.schema import (
     Column,
     ColumnType,
     ForeignKey,
+    Index,
     Table,
     TableName,
     Unique,
@@ -371,6 +373,11 @@ CREATE TABLE member (tenant_id int NOT NULL, team_id bigint NOT NULL, person_id 
 CREATE TABLE visit (tenant_id int, person_id int, day date, place boolean,
   half int GENERATED ALWAYS AS (person_id / 2) STORED, PRIMARY KEY (tenant_id, person_id, day),
   FOREIGN KEY (tenant_id, person_id) REFERENCES person ON DELETE CASCADE);
+CREATE TABLE login ("Name" varchar(12) NOT NULL, mail text, seen timestamp, live boolean);
+CREATE UNIQUE INDEX ON login (lower("Name"));
+CREATE UNIQUE INDEX ON login (lower(mail));
+CREATE UNIQUE INDEX ON login (seen) WHERE live;
+CREATE INDEX ON login (upper(mail));
 CREATE TABLE a (id int PRIMARY KEY, b int NOT NULL);
 CREATE TABLE b (id int PRIMARY KEY, a int NOT NULL REFERENCES a, time_of interval UNIQUE);
 ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b;
@@ -449,3 +456,29 @@ def recheck(connection, item, key):
         sql.SQL("ALTER TABLE {} ADD CONSTRAINT again {}").format(who, sql.SQL(row[0]))
     )
     connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT again").format(who))
+
+
+def test_indexes_that_are_kept_and_not(shop):
+    login = shop[1].table("login")
+    assert {item.columns for item in folded_uniques(login)} == {("Name",), ("mail",)}
+    assert unkept_indexes(login) == ()
+    odd = replace(
+        login.indexes[0],
+        definition="CREATE UNIQUE INDEX x ON login USING btree (((seen)::date))",
+        unique=True,
+        has_expressions=True,
+    )
+    lines = table_coverage(replace(login, indexes=(odd,)), {}, 0.0)
+    assert lines[-1].why == f"UNIQUE index {odd.name}"
+
+
+def test_case_does_not_make_texts_unique():
+    column = col("e", TEXT)
+    index = Index(
+        "i", "CREATE UNIQUE INDEX i ON public.t USING btree (lower((e)::text))",
+        unique=True, has_expressions=True,
+    )  # fmt: skip
+    item = replace(table("t", col("id"), column, primary=("id",)), indexes=(index,))
+    text = pa.array(["Ab", "aB", "ab", "AB"])
+    made = mint(item, {"e": text}, {}, lambda key: [], generator(1), rows=4).columns["e"]
+    assert len({value.lower() for value in made.to_pylist()}) == 4
