@@ -15,12 +15,13 @@ from psycopg import sql
 
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.keys import match
+from privbench.postgres.keys import key_expressions, match
 from privbench.postgres.snapshot import Expression, Snapshot
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
-from privbench.schema import Column, Table, TableName
+from privbench.schema import ForeignKey, Table
 
-_INTEGERS = frozenset({"int2", "int4", "int8", "oid"})
+#: SQL by the name that its column gets.
+Expressions = dict[str, sql.Composable]
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,11 @@ def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
         DatabaseError: The source refused.
         SchemaError: Rows contradict the catalog.
     """
-    referenced = _referenced(plan)
+    wanted = _key_columns(plan)
     raw: dict[str, _Raw] = {}
     public: dict[str, pa.Table] = {}
     for item in plan.tables.values():
-        keys = _key_columns(item, referenced.get(item.table.name, frozenset()))
+        keys = wanted.get(item.table.key, {})
         if item.public:
             public[item.table.key], raw[item.table.key] = _read_public(snapshot, item, keys)
         else:
@@ -71,41 +72,32 @@ def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
         key = item.table.key
         parents = {
             fk.name: match(
-                [raw[key].keys[name] for name in fk.columns],
-                [raw[str(fk.ref_table)].keys[name] for name in fk.ref_columns],
+                [raw[key].keys[alias] for alias in child],
+                [raw[str(fk.ref_table)].keys[alias] for alias in parent],
             )
-            for fk in item.table.foreign_keys
+            for fk, (child, parent) in _aliases(item)
         }
         tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents)
     return Extract(PrivateDatabase(plan.spec, tables), public)
 
 
-def _referenced(plan: FitPlan) -> dict[TableName, frozenset[str]]:
-    """Columns of each table that private tables refer to."""
-    found: dict[TableName, set[str]] = {}
+def _aliases(item: TablePlan) -> Iterator[tuple[ForeignKey, tuple[list[str], list[str]]]]:
+    """Every foreign key with the names of its columns in the child's and the parent's stream."""
+    for number, key in enumerate(item.table.foreign_keys):
+        tag = f"{item.table.key}/{number}"
+        count = range(len(key.columns))
+        yield key, ([f"child {tag}/{i}" for i in count], [f"parent {tag}/{i}" for i in count])
+
+
+def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
+    """What each table must give so that keys can be matched, by name; equal keys compare equal."""
+    found: dict[str, Expressions] = {}
     for item in plan.private:
-        for key in item.table.foreign_keys:
-            found.setdefault(key.ref_table, set()).update(key.ref_columns)
-    return {name: frozenset(columns) for name, columns in found.items()}
-
-
-def _key_columns(item: TablePlan, referenced: frozenset[str]) -> list[Column]:
-    own: frozenset[str] = frozenset() if item.public else item.table.key_columns
-    return [column for column in item.table.columns if column.name in own | referenced]
-
-
-def _key_expression(column: Column) -> sql.Composable:
-    """A form in which two equal key values are equal: int8 for integers, text for the rest."""
-    name = sql.Identifier(column.name)
-    if column.type.base in _INTEGERS:
-        return sql.SQL("{}::int8").format(name)
-    if column.type.base == "numeric":
-        return sql.SQL("trim_scale({}::numeric)::text").format(name)
-    return sql.SQL("{}::text").format(name)
-
-
-def _key_alias(column: Column) -> str:
-    return f"k{column.position}"
+        for key, (child, parent) in _aliases(item):
+            ours, theirs = key_expressions(plan.schema, key)
+            found.setdefault(item.table.key, {}).update(zip(child, ours, strict=True))
+            found.setdefault(str(key.ref_table), {}).update(zip(parent, theirs, strict=True))
+    return found
 
 
 def _batches(
@@ -116,53 +108,35 @@ def _batches(
 
 
 def _read_private(
-    snapshot: Snapshot, item: TablePlan, keys: list[Column], reporter: Reporter
+    snapshot: Snapshot, item: TablePlan, keys: Expressions, reporter: Reporter
 ) -> _Raw:
-    expressions: list[Expression] = [
-        (_key_expression(column), _key_alias(column)) for column in keys
-    ]
+    expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
         expressions += reader.select(sql.Identifier(reader.name))
     pieces: dict[str, list[dict[str, Any]]] = {name: [] for name in item.readers}
-    found: dict[str, list[pa.Array]] = {column.name: [] for column in keys}
+    found: dict[str, list[pa.Array]] = {name: [] for name in keys}
     rows = 0
     for batch in _batches(snapshot, item.table, expressions):
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, reader in item.readers.items():
             pieces[name].append(reader.read(arrays))
-        for column in keys:
-            found[column.name].append(arrays[_key_alias(column)])
+        for name in keys:
+            found[name].append(arrays[name])
         rows += batch.num_rows
         reporter.advance(f"read {item.table.key}", rows)
     attributes: dict[str, Attribute] = {}
     for name, reader in item.readers.items():
         attributes.update(reader.collect(pieces.pop(name)))
-    return _Raw(rows, attributes, {c.name: _chunked(c, found[c.name]) for c in keys})
+    return _Raw(rows, attributes, {name: pa.chunked_array(found[name]) for name in keys})
 
 
-def _read_public(snapshot: Snapshot, item: TablePlan, keys: list[Column]) -> tuple[pa.Table, _Raw]:
+def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tuple[pa.Table, _Raw]:
     columns = [column for column in item.table.columns if not column.generated]
     expressions: list[Expression] = [
         (sql.SQL("{}::text").format(sql.Identifier(column.name)), f"p{column.position}")
         for column in columns
     ]
-    expressions += [(_key_expression(column), _key_alias(column)) for column in keys]
-    batches = list(_batches(snapshot, item.table, expressions))
-    rows = sum(batch.num_rows for batch in batches)
-    whole = pa.Table.from_batches(batches) if batches else None
-    verbatim = pa.table(
-        {
-            column.name: whole[f"p{column.position}"] if whole else pa.array([], pa.string())
-            for column in columns
-        }
-    )
-    found = {
-        column.name: _chunked(column, whole[_key_alias(column)].chunks if whole else [])
-        for column in keys
-    }
-    return verbatim, _Raw(rows, {}, found)
-
-
-def _chunked(column: Column, chunks: list[pa.Array]) -> pa.ChunkedArray:
-    empty = pa.int64() if column.type.base in _INTEGERS else pa.string()
-    return pa.chunked_array(chunks) if chunks else pa.chunked_array([], type=empty)
+    expressions += [(chosen, name) for name, chosen in keys.items()]
+    whole = pa.Table.from_batches(list(_batches(snapshot, item.table, expressions)))
+    verbatim = pa.table({column.name: whole[f"p{column.position}"] for column in columns})
+    return verbatim, _Raw(whole.num_rows, {}, {name: whole[name] for name in keys})
