@@ -18,14 +18,28 @@ def fingerprint(value: object) -> str:
     >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
     True
     """
+    return _digest(value, {}).hex()[:16]
+
+
+#: Digests by identity within one call, with the value itself so that no identity is used twice.
+_Memo = dict[int, tuple[object, bytes]]
+
+
+def _digest(value: object, memo: _Memo) -> bytes:
+    """Digest of a value; a part that occurs often (a split, an array of bins) is read once."""
+    known = memo.get(id(value))
+    if known is not None:
+        return known[1]
     digest = hashlib.sha256()
-    for part in _parts(value):
+    for part in _parts(value, memo):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
-    return digest.hexdigest()[:16]
+    found = digest.digest()
+    memo[id(value)] = (value, found)
+    return found
 
 
-def _parts(value: object) -> Iterator[bytes]:
+def _parts(value: object, memo: _Memo) -> Iterator[bytes]:
     yield type(value).__qualname__.encode()
     if isinstance(value, np.ndarray):
         yield f"{value.dtype}{value.shape}".encode()
@@ -33,18 +47,18 @@ def _parts(value: object) -> Iterator[bytes]:
     elif is_dataclass(value):
         for field in fields(value):
             yield field.name.encode()
-            yield from _parts(getattr(value, field.name))
+            yield _digest(getattr(value, field.name), memo)
     elif isinstance(value, Mapping):
         yield str(len(value)).encode()
         for key in sorted(value, key=fingerprint):
-            yield from _parts(key)
-            yield from _parts(value[key])
+            yield _digest(key, memo)
+            yield _digest(value[key], memo)
     elif isinstance(value, Set):
         yield "".join(sorted(fingerprint(item) for item in value)).encode()
     elif isinstance(value, tuple | list):
         yield str(len(value)).encode()
         for item in value:
-            yield from _parts(item)
+            yield _digest(item, memo)
     elif isinstance(value, bytes):
         yield value
     elif value is None or isinstance(value, str | int | float | np.generic):
@@ -52,7 +66,7 @@ def _parts(value: object) -> Iterator[bytes]:
     else:
         for name in _names(value):
             yield name.encode()
-            yield from _parts(getattr(value, name, None))
+            yield _digest(getattr(value, name, None), memo)
 
 
 def _names(value: object) -> list[str]:

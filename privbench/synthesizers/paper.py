@@ -22,7 +22,7 @@ from privbench.learning.spn.assemble import to_circuit
 from privbench.learning.spn.grow import Grower
 from privbench.learning.spn.planning import Budget, Shares, plan_budget
 from privbench.privacy import DatabaseSpec, Query, Session, noise_sd
-from privbench.privacy.queries import Histogram, JointHistogram, Region
+from privbench.privacy.queries import Column, Histogram, JointHistogram, PublicArray, Region
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.common import Fitting, amounts, planned_keys
 from privbench.synthesizers.model import CircuitModel
@@ -109,6 +109,7 @@ class PaperSynthesizer(Synthesizer):
             spec,
             table,
             bins,
+            {name: Column.of(spec, table, name, PublicArray(bins[name].of)) for name in bins},
             fitting.measure,
             fitting.noise,
             budget,

@@ -14,12 +14,10 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
 from privbench.learning.spn.node import Node
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import PairScores, PublicArray
-
+from privbench.privacy.queries import Axis, PairScores
 
 #: Most pairs that one region's scores hold.
 _MOST_PAIRS = 1000
@@ -72,23 +70,22 @@ def scored_pairs(attributes: int) -> list[tuple[int, int]]:
     return sorted((i, j) for i, j in around if i != j)
 
 
-def score_query(spec: DatabaseSpec, table: str, node: Node, bins: dict[str, Bins]) -> PairScores:
+def score_query(spec: DatabaseSpec, table: str, node: Node, axes: dict[str, Axis]) -> PairScores:
     """Distances from independence of all pairs of a node's attributes in its region."""
     pairs = scored_pairs(len(node.scope))
     rows = max(node.rows, 1.0)
     laws = [node.counts[name] / max(node.counts[name].sum(), 1e-9) for name in node.scope]
-    axes = [(name, PublicArray(bins[name].of)) for name in node.scope]
     return PairScores.of(
         spec,
         table,
-        axes,
+        [axes[name] for name in node.scope],
         pairs,
         [rows * np.outer(laws[i], laws[j]) for i, j in pairs],
         node.region,
     )
 
 
-def dependence(node: Node, bins: dict[str, Bins], scores: Floats) -> Dependence:
+def dependence(node: Node, scores: Floats) -> Dependence:
     """Scores as a matrix, less what sampling alone gives for independent attributes."""
     pairs = scored_pairs(len(node.scope))
     rows = max(node.rows, 1.0)

@@ -15,7 +15,7 @@ from privbench.learning.spn.planning import Budget
 from privbench.learning.spn.rowsplit import first_split, next_split
 from privbench.learning.spn.settle import scaled, settle
 from privbench.privacy import DatabaseSpec, Query
-from privbench.privacy.queries import Histogram, JointHistogram, JointScores, PublicArray, Region
+from privbench.privacy.queries import Axis, Histogram, JointHistogram, JointScores, Region
 
 #: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
 Measure = Callable[[Query, float, str], tuple[Floats, float]]
@@ -29,6 +29,7 @@ class Grower:
         spec: What is public.
         table: The table.
         bins: Bins of every attribute, from released one-way histograms.
+        axes: The bins as axes of queries.
         measure: Asks the session.
         noise: Law of the noise.
         budget: Amounts per level.
@@ -39,6 +40,7 @@ class Grower:
     spec: DatabaseSpec
     table: str
     bins: dict[str, Bins]
+    axes: dict[str, Axis]
     measure: Measure
     noise: Noise
     budget: Budget
@@ -102,15 +104,13 @@ class Grower:
 
     def _evaluate(self, nodes: list[Node], level: int) -> list[Dependence]:
         query = JointScores(
-            tuple(score_query(self.spec, self.table, node, self.bins) for node in nodes)
+            tuple(score_query(self.spec, self.table, node, self.axes) for node in nodes)
         )
         noisy, _ = self.measure(
             query, self.budget.evaluate, f"dependence on level {level + 1} of {self.table}"
         )
         parts = query.split(noisy)
-        return [
-            dependence(node, self.bins, scores) for node, scores in zip(nodes, parts, strict=True)
-        ]
+        return [dependence(node, scores) for node, scores in zip(nodes, parts, strict=True)]
 
     def _column_split(self, node: Node, found: Dependence) -> list[Node]:
         """Split by attributes where they are near independent; returns nodes to split by rows."""
@@ -171,8 +171,7 @@ class Grower:
         return [{name: next(pieces) for name in scope} for _, scope in regions], sd
 
     def _histogram(self, region: Region, name: str) -> Histogram:
-        axes = [(name, PublicArray(self.bins[name].of))]
-        return Histogram.of(self.spec, self.table, axes, region)
+        return Histogram(self.table, (self.axes[name],), region)
 
     def _estimate(self, nodes: Sequence[Node]) -> None:
         """New estimates of all nodes' counts, denoised together toward their predictions."""
