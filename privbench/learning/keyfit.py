@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear
 
 from privbench.learning.denoise import Floats, Noise, denoise
 from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts, spread_law
@@ -175,7 +175,8 @@ def _fan_in(
         ]
     )
     sides = np.concatenate([noisy / sd, [1e3], [linked / max(0.3 * linked, 1.0)], prior / loose])
-    counts, _ = nnls(rows, sides)
+    # In units of the prior all unknowns are near 1, whatever the size of the tables.
+    counts = lsq_linear(rows * loose, sides, bounds=(0.0, np.inf)).x * loose
     return law_from_counts(counts if counts.sum() > 0 else prior, _STARTS, _ENDS)
 
 
