@@ -17,8 +17,9 @@ from privbench.privacy import DatabaseSpec, Session, allocate
 from privbench.privacy.queries import LabelCounts, PublicArray, Quantile, Total
 from privbench.synthesizers import PlanInput, PlannedEvent
 
-#: Shares of the whole budget. What domains do not need goes to the synthesizer.
-TOTALS, DOMAINS = 0.05, 0.10
+#: Shares of the whole budget: totals, bounds, categories. What is not needed goes to the
+#: synthesizer.
+TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
 
 #: Codecs per table and column.
 Codecs = dict[str, dict[str, Codec]]
@@ -36,8 +37,9 @@ class Stages:
 def stages(plan: FitPlan, amount: float) -> Stages:
     """Split the budget by a public rule: what the plan needs decides, never rows."""
     totals = TOTALS * amount if plan.spec.tables else 0.0
-    domains = DOMAINS * amount if any(True for _ in needs(plan)) else 0.0
-    return Stages(totals, domains, amount - totals - domains)
+    kinds = {type(need) for _, _, need in needs(plan)}
+    share = BOUNDS * (BoundsNeed in kinds) + CATEGORIES * (CategoriesNeed in kinds)
+    return Stages(totals, share * amount, amount * (1 - share) - totals)
 
 
 def needs(plan: FitPlan) -> Iterator[tuple[str, str, Need]]:
@@ -53,13 +55,18 @@ def _total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
 
 
 def _need_amounts(plan: FitPlan, spec: DatabaseSpec, amount: float) -> dict[str, float]:
+    """A category list costs three times as much as bounds: its threshold is Θ(log(1/δ)/ε) units."""
     return allocate(
         {
-            f"{table}\x1f{need.attribute}": (1.0, spec.roots(table))
+            f"{table}\x1f{need.attribute}": (_weight(need), spec.roots(table))
             for table, _, need in needs(plan)
         },
         amount,
     )
+
+
+def _weight(need: Need) -> float:
+    return 3.0 if isinstance(need, CategoriesNeed) else 1.0
 
 
 def release_totals(session: Session, amount: float) -> dict[str, float]:
