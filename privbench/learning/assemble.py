@@ -177,6 +177,7 @@ def _drop(
         below = owners.get(child)
         if own is None or own.parent != name or below is None:
             continue
-        stays = (below < 0) | keep[np.maximum(below, 0)] if len(keep) else below < 0
-        owners[child] = np.where(below >= 0, place[np.maximum(below, 0)], below)
+        held = np.maximum(below, 0)
+        stays = (below < 0) | keep[held] if len(keep) else below < 0
+        owners[child] = np.where(below >= 0, place[held], below) if len(keep) else below
         _drop(tables, child, np.asarray(stays, bool), owners, sizes)

@@ -55,7 +55,7 @@ def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
     _, of = np.unique(place, return_inverse=True)
     bins = np.asarray(np.bincount(of, mass), np.float64)
     sizes = np.bincount(of)
-    inside = np.where(bins[of] > 0, mass / np.maximum(bins[of], 1e-300), 1.0 / sizes[of])
+    inside = np.where(bins[of] > 1e-200, mass / np.maximum(bins[of], 1e-200), 1.0 / sizes[of])
     return Bins(of.astype(np.int64), inside, bins)
 
 
@@ -71,19 +71,33 @@ def _heavy(mass: Floats, most: int, floor: float) -> Ints:
 
 
 def _runs(mass: Floats, domain: Domain, most: int, floor: float) -> Ints:
-    """Runs of ordinary codes; a code above twice the floor stands alone."""
+    """Runs of ordinary codes of equal mass; a code as heavy as a bin stands alone."""
     special = np.arange(domain.values, domain.size)
+    room = max(most - len(special), 1)
+    plain = mass[: domain.values]
+    heavy = plain >= max(plain.sum() / room, floor)
+    light = plain[~heavy].sum()
+    target = max(light / max(room - 2 * int(heavy.sum()), 1), floor)
     place = np.zeros(domain.size, np.int64)
-    target = max(mass[: domain.values].sum() / max(most - len(special), 1), floor)
-    current, held = 0, 0.0
-    for code in range(domain.values):
-        alone = mass[code] >= target
-        if held > 0 and (held >= target or (alone and held >= floor)):
-            current, held = current + 1, 0.0
+    current, held, closed = 0, 0.0, True
+    for code, alone in enumerate(heavy.tolist()):
+        if not closed and (alone or held >= target):
+            # A light run before a heavy code joins the run before it, where there is one.
+            if alone and held < floor / 2 and current > 0 and not heavy[_last(place, current)]:
+                place[place == current] = current - 1
+            else:
+                current += 1
+            held = 0.0
         place[code] = current
-        held += mass[code]
-    if held < floor and current > 0:
-        place[place == current] = current - 1
-    last = place[domain.values - 1] + 1 if domain.values else 0
+        held += plain[code]
+        closed = False
+        if alone:
+            current, held, closed = current + 1, 0.0, True
+    last = int(place[domain.values - 1]) + 1 if domain.values else 0
     place[special] = np.where(mass[special] >= floor, last + 1 + np.arange(len(special)), last)
     return place
+
+
+def _last(place: Ints, current: int) -> int:
+    """Last code of the run before the current one."""
+    return int(np.flatnonzero(place == current)[0]) - 1

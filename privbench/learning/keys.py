@@ -152,7 +152,7 @@ def _popularity(key: KeyModel, targets: int, generator: np.random.Generator) -> 
 
 def _distinct(weights: Floats, count: int, generator: np.random.Generator) -> Ints:
     """Weighted draws without replacement (the largest of exponential races), random order."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         keys = generator.exponential(size=len(weights)) / weights
     first = np.argpartition(keys, count - 1)[:count]
     return np.asarray(generator.permutation(first), np.int64)

@@ -1,0 +1,151 @@
+"""Assembling databases: every key valid, whatever the laws say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.errors import ModelError
+from privbench.learning.assemble import TableModel, assemble, ownership_order
+from privbench.learning.fanout import constant, law_from_counts
+from privbench.learning.keys import KeyModel, attach
+from privbench.learning.shares import shares
+from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
+from privbench.rng import generator
+
+FEW = law_from_counts(np.array([2.0, 1.0, 1.0]), np.array([0, 1, 2]), np.array([0, 1, 9]))
+
+
+def key(name, parent, role, nullable=False, unique=False, **facts):
+    return KeyModel(name, parent, role, nullable, unique, **facts)
+
+
+def build(tables, public=None, scale=1.0, seed=1):
+    return assemble(tables, public or {}, lambda t, n, o: {}, scale, seed).tables
+
+
+@st.composite
+def models(draw):
+    names = [f"t{i}" for i in range(draw(st.integers(1, 5)))]
+    tables = {}
+    for i, name in enumerate(names):
+        keys = []
+        flags = st.booleans()
+        if i and draw(flags):
+            parent = draw(st.sampled_from(names[:i]))
+            law = draw(st.sampled_from([FEW, constant(0), constant(1), constant(3)]))
+            null = draw(st.floats(0, 5))
+            keys.append(key("own", parent, "own", draw(flags), draw(flags), law=law, null=null))
+        for r in range(draw(st.integers(0, 2))):
+            target = draw(st.sampled_from(names))
+            law = draw(st.sampled_from([FEW, constant(0), None]))
+            null = draw(st.floats(0, 1))
+            keys.append(key(f"r{r}", target, "ref", draw(flags), draw(flags), law=law, null=null))
+        if draw(flags):
+            weights = np.array(draw(st.lists(st.floats(0, 9), max_size=4)))
+            keys.append(
+                key(
+                    "p",
+                    f"public{len(weights)}",
+                    "public",
+                    draw(flags),
+                    draw(flags),
+                    targets=weights,
+                )
+            )
+        rows = draw(st.floats(0, 12))
+        tables[name] = TableModel(rows, {k.name: k for k in keys})
+    return tables
+
+
+@settings(max_examples=150, deadline=None)
+@given(models(), st.sampled_from([0.3, 1.0, 2.5]), st.integers(0, 99))
+def test_every_key_is_valid(tables, scale, seed):
+    public = {f"public{n}": n for n in range(5)}
+    made = build(tables, public, scale, seed)
+    for name, model in tables.items():
+        for k in model.keys.values():
+            edges = made[name].parents[k.name]
+            targets = public[k.parent] if k.role == "public" else made[k.parent].rows
+            assert edges.shape == (made[name].rows,)
+            assert (edges < targets).all()
+            assert (edges >= (-1 if k.nullable else 0)).all()
+            if k.unique:
+                used = edges[edges >= 0]
+                assert len(np.unique(used)) == len(used)
+
+
+def test_sizes_follow_totals_and_laws():
+    tables = {
+        "a": TableModel(100.4),
+        "b": TableModel(5.0, {"own": key("own", "a", "own", True, law=constant(3), null=7.0)}),
+    }
+    made = build(tables, scale=2.0)
+    assert made["a"].rows == 201
+    assert made["b"].rows == 3 * 201 + 14
+    edges = made["b"].parents["own"]
+    assert (np.bincount(edges[edges >= 0]) == 3).all()
+
+
+def test_references_follow_popularity():
+    skewed = law_from_counts(np.array([90.0, 10.0]), np.array([0, 100]), np.array([0, 100]))
+    edges = attach(key("r", "t", "ref", True, law=skewed, null=0.25), 4000, 200, generator(3))
+    assert (edges < 0).sum() == 1000
+    counts = np.bincount(edges[edges >= 0], minlength=200)
+    assert (counts > 0).sum() == 20
+    assert counts.max() <= 3000 / 20 + 1
+
+
+def test_public_targets_follow_their_frequency():
+    weights = np.array([0.0, 1.0, 3.0])
+    edges = attach(key("p", "c", "public", targets=weights), 400, 3, generator(3))
+    assert np.bincount(edges, minlength=3).tolist() == [0, 100, 300]
+
+
+def test_rows_that_cannot_refer_are_left_out_with_what_they_own():
+    tables = {
+        "empty": TableModel(0.0),
+        "a": TableModel(10.0, {"r": key("r", "empty", "ref", law=FEW)}),
+        "b": TableModel(1.0, {"own": key("own", "a", "own", law=constant(2))}),
+        "c": TableModel(4.0),
+        "d": TableModel(9.0, {"one": key("one", "c", "ref", unique=True)}),
+    }
+    made = build(tables)
+    assert [made[name].rows for name in tables] == [0, 0, 0, 4, 4]
+    assert sorted(made["d"].parents["one"].tolist()) == [0, 1, 2, 3]
+
+
+def test_cycles_of_ownership_are_refused():
+    tables = {
+        "a": TableModel(1.0, {"own": key("own", "b", "own", law=FEW)}),
+        "b": TableModel(1.0, {"own": key("own", "a", "own", law=FEW)}),
+    }
+    with pytest.raises(ModelError, match="cyclic"):
+        ownership_order(tables)
+
+
+def test_the_same_seed_gives_the_same_rows():
+    tables = {"a": TableModel(50.0, {"r": key("r", "a", "ref", True, law=FEW, null=0.3)})}
+    first, second, other = (build(tables, seed=s)["a"].parents["r"] for s in (4, 4, 5))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_shares_follow_the_rule():
+    from privbench.domain import Domain
+
+    two = {"x": Domain(3), "y": Domain(3)}
+    spec = DatabaseSpec(
+        {
+            "u": TableSpec("u", two),
+            "o": TableSpec("o", two, (KeySpec("own", "o", "u", "own"),)),
+            "tag": TableSpec("tag", two),
+        }
+    )
+    items = shares(spec, {"u": 100.0, "o": 400.0, "tag": 10.0})
+    assert items["key o own"] == (18.0, frozenset({"u"}))
+    assert items["rows tag"] == (70.5, frozenset({"tag"}))
+    assert items["rows o"][0] == pytest.approx(2 * items["rows u"][0])
+    assert items["rows o"][0] + items["rows u"][0] == pytest.approx(70.5)

@@ -1,0 +1,119 @@
+"""Fan-out laws: fitted to noise, drawn, calibrated, stored."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.errors import ModelError
+from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts, spread_law
+from privbench.privacy.queries import FAN_OUT_BOUNDS
+from privbench.rng import generator
+
+STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
+ENDS = np.append(STARTS[1:] - 1, 2 * STARTS[-1])
+
+
+def buckets(counts):
+    place = np.searchsorted(STARTS, counts, side="right") - 1
+    return np.bincount(place, minlength=len(STARTS)).astype(float)
+
+
+def heavy(parents=40_000, seed=1):
+    g = np.random.default_rng(seed)
+    counts = np.floor(g.pareto(1.3, parents) * 1.5).astype(int)
+    return np.minimum(counts, 3000)
+
+
+def laplace(sd, seed=2):
+    return np.random.default_rng(seed).laplace(0, sd / np.sqrt(2), len(STARTS))
+
+
+@pytest.mark.parametrize("sd", [0.0, 3.0, 40.0, 200.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fitted_law_keeps_zeros_totals_and_tails(sd, seed):
+    counts = heavy(seed=seed)
+    clipped = float(np.minimum(counts, 100).sum())
+    law = fit(buckets(counts) + laplace(sd, seed), sd, STARTS, ENDS, len(counts), (clipped, 100.0))
+    drawn = law.draw(len(counts), generator(seed))
+    assert np.minimum(drawn, 100).sum() == pytest.approx(clipped, rel=0.03)
+    assert (drawn == 0).mean() == pytest.approx((counts == 0).mean(), abs=0.03)
+    for least in (3, 9, 33):
+        assert (drawn >= least).mean() == pytest.approx((counts >= least).mean(), rel=0.35)
+    assert drawn.sum() == pytest.approx(counts.sum(), rel=0.4)
+
+
+def test_noise_alone_makes_no_giants():
+    for seed in range(20):
+        law = fit(laplace(50.0, seed), 50.0, STARTS, ENDS, 150.0)
+        assert law.mean() <= 10
+        law = fit(laplace(50.0, seed) + buckets(np.ones(1000, int)), 50.0, STARTS, ENDS, 1000.0)
+        assert law.draw(1000, generator(1)).sum() < 20_000
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(-1e5, 1e5), min_size=len(STARTS), max_size=len(STARTS)),
+    st.floats(0, 1e4),
+    st.floats(1, 1e6),
+    st.one_of(st.none(), st.tuples(st.floats(0, 1e7), st.sampled_from([100.0, np.inf]))),
+)
+def test_any_noise_gives_a_law(noisy, sd, parents, target):
+    law = fit(np.array(noisy), sd, STARTS, ENDS, parents, target)
+    assert (law.mass >= 0).all()
+    assert law.mass.sum() == pytest.approx(1)
+    again = FanLaw.from_state(json.loads(json.dumps(law.to_state())))
+    drawn = again.draw(50, generator(1))
+    assert np.array_equal(drawn, law.draw(50, generator(1)))
+    assert (drawn >= 0).all()
+    assert (drawn <= ENDS[-1]).all()
+
+
+def test_draws_follow_the_buckets():
+    mass = np.random.default_rng(3).dirichlet(np.ones(len(STARTS)))
+    law = law_from_counts(mass, STARTS, ENDS)
+    drawn = law.draw(100_000, generator(4))
+    assert np.abs(buckets(drawn) - 100_000 * mass).max() <= 1
+    assert law.mean() == pytest.approx(drawn.mean(), rel=0.02)
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.5, 3.0, 200.0])
+def test_the_plain_law_has_its_mean(mean):
+    law = law_from_counts(spread_law(mean, STARTS, ENDS), STARTS, ENDS)
+    assert law.mean() == pytest.approx(mean, rel=0.2)
+
+
+def test_tilting_moves_the_mean():
+    law = law_from_counts(buckets(heavy()), STARTS, ENDS)
+    assert law.tilted(-0.5).mean() < law.mean() < law.tilted(0.5).mean()
+    assert law.tilted(0.0).mean() == pytest.approx(law.mean())
+
+
+def test_constant():
+    assert constant(3).draw(4, generator(1)).tolist() == [3] * 4
+    assert constant(3).draw(0, generator(1)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("mass", [0.5, 0.4]),
+        ("mass", [-0.5, 1.5]),
+        ("mass", [float("nan"), 1.0]),
+        ("starts", [-1, 1]),
+        ("ends", [0, 0]),
+        ("ends", [0, 2**50]),
+        ("exponents", [0.0, 1e9]),
+        ("exponents", [0.0]),
+        ("mass", "x"),
+    ],
+)
+def test_damaged_laws_are_refused(field, value):
+    state = {"starts": [0, 1], "ends": [0, 1], "mass": [0.5, 0.5], "exponents": [0.0, 0.0]}
+    FanLaw.from_state(state)
+    with pytest.raises(ModelError):
+        FanLaw.from_state({**state, field: value})
