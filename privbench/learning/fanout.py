@@ -23,7 +23,7 @@ from privbench.learning.denoise import Floats, project
 Ints = NDArray[np.int64]
 _POINTS = (np.arange(256) + 0.5) / 256
 #: A noisy bucket this many standard deviations above zero holds parents.
-_CLEAR = 2.5
+_CLEAR = 3.2
 #: How far the fitted curve itself may be off, relative to its value.
 _CURVE_ERROR = 0.3
 
@@ -208,7 +208,7 @@ def _last_clear(noisy: Floats, sd: float) -> int:
     """Last bucket that stands out, reached from the largest without a gap of more than two.
 
     Tails fall off: a bucket that stands out far beyond the others is noise. With three empty
-    buckets in reach, noise passes for parents in about 4 % of all histograms, and then nearby.
+    buckets in reach, noise passes for parents in about 2 % of all histograms, and then nearby.
     """
     clear = np.flatnonzero(noisy > _CLEAR * sd)
     last = int(np.argmax(noisy[1:])) + 1 if len(noisy) > 1 else 0
