@@ -91,7 +91,12 @@ def mint(
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     for key in selves:
         refer(work, key, work.own_keys(key))
-    repair_uniques(work, _unique_sets(table, work.columns))
+    open_sets = [
+        item
+        for item in _unique_sets(table, work.columns)
+        if not work.distinct.intersection(item.columns)
+    ]
+    repair_uniques(work, open_sets)
     for key in selves:
         refill(work, key)
     return _result(work, selves)
@@ -152,19 +157,26 @@ def _mint_keys(work: Workbench) -> None:
             others = [name for name in work.table.primary_key.columns if name in work.fixed]
             _number(work, column, ranks(work.group(others)))
         else:
-            _number(work, column, np.cumsum(work.alive) - 1)
+            if _number(work, column, np.cumsum(work.alive) - 1):
+                work.distinct.add(column.name)
 
 
-def _number(work: Workbench, column: Column, index: Indices) -> None:
-    """Give a key column the values of the given numbers; rows past the last value are dropped."""
+def _number(work: Workbench, column: Column, index: Indices) -> bool:
+    """Give a key column the values of the given numbers; rows past the last value are dropped.
+
+    Returns:
+        Whether distinct numbers gave distinct values.
+    """
     pool = pool_of(work.table, column, None, work.rows)
     if pool is None:
+        # No numbering is known for the type: what distinguishes rows must be left to repair.
         filler = filler_of(column.type) or "null"
         work.columns[column.name] = fill(filler, column.type, work.rows, work.rng)
-        return
+        return False
     index = np.maximum(index, 0)
     work.alive &= index < pool.capacity
     work.columns[column.name] = pool.nth(np.minimum(index, pool.capacity - 1))
+    return True
 
 
 def _result(work: Workbench, selves: Sequence[ForeignKey]) -> Minted:
@@ -172,7 +184,9 @@ def _result(work: Workbench, selves: Sequence[ForeignKey]) -> Minted:
     for key in selves:
         end_orphans(work, key)
     keep = work.alive
-    columns = {name: values.filter(pa.array(keep)) for name, values in work.columns.items()}
+    columns = dict(work.columns)
+    if not keep.all():
+        columns = {name: values.filter(pa.array(keep)) for name, values in columns.items()}
     parents = {name: index[keep] for name, index in work.parents.items()}
     for key in selves:
         parents[key.name] = remap(parents[key.name], keep)

@@ -32,6 +32,7 @@ class Workbench:
         own: Name of the OWN key, or None.
         alive: Rows that are kept so far.
         fixed: Columns that a foreign key has filled.
+        distinct: Columns whose values were numbered: no two rows that are kept share one.
         referred: The parent's values by referencing column, for every key that is filled.
     """
 
@@ -51,6 +52,7 @@ class Workbench:
         self.codecs = codecs or {}
         self.alive: Mask = np.ones(rows, dtype=np.bool_)
         self.fixed: set[str] = set()
+        self.distinct: set[str] = set()
         self._folded = folded_uniques(table)
         self.referred: dict[str, dict[str, pa.Array]] = {}
 
