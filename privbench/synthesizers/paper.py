@@ -52,7 +52,7 @@ class PaperOptions(Options):
     gamma1: Fraction = 0.2
     iterations: Annotated[int, Field(ge=0, le=20)] = 2
     one_ways: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    depth: Annotated[int, Field(ge=0, le=12)] = 4
+    depth: Annotated[int, Field(ge=0, le=12)] = 6
     bins: Annotated[int, Field(ge=2, le=64)] = 16
 
     def shares(self) -> Shares:
