@@ -19,6 +19,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import connected
 from privbench.postgres import repair, target
 from privbench.postgres.load import Loader
+from privbench.workload.split import statements
 
 FileFormat = Literal["csv", "parquet"]
 
@@ -88,7 +89,7 @@ def load(
     with teller.stage("sample"):
         tables = decode(found, scale=_scale(scale), seed=seed)
     with teller.stage("load"):
-        written = _write(found, tables, target_dsn, replace, teller)
+        written = _write(found, tables, target_dsn, replace, trust_programs, teller)
     return LoadReport(
         written,
         {item.table.key: item.dropped for item in tables},
@@ -97,7 +98,12 @@ def load(
 
 
 def _write(
-    model: Model, tables: list[CloneTable], dsn: str, replace: bool, teller: Reporter
+    model: Model,
+    tables: list[CloneTable],
+    dsn: str,
+    replace: bool,
+    trusted: bool,
+    teller: Reporter,
 ) -> dict[str, int]:
     written = {}
     with Loader(
@@ -106,6 +112,7 @@ def _write(
         model.ddl,
         replace=replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
+        split=None if trusted else statements,
     ) as loader:
         checks = repair.suspend(loader.connection, [t.table for t in tables if not t.public])
         for item in tables:

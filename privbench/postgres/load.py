@@ -64,6 +64,8 @@ class Loader:
         source: A connection to the source, so that it is not taken for the target.
         lock_timeout: Seconds to wait for an object that somebody is using.
         progress: Told of every step.
+        split: Cuts DDL that is not trusted into statements; each is then sent by the protocol that
+            takes one at a time. None sends trusted DDL as a whole.
 
     Raises:
         ConnectionFailed: The target is unreachable.
@@ -82,7 +84,9 @@ class Loader:
         source: Connection | None = None,
         lock_timeout: float = 30,
         progress: Progress | None = None,
+        split: Callable[[str], Iterable[str]] | None = None,
     ) -> None:
+        self._split = split
         self._schema = schema
         self._ddl = ddl
         self._progress = progress or (lambda step, rows: None)
@@ -184,7 +188,11 @@ class Loader:
             self._script(self._ddl.pre_data)
 
     def _script(self, text: str) -> None:
-        if text.strip():
+        if self._split is not None:
+            for statement in self._split(text):
+                # Asking for binary results makes psycopg use the extended protocol.
+                self.connection.execute(statement.encode(), binary=True)
+        elif text.strip():
             # Bytes without parameters go out as they are: several statements, any % sign.
             self.connection.execute(text.encode())
 
