@@ -12,8 +12,10 @@ import hashlib
 import io
 import json
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +34,20 @@ VERSION = 1
 #: Refuse archives that unpack to more than this many bytes.
 MAX_BYTES = 16 * 2**30
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+#: What reading a damaged archive raises; RuntimeError: encrypted, or an unknown compression.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    pa.ArrowException,
+)
 
 Json = dict[str, Any]
 
@@ -162,14 +178,7 @@ class Model:
             raise
         except FileNotFoundError as error:
             raise ModelError(f"there is no model at {path}.") from error
-        except (
-            OSError,
-            zipfile.BadZipFile,
-            ValueError,
-            KeyError,
-            TypeError,
-            pa.ArrowException,
-        ) as error:
+        except _UNREADABLE as error:
             raise ModelError(
                 f"{path} is not a readable model ({type(error).__name__}).",
                 remedy="Fit it again, or fetch it again.",
@@ -187,7 +196,7 @@ class Model:
             if hashlib.sha256(members[name]).hexdigest() != digest:
                 raise ModelError(f"the model is damaged: {name} does not match its hash.")
         promise = header["promise"]
-        return cls(
+        found = cls(
             schema=Schema.from_json(header["schema"]),
             promise=Promise(**{**promise, "roots": tuple(promise["roots"])}),
             config=header["config"],
@@ -210,6 +219,27 @@ class Model:
                 for index, name in enumerate(header["public"])
             },
         )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Refuse a header whose tables, columns and keys are not those of its schema."""
+        names = [*self.tables, *self.public]
+        if sorted(names) != sorted(table.key for table in self.schema):
+            raise ModelError("the model's tables are not those of its schema.")
+        for key, data in self.tables.items():
+            table, making = self.schema.table(key), data["making"]
+            modelled = {name for name, how in making.items() if how == "modelled"}
+            if (
+                set(making) != {column.name for column in table.columns}
+                or set(data["codecs"]) != modelled
+                or data["own"] not in (None, *(item.name for item in table.foreign_keys))
+            ):
+                raise ModelError("the model does not fit its schema.", table=key)
+        for key, rows in self.public.items():
+            plain = {c.name for c in self.schema.table(key).columns if not c.generated}
+            if set(rows.column_names) != plain:
+                raise ModelError("the model does not fit its schema.", table=key)
 
 
 def _canonical(data: Json) -> bytes:
