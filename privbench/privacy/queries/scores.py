@@ -24,6 +24,8 @@ from privbench.privacy.units import contribution
 _PASS = 2**24
 #: Largest sum of the entries of a prediction, in grid units.
 _LARGEST = 2.0**61
+#: Scores are cut off here.
+_MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +228,20 @@ class SplitScores(Query):
         used = np.flatnonzero(cut.any(axis=0))
         view = View(data, self.source, self.axes, self.region)
         found = distances(view, [pairs[k] for k in used], [self.predictions[k] for k in used])
-        scores: Integers = (cut[:, used] @ found).astype(np.int64, copy=False)
-        if self.mean:
-            scores //= cut.sum(axis=1)
+        scores = summed(cut[:, used], found, mean=self.mean)
         return scores * (-1 if self.smallest else 1)
+
+
+def summed(cut: NDArray[np.int64], found: Integers, *, mean: bool) -> Integers:
+    """Sum or mean, rounded down, of the distances that every candidate cuts, at most 2⁶².
+
+    In Python integers: the distances of many pairs of a large table add up to more than 2⁶³, and a
+    sum that wraps around has no sensitivity. Cutting off at 2⁶² moves no two scores further apart.
+    """
+    exact: NDArray[np.object_] = cut.astype(object) @ found.astype(object)
+    if mean:
+        exact //= cut.sum(axis=1).astype(object)
+    return np.minimum(exact, _MOST).astype(np.int64)
 
 
 def _upper(count: int) -> Iterator[tuple[int, int]]:
