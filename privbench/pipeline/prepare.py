@@ -164,6 +164,7 @@ def _key(
             column=", ".join(key.columns),
             remedy="Include that table, or exclude this one too.",
         )
+    _check_target(table, key, schema.table(key.ref_table))
     nullable = any(not table.column(name).not_null for name in key.columns)
     role: Literal["own", "ref", "public"] = "own" if own is not None else "ref"
     if settings[str(key.ref_table)].role == "public":
@@ -172,6 +173,22 @@ def _key(
     return KeySpec(
         key.name, table.key, str(key.ref_table), role, nullable or not key.validated, unique
     )
+
+
+def _check_target(table: Table, key: ForeignKey, parent: Table) -> None:
+    """Refuse a key whose target is not one row for certain.
+
+    A key into a single partition is unique in that partition alone; in the whole table two units
+    may hold the same values, and which of them is the target would depend on the other (P7, P9).
+    """
+    if not any(set(item.columns) == set(key.ref_columns) for item in parent.unique_sets):
+        raise SchemaError(
+            f"foreign key {key.name} points into a partition of {parent.key} by columns that are "
+            "not unique in the whole table.",
+            table=table.key,
+            column=", ".join(key.columns),
+            remedy=f"Make them unique in {parent.key}, or exclude {table.key}.",
+        )
 
 
 def _coverage(plan: TablePlan, config: Config) -> list[CoverageLine]:

@@ -1,0 +1,44 @@
+"""What is refused before a row is read, because the privacy contract could not be kept."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from privbench.config import Config
+from privbench.errors import SchemaError
+from privbench.pipeline.prepare import prepare
+from privbench.postgres.connect import connect
+from privbench.postgres.introspect import introspect
+
+ACCOUNTS = """
+CREATE TABLE account (id int NOT NULL, kind text NOT NULL, PRIMARY KEY (kind, id))
+  PARTITION BY LIST (kind);
+CREATE TABLE account_a PARTITION OF account FOR VALUES IN ('a');
+CREATE TABLE account_b PARTITION OF account FOR VALUES IN ('b');
+ALTER TABLE account_b ADD UNIQUE (id);
+"""
+
+
+def plan_of(dsn: str, ddl: str, config: Config):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(ddl.encode())
+    with connect(dsn) as connection:
+        return prepare(introspect(connection), config)
+
+
+@pytest.mark.parametrize("own", ["[]", "['account']"])
+def test_a_key_that_is_unique_in_one_partition_only_is_refused(make_database, own):
+    """Two accounts may share an id: whose post it is would depend on which of them is there."""
+    posts = "CREATE TABLE post (id int PRIMARY KEY, account int REFERENCES account_b (id));"
+    config = Config.loads(f"[tables.'public.post']\nown = {own}")
+    with pytest.raises(SchemaError, match="not unique in the whole table"):
+        plan_of(make_database(), ACCOUNTS + posts, config)
+
+
+def test_a_key_into_a_partition_that_is_unique_in_the_whole_table_is_kept(make_database):
+    posts = """CREATE TABLE post (id int PRIMARY KEY, kind text, account int,
+      FOREIGN KEY (account, kind) REFERENCES account_b (id, kind));"""
+    config = Config.loads("[tables.'public.post']\nown = ['kind', 'account']")
+    plan = plan_of(make_database(), ACCOUNTS + posts, config)
+    assert plan.spec.ancestors("public.post") == ("public.account",)
