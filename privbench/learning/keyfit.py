@@ -136,11 +136,11 @@ def _fan_out(
     parents = sizes.rows[key.parent] if is_root else max(float(noisy.sum()), 1.0)
     starts = np.array(_bounds(key), np.int64)
     ends = np.array([0, 1], np.int64) if key.unique else _ENDS
-    if not (sizes.clear(key.table) and sizes.clear(key.parent)):
-        return fit(noisy, sd, starts, ends, parents)
-    per_row = max(sizes.rows[key.table] - null, 0.0) / sizes.rows[key.parent]
-    target = (per_row * parents, float(TOTAL_CLIP) if is_root else np.inf)
-    return fit(noisy, sd, starts, ends, parents, target)
+    part = parents / sizes.rows[key.parent]
+    total = max(sizes.rows[key.table] - null, 0.0) * part
+    clip = float(TOTAL_CLIP) if is_root else np.inf
+    target = (total, clip, sizes.sd.get(key.table, 0.0) * part)
+    return fit(noisy, sd, starts, ends, parents, target if sizes.clear(key.parent) else None)
 
 
 def _public(key: KeySpec, noisy: Floats, sd: float, noise: Noise) -> KeyModel:
