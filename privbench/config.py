@@ -118,7 +118,7 @@ class TableConfig(_Section):
     Attributes:
         role: Private, or public: COPIED VERBATIM.
         own: Columns of the foreign key whose parent owns the rows; ``[]`` makes every row a root.
-            None leaves it to the proposal.
+            None leaves it to the proposal; a fit refuses that where there is a choice.
         bound: How a unit's rows are bounded: by weights (P15) or by truncation (P14).
         tau: τ of the bound.
         weight: The table's share of the budget relative to the others.

@@ -15,7 +15,7 @@ from privbench.errors import ConfigError
 from privbench.pipeline.domains import Codecs, needs, release_domains, release_totals, stages
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.model import Model, Promise
-from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, connected, read_catalog
 from privbench.postgres.ddl import Ddl, dump_ddl
@@ -109,6 +109,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     with connected(source) as connection:
         catalog = read_catalog(connection, config)
     plan = prepare(catalog.schema, config)
+    require_decided(plan)
     accountant = Accountant(
         privacy.accounting, privacy.epsilon, privacy.delta, threshold_delta=_threshold_delta(plan)
     )

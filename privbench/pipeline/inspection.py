@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from privbench import roles
 from privbench.config import Config
 from privbench.encoding import CoverageLine
-from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, connected, read_catalog
 from privbench.schema import Schema, TableName
 
@@ -113,6 +113,7 @@ def check(config: Config, source: str) -> Check:
     with connected(source) as connection:
         catalog = read_catalog(connection, config)
     plan = prepare(catalog.schema, config)
+    require_decided(plan)
     named = {str(TableName.parse(name)) for name in config.tables}
     undecided = tuple(table.key for table in catalog.schema if table.key not in named)
     return Check(plan, undecided, tuple(literals(catalog.schema)))

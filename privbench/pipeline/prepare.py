@@ -12,7 +12,7 @@ from typing import Literal
 from privbench import roles
 from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.encoding import ColumnReader, CoverageLine, Role, reader, role_of, table_coverage
-from privbench.errors import SchemaError
+from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
@@ -75,7 +75,7 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
 
     Args:
         schema: The live schema.
-        config: The config; tables without ``own`` are roots.
+        config: The config; tables without ``own`` are roots (see `require_decided`).
 
     Raises:
         ConfigError: The config names what does not exist, or a column it cannot treat.
@@ -104,6 +104,32 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         relation,
     )
     return FitPlan(schema, config, plans, spec)
+
+
+def require_decided(plan: FitPlan) -> None:
+    """Refuse a config that leaves it open who owns the rows of a table (P13).
+
+    Taken as roots, such rows would each be a unit of their own, and the promise to the records that
+    they belong to would be lost without a word. Tables that refer to no other private table have
+    nothing to decide.
+
+    Raises:
+        ConfigError: Tables that refer to other private tables have no ``own``.
+    """
+    if plan.config.privacy.unit == "row":
+        return
+    open_ = [
+        item.table.key
+        for item in plan.private
+        if table_config(plan.config, item.table).own is None
+        and any(key.role != "public" and key.parent != key.table for key in item.keys)
+    ]
+    if open_:
+        raise ConfigError(
+            f"the config does not say who owns the rows of {', '.join(open_)}.",
+            remedy="Give each an 'own' (own = [] makes every row a privacy unit of its own), or "
+            "start from what 'privbench inspect SOURCE -o FILE' proposes.",
+        )
 
 
 def table_config(config: Config, table: Table) -> TableConfig:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from privbench import pipeline
 from privbench.config import Config
-from privbench.errors import SchemaError
+from privbench.errors import ConfigError, SchemaError
 from privbench.pipeline.prepare import prepare
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
@@ -42,3 +43,28 @@ def test_a_key_into_a_partition_that_is_unique_in_the_whole_table_is_kept(make_d
     config = Config.loads("[tables.'public.post']\nown = ['kind', 'account']")
     plan = plan_of(make_database(), ACCOUNTS + posts, config)
     assert plan.spec.ancestors("public.post") == ("public.account",)
+
+
+SHOP = """
+CREATE TABLE customer (id int PRIMARY KEY, referrer int REFERENCES customer);
+CREATE TABLE purchase (id int PRIMARY KEY, customer int NOT NULL REFERENCES customer);
+"""
+
+
+@pytest.mark.parametrize("toml", ["", "[tables.'public.purchase']\ntau = 3"])
+def test_a_config_that_leaves_owners_open_is_refused(make_database, tmp_path, toml):
+    """Else every purchase would be protected by itself, under roles that nobody declared."""
+    dsn, ledger = make_database(), tmp_path / "ledger"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(SHOP.encode())
+    head = f"[privacy]\nepsilon = 5\n[ledger]\npath = '{ledger}'\n"
+    with pytest.raises(ConfigError, match=r"who owns the rows of public\.purchase\."):
+        pipeline.fit(dsn, Config.loads(head + toml), tmp_path / "m")
+    with pytest.raises(ConfigError, match="who owns the rows"):
+        pipeline.check(Config.loads(head + toml), dsn)
+    assert not ledger.exists()
+    for decided in ("own = []", "own = ['customer']"):
+        config = Config.loads(f"{head}[tables.'public.purchase']\n{decided}")
+        assert pipeline.check(config, dsn).undecided == ("public.customer",)
+    row = Config.loads(head.replace("epsilon", "unit = 'row'\nepsilon"))
+    assert pipeline.fit(dsn, row, tmp_path / "m").promise.unit == "row"
