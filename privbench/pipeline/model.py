@@ -80,12 +80,13 @@ class Promise:
         """The promise in one sentence."""
         if not self.private:
             return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
-        unit = "a row" if self.unit == "row" else f"a row of {', '.join(self.roots)} with its rows"
+        unit = "one row"
+        if self.unit == "owner":
+            unit = f"one row of {' or '.join(self.roots)}, with all the rows that it owns"
         delta = f", δ = {self.delta:g}" if self.delta else ""
+        change = "added or removed" if self.neighbours == "add-remove" else "replaced"
         roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""
-        return (
-            f"ε = {self.epsilon:g}{delta} ({self.accounting}, {self.neighbours} of {unit}).{roles}"
-        )
+        return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
 
 @dataclass(frozen=True)
