@@ -34,11 +34,14 @@ class Minted:
         columns: Values of every column that the load writes, kept rows only.
         parents: Parent row of every kept row by foreign key, −1 for none.
         keep: Which of the given rows are kept.
+        torn: Whether rows were dropped when others may have referred to them already, on a cycle
+            of NOT NULL keys.
     """
 
     columns: dict[str, pa.Array]
     parents: dict[str, Indices]
     keep: Mask
+    torn: bool = False
 
     @property
     def rows(self) -> int:

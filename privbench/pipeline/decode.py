@@ -47,6 +47,11 @@ class CloneTable:
     _verbatim: pa.Table | None
     _seed: int | None
 
+    @property
+    def torn(self) -> bool:
+        """Whether rows may refer to rows of this table that were dropped."""
+        return self._minted is not None and self._minted.torn
+
     def batches(self) -> Iterator[pa.Table]:
         """The rows in chunks, columns in the order of `columns`."""
         if self._verbatim is not None:

@@ -17,8 +17,9 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import connected
-from privbench.postgres import repair, target
+from privbench.postgres import target
 from privbench.postgres.load import Loader
+from privbench.postgres.mend import Mended, Mending
 from privbench.workload.split import statements
 
 FileFormat = Literal["csv", "parquet"]
@@ -30,13 +31,15 @@ class LoadReport:
 
     Attributes:
         rows: Rows per table.
-        dropped: Rows per table for which no valid key was left.
+        dropped: Rows per table for which no valid key was left, or that broke a rule.
         public: Tables that were copied verbatim.
+        loose: CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
     """
 
     rows: dict[str, int]
     dropped: dict[str, int]
     public: tuple[str, ...]
+    loose: tuple[str, ...] = ()
 
     def render(self) -> str:
         """Plain text for people."""
@@ -46,13 +49,14 @@ class LoadReport:
             for name, count in self.rows.items()
         ]
         total = sum(self.rows.values())
-        return "\n".join([f"{len(self.rows)} tables, {total:,} rows:", *lines])
+        loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
+        return "\n".join([f"{len(self.rows)} tables, {total:,} rows:", *lines, *loose])
 
     def _remark(self, name: str) -> str:
         if name in self.public:
             return "  PUBLIC: COPIED VERBATIM"
         lost = self.dropped.get(name, 0)
-        return f"  ({lost:,} more had no valid key left)" if lost else ""
+        return f"  ({lost:,} more had no valid key left or broke a rule)" if lost else ""
 
 
 def load(
@@ -89,11 +93,13 @@ def load(
     with teller.stage("sample"):
         tables = decode(found, scale=_scale(scale), seed=seed)
     with teller.stage("load"):
-        written = _write(found, tables, target_dsn, replace, trust_programs, teller)
+        mended = _write(found, tables, target_dsn, replace, trust_programs, teller)
+    lost = mended.deleted
     return LoadReport(
-        written,
-        {item.table.key: item.dropped for item in tables},
+        {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
+        {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
+        mended.loose,
     )
 
 
@@ -104,8 +110,7 @@ def _write(
     replace: bool,
     trusted: bool,
     teller: Reporter,
-) -> dict[str, int]:
-    written = {}
+) -> Mended:
     with Loader(
         dsn,
         model.schema,
@@ -114,13 +119,20 @@ def _write(
         progress=lambda step, rows: teller.advance(step, rows or 0),
         split=None if trusted else statements,
     ) as loader:
-        checks = repair.suspend(loader.connection, [t.table for t in tables if not t.public])
+        mending = Mending(
+            loader.connection,
+            [item.table for item in tables if not item.public],
+            loader.rehearsal,
+            [item.table.key for item in tables if item.torn],
+        )
         for item in tables:
-            loader.copy_table(item.table, item.columns, _told(item, teller))
-            written[item.table.key] = item.rows
-        repair.settle(loader.connection, checks)
+            if item.columns:
+                loader.copy_table(item.table, item.columns, _told(item, teller))
+            else:
+                loader.add_rows(item.table, item.rows)
+        mended = mending.settle()
         loader.finish()
-    return written
+    return mended
 
 
 def _told(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:

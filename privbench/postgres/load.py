@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import LiteralString, Self
 
@@ -146,6 +146,31 @@ class Loader:
             rows = self._copy(table, columns, batches)
         self._progress(f"copy {table.key}", rows)
         return rows
+
+    def add_rows(self, table: Table, count: int) -> int:
+        """Add rows of which every column has its default, or that have no columns at all.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        statement = sql.SQL("INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})")
+        named = sql.Identifier(table.name.schema, table.name.name)
+        with database_errors("loading rows", table.key):
+            return self.connection.execute(statement.format(named, count)).rowcount
+
+    @contextlib.contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Within it, indexes and constraints are made on the rows there are; then they go again.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        with (
+            database_errors("making indexes and constraints"),
+            self.connection.transaction(force_rollback=True),
+        ):
+            self._script(self._ddl.post_data)
+            yield
 
     def finish(self) -> None:
         """Indexes, constraints, triggers, sequences, materialised views, statistics, commit.
