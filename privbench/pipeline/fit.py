@@ -33,6 +33,7 @@ from privbench.privacy import (
     Session,
     UnitDefinition,
 )
+from privbench.privacy.shield import shielded
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 
@@ -126,7 +127,10 @@ def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
     with Snapshot(draft.source) as snapshot:
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
-        draft.data = extract(snapshot, draft.plan, draft.reporter)
+        draft.data = shielded(
+            lambda: extract(snapshot, draft.plan, draft.reporter),
+            "the source's rows could not be read",
+        )
     draft.session = Session(
         draft.data.database, draft.accountant, _there(draft.release), _noise(draft.config)
     )

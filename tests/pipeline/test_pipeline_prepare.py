@@ -1,13 +1,17 @@
-"""What is refused before a row is read, because the privacy contract could not be kept."""
+"""What is refused, because the privacy contract could not be kept, and what a refusal says."""
 
 from __future__ import annotations
 
+import traceback
+
 import psycopg
+import pyarrow as pa
 import pytest
 
 from privbench import pipeline
 from privbench.config import Config
-from privbench.errors import ConfigError, SchemaError
+from privbench.encoding.ordered import OrderedReader
+from privbench.errors import ConfigError, PrivbenchError, SchemaError
 from privbench.pipeline.prepare import prepare
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
@@ -68,3 +72,16 @@ def test_a_config_that_leaves_owners_open_is_refused(make_database, tmp_path, to
         assert pipeline.check(config, dsn).undecided == ("public.customer",)
     row = Config.loads(head.replace("epsilon", "unit = 'row'\nepsilon"))
     assert pipeline.fit(dsn, row, tmp_path / "m").promise.unit == "row"
+
+
+def test_a_library_that_fails_on_rows_does_not_quote_them(make_database, tmp_path, monkeypatch):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE pay (amount int); INSERT INTO pay VALUES (777123)")
+    monkeypatch.setattr(
+        OrderedReader, "read", lambda self, batch: {"amount": batch[self.alias()].cast(pa.int8())}
+    )
+    config = Config.loads(f"[privacy]\nepsilon = 1\n[ledger]\npath = '{tmp_path / 'ledger'}'")
+    with pytest.raises(PrivbenchError, match=r"could not be read \(ArrowInvalid\)") as caught:
+        pipeline.fit(dsn, config, tmp_path / "m")
+    assert "777123" not in "".join(traceback.format_exception(caught.value))
