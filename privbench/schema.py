@@ -236,6 +236,21 @@ class Table:
         """Columns that stand in a foreign key."""
         return frozenset(name for key in self.foreign_keys for name in key.columns)
 
+    @property
+    def pinned_columns(self) -> frozenset[str]:
+        """Columns that foreign keys pin to themselves alone.
+
+        In ``FOREIGN KEY (tenant, parent) REFERENCES itself (tenant, id)`` the tenant of a row is
+        its own value, which its parent has to share.
+        """
+        pairs = [
+            (key, pair)
+            for key in self.foreign_keys
+            for pair in zip(key.columns, key.ref_columns, strict=True)
+        ]
+        free = {ours for key, (ours, theirs) in pairs if not key.is_self or ours != theirs}
+        return frozenset(ours for _, (ours, _) in pairs) - free
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:

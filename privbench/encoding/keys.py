@@ -36,13 +36,14 @@ _SECOND = 1_000_000
 def role_of(table: Table, column: Column) -> Role:
     """How a column's values come about.
 
-    References take the parent's key. Minted columns are single-column primary keys, numbered
-    UNIQUE columns, UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
-    Everything else is modelled, UNIQUE columns included (they are repaired).
+    References take the parent's key. Minted columns are single-column primary keys, numbered UNIQUE
+    columns, UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
+    Everything else is modelled: UNIQUE columns (they are repaired) and key columns that refer to
+    themselves alone.
     """
     if column.generated:
         return "generated"
-    if column.name in table.key_columns:
+    if column.name in table.key_columns - table.pinned_columns:
         return "reference"
     sets = [item for item in table.unique_sets if column.name in item.columns]
     alone = any(item.columns == (column.name,) for item in sets)

@@ -93,7 +93,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
 
     Raises:
         ModelError: The model is damaged.
-        SchemaError: A cycle of NOT NULL keys leaves no valid row.
+        SchemaError: A key refers to a table that the model does not hold.
     """
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
