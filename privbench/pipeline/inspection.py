@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from privbench import roles
 from privbench.config import Config
 from privbench.encoding import CoverageLine
+from privbench.pipeline.literals import literals
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, connected, read_catalog
+from privbench.postgres.ddl import dump_ddl
 from privbench.schema import Schema, TableName
 
 
@@ -112,33 +114,12 @@ def check(config: Config, source: str) -> Check:
     """
     with connected(source) as connection:
         catalog = read_catalog(connection, config)
-    plan = prepare(catalog.schema, config)
-    require_decided(plan)
+        plan = prepare(catalog.schema, config)
+        require_decided(plan)
+        ddl = dump_ddl(connection, catalog.schema)
     named = {str(TableName.parse(name)) for name in config.tables}
     undecided = tuple(table.key for table in catalog.schema if table.key not in named)
-    return Check(plan, undecided, tuple(literals(catalog.schema)))
-
-
-def literals(schema: Schema) -> list[str]:
-    """Every expression of the schema that may hold a literal, with its place."""
-    found = []
-    for table in schema:
-        place = table.key
-        for column in table.columns:
-            if column.default is not None:
-                found.append(f"{place}.{column.name} DEFAULT {column.default}")
-            found += [f"{place}.{column.name} CHECK {text}" for text in column.type.domain_checks]
-        found += [f"{place} {check.name}: {check.expression}" for check in table.checks]
-        found += [
-            f"{place} index {index.name} WHERE {index.predicate}"
-            for index in table.indexes
-            if index.predicate is not None
-        ]
-        if table.partition_key is not None:
-            found.append(f"{place} PARTITION BY {table.partition_key}")
-    found += [f"enum {name}: {', '.join(labels)}" for name, labels in schema.enums.items()]
-    found += [f"view {name}" for name in (*schema.views, *schema.materialized_views)]
-    return found
+    return Check(plan, undecided, tuple(literals(ddl)))
 
 
 def render_coverage(lines: list[CoverageLine]) -> str:

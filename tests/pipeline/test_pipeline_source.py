@@ -107,7 +107,8 @@ def test_what_reads_the_catalog_alone(logged, tmp_path):
         pipeline.ledger_show(source, None, str(tmp_path / "ledger"))
     text = "\n".join(said.own)
     assert len(said.own) > 10
-    assert not said.dump
+    # `check` shows the literals of the DDL, which pg_dump prints; it copies no rows for that.
+    assert not [line for line in said.dump if re.search(r"\bCOPY\b", line)]
     assert not FORBIDDEN.search(text), FORBIDDEN.search(text)
     assert not WRITING.search(text)
     assert not re.search(r"\bCOPY\b", text)
