@@ -34,12 +34,14 @@ class LoadReport:
         dropped: Rows per table for which no valid key was left, or that broke a rule.
         public: Tables that were copied verbatim.
         loose: CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
+        private: False when the model's noise was seeded: NOT PRIVATE (P24).
     """
 
     rows: dict[str, int]
     dropped: dict[str, int]
     public: tuple[str, ...]
     loose: tuple[str, ...] = ()
+    private: bool = True
 
     def render(self) -> str:
         """Plain text for people."""
@@ -50,7 +52,9 @@ class LoadReport:
         ]
         total = sum(self.rows.values())
         loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
-        return "\n".join([f"{len(self.rows)} tables, {total:,} rows:", *lines, *loose])
+        seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
+        head = f"{len(self.rows)} tables, {total:,} rows:"
+        return "\n".join([*seeded, head, *lines, *loose])
 
     def _remark(self, name: str) -> str:
         if name in self.public:
@@ -100,6 +104,7 @@ def load(
         {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
         mended.loose,
+        found.promise.private,
     )
 
 
@@ -172,8 +177,9 @@ def sample(
     teller = reporter or Reporter()
     folder = _empty(Path(output))
     with teller.stage("sample"):
-        tables = decode(Model.load(model), scale=_scale(scale), seed=seed)
-    lines = []
+        found = Model.load(model)
+        tables = decode(found, scale=_scale(scale), seed=seed)
+    lines = [] if found.promise.private else [found.promise.sentence()]
     with teller.stage("write"):
         for item in tables:
             path = folder / _file_name(item, file_format)

@@ -195,12 +195,15 @@ def test_sample_refuses_a_folder_with_something_in_it(fitted, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_seeded_fit_is_stamped_not_private(source, tmp_path):
+def test_a_seeded_fit_is_stamped_not_private(source, make_database, fitted, tmp_path):
     model = pipeline.fit(source, market.config(tmp_path / "ledger", seed=7), tmp_path / "m")
     assert not model.promise.private
     stored = Model.load(tmp_path / "m")
     assert not stored.promise.private
     assert stored.promise.sentence().startswith("NOT PRIVATE")
+    assert pipeline.load(tmp_path / "m", make_database()).render().startswith("NOT PRIVATE")
+    assert pipeline.sample(tmp_path / "m", tmp_path / "csv")[0].startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" not in pipeline.load(fitted, make_database()).render()
     shown = pipeline.ledger_show("", "market", str(tmp_path / "ledger"))
     assert shown.state["definitions"][0]["epsilon"] == float("inf")
     assert shown.to_json()["definitions"][0]["epsilon"] == "infinite"
