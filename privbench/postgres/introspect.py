@@ -10,10 +10,11 @@ from typing import Any
 
 from privbench.errors import SchemaError
 from privbench.postgres import catalog, parts
+from privbench.postgres.bounds import bounds_check
 from privbench.postgres.connect import Connection
 from privbench.postgres.parts import Parts
 from privbench.postgres.types import Types
-from privbench.schema import Column, ForeignKey, Schema, Table, TableName
+from privbench.schema import Check, Column, ForeignKey, Schema, Table, TableName
 from privbench.schema import Sequence as SchemaSequence
 
 logger = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class _Reader:
         pieces = Parts(
             columns=self._columns(columns, types, sequences),
             foreign_keys=self._foreign_keys(),
-            checks=parts.grouped(self._ask(catalog.CHECKS, oids), parts.check),
+            checks=self._checks(oids),
             indexes=parts.grouped(self._ask(catalog.INDEXES, oids), lambda row: row),
         )
         tables = [self._table(oid, pieces) for oid in oids]
@@ -145,6 +146,15 @@ class _Reader:
             schemas=self.schemas,
             server_version=self.connection.info.server_version,
         )
+
+    def _checks(self, oids: Sequence[int]) -> dict[int, list[Check]]:
+        """CHECK constraints, and what the bounds of partitions amount to."""
+        found = parts.grouped(self._ask(catalog.CHECKS, oids), parts.check)
+        for row in self._ask(catalog.PARTITION_BOUNDS, oids):
+            check = bounds_check(row)
+            if check is not None:
+                found.setdefault(row.relation, []).append(check)
+        return found
 
     def _ask(self, question: Any, oids: Sequence[int]) -> list[Any]:
         return catalog.ask(self.connection, question, {"relations": oids})
