@@ -14,7 +14,7 @@ from privbench.encoding import CategoriesNeed
 from privbench.errors import ConfigError
 from privbench.pipeline.domains import Codecs, needs, release_domains, release_totals, stages
 from privbench.pipeline.extract import Extract, extract
-from privbench.pipeline.model import Model, Promise
+from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, connected, read_catalog
@@ -85,8 +85,10 @@ def fit(
         ConfigError: The config cannot be obeyed.
         SchemaError: The schema cannot be honoured.
         DatabaseError: The source refused.
+        ModelError: The output cannot be written; found out before any budget is spent.
         PrivacyRefusal: The ledger's cap has no room, or the contract forbids it.
     """
+    require_writable(output)
     draft = begin(source, config, reporter or Reporter(), resume)
     try:
         for name, stage in STAGES:

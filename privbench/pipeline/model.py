@@ -8,6 +8,7 @@ allow-list before it is executed. It holds no timings, row counts, snapshot ids 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -241,6 +242,23 @@ class Model:
             plain = {c.name for c in self.schema.table(key).columns if not c.generated}
             if set(rows.column_names) != plain:
                 raise ModelError("the model does not fit its schema.", table=key)
+
+
+def require_writable(path: str | Path) -> None:
+    """Refuse, before any budget is spent, a path that `Model.save` could not write.
+
+    Raises:
+        ModelError: It is a folder, or its folder cannot be made or written.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise ModelError(f"cannot write the model {target}: {error.strerror}.") from error
 
 
 def _canonical(data: Json) -> bytes:
