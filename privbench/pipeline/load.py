@@ -95,7 +95,7 @@ def load(
         for text in (found.ddl.pre_data, found.ddl.post_data):
             ddl_guard.check(text, trust=trust_programs)
     with teller.stage("sample"):
-        tables = decode(found, scale=_scale(scale), seed=seed)
+        tables = decode(found, scale=check_scale(scale), seed=seed)
     with teller.stage("load"):
         mended = _write(found, tables, target_dsn, replace, trust_programs, teller)
     lost = mended.deleted
@@ -178,7 +178,7 @@ def sample(
     folder = _empty(Path(output))
     with teller.stage("sample"):
         found = Model.load(model)
-        tables = decode(found, scale=_scale(scale), seed=seed)
+        tables = decode(found, scale=check_scale(scale), seed=seed)
     lines = [] if found.promise.private else [found.promise.sentence()]
     with teller.stage("write"):
         for item in tables:
@@ -201,7 +201,12 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
             target.refuse_contents(target.contents(other))
 
 
-def _scale(scale: float) -> float:
+def check_scale(scale: float) -> float:
+    """The scale of a clone, if it is one.
+
+    Raises:
+        UsageError: It is not.
+    """
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
