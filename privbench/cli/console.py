@@ -46,6 +46,10 @@ def configure(log_format: str, verbosity: int) -> None:
     if log_format == "json":
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonFormatter())
+    elif not STDERR.is_terminal:
+        # Unwrapped: a path or a release's id must be found whole in a log file.
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(levelname)-8s %(message)s"))
     else:
         handler = RichHandler(console=STDERR, show_path=False, show_time=False, markup=False)
     LOG.handlers[:] = [handler]
