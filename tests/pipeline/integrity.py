@@ -112,7 +112,8 @@ def insert_everywhere(dsn: str) -> None:
         for _ in range(3):
             customer = connection.execute(
                 "INSERT INTO customer (region, tier, email, credit)"
-                " VALUES ('r1', 'gold', gen_random_uuid() || '@new', 1) RETURNING id"
+                " SELECT code, 'gold', gen_random_uuid() || '@new', 1 FROM region LIMIT 1"
+                " RETURNING id"
             ).fetchone()
             purchase = connection.execute(
                 "INSERT INTO purchase (customer_id, placed, paid) VALUES (%s, now(), true)"
