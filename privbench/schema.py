@@ -185,6 +185,7 @@ class Table:
         partitions: Leaf partitions of a partitioned table.
         partition_key: ``pg_get_partkeydef`` of a partitioned table.
         comment: The table's comment; read for hints by `privbench.roles`, never released.
+        loose: Columns of foreign keys that are left out, since their target is; never released.
     """
 
     name: TableName
@@ -198,6 +199,7 @@ class Table:
     partitions: tuple[TableName, ...] = ()
     partition_key: str | None = None
     comment: str | None = None
+    loose: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -289,6 +291,7 @@ class Schema:
         data = asdict(self)
         for table in data["tables"]:
             table.pop("comment")
+            table.pop("loose")
         return data
 
     @classmethod

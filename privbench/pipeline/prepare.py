@@ -107,15 +107,19 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
 
 
 def require_decided(plan: FitPlan) -> None:
-    """Refuse a config that leaves it open who owns the rows of a table (P13).
+    """Refuse a config that leaves it open whom the promise is made to (P13).
 
-    Taken as roots, such rows would each be a unit of their own, and the promise to the records that
-    they belong to would be lost without a word. Tables that refer to no other private table have
-    nothing to decide.
+    Taken as roots, the rows of a table without ``own`` would each be a unit of their own, and the
+    promise to the records that they belong to would be lost without a word. Tables that refer to no
+    other private table have nothing to decide. Keys of a table that is left out would be modelled
+    as if they were any other value.
 
     Raises:
-        ConfigError: Tables that refer to other private tables have no ``own``.
+        ConfigError: Tables that refer to other private tables have no ``own``, or columns that
+            refer to a table that is left out are not named.
     """
+    for item in plan.private:
+        _check_loose(item.table, item.making, table_config(plan.config, item.table))
     if plan.config.privacy.unit == "row":
         return
     open_ = [
@@ -191,6 +195,7 @@ def _key(
             remedy="Include that table, or exclude this one too.",
         )
     _check_target(table, key, schema.table(key.ref_table))
+    _refuse_computed(schema, table, key)
     nullable = any(not table.column(name).not_null for name in key.columns)
     role: Literal["own", "ref", "public"] = "own" if own is not None else "ref"
     if settings[str(key.ref_table)].role == "public":
@@ -214,6 +219,40 @@ def _check_target(table: Table, key: ForeignKey, parent: Table) -> None:
             table=table.key,
             column=", ".join(key.columns),
             remedy=f"Make them unique in {parent.key}, or exclude {table.key}.",
+        )
+
+
+def _check_loose(table: Table, making: Mapping[str, Making], section: TableConfig) -> None:
+    """Refuse to model keys of a table that is left out as if they were any other value.
+
+    Bounds and cells around a key that many rows hold would tell who it is that they refer to, and
+    nothing would be charged for it to that record.
+    """
+    for name in table.loose:
+        if making[name] == "modelled" and name not in section.columns:
+            raise ConfigError(
+                "the column holds keys of a table that is left out.",
+                table=table.key,
+                column=name,
+                remedy='Give it kind = "skip", or include that table; another kind declares that '
+                "its values may be modelled.",
+            )
+
+
+def _refuse_computed(schema: Schema, table: Table, key: ForeignKey) -> None:
+    """Keys are made before PostgreSQL computes a generated column."""
+    parent = schema.table(key.ref_table)
+    computed = [f"{table.key}.{name}" for name in key.columns if table.column(name).generated]
+    computed += [
+        f"{parent.key}.{name}" for name in key.ref_columns if parent.column(name).generated
+    ]
+    if computed:
+        raise SchemaError(
+            f"foreign key {key.name} stands on a generated column, {computed[0]}, "
+            "which cannot be honoured.",
+            table=table.key,
+            column=", ".join(key.columns),
+            remedy="Leave one of the tables out.",
         )
 
 

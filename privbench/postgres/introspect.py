@@ -85,6 +85,7 @@ class _Reader:
             for row in tables
             if not row.is_partition and self._chosen(row) and self.names[row.oid] not in exclude
         }
+        self._loose: dict[int, set[str]] = defaultdict(set)
         self.leaves: dict[int, list[int]] = defaultdict(list)
         for row in tables:
             if row.is_partition:
@@ -224,6 +225,7 @@ class _Reader:
                     key = replace(key, validated=False)
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
+                self._loose[source].update(row.columns)
                 logger.warning(
                     "foreign key %s of %s is left out: its target is not a chosen table",
                     row.name,
@@ -248,4 +250,5 @@ class _Reader:
             partitions=tuple(sorted(self.names[leaf] for leaf in self.leaves.get(oid, ()))),
             partition_key=row.partition_key,
             comment=row.comment,
+            loose=tuple(sorted(self._loose.get(oid, ()))),
         )

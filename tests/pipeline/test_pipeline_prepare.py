@@ -49,6 +49,20 @@ def test_a_key_into_a_partition_that_is_unique_in_the_whole_table_is_kept(make_d
     assert plan.spec.ancestors("public.post") == ("public.account",)
 
 
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "CREATE TABLE p (a int, k int GENERATED ALWAYS AS (a + 1) STORED UNIQUE);"
+        "CREATE TABLE c (k int REFERENCES p (k));",
+        "CREATE TABLE p (k int PRIMARY KEY);"
+        "CREATE TABLE c (a int, k int GENERATED ALWAYS AS (a + 1) STORED REFERENCES p (k));",
+    ],
+)
+def test_keys_on_generated_columns_are_refused(make_database, ddl):
+    with pytest.raises(SchemaError, match="stands on a generated column"):
+        plan_of(make_database(), ddl, Config.loads("[tables.'public.c']\nown = []"))
+
+
 SHOP = """
 CREATE TABLE customer (id int PRIMARY KEY, referrer int REFERENCES customer);
 CREATE TABLE purchase (id int PRIMARY KEY, customer int NOT NULL REFERENCES customer);
@@ -85,3 +99,27 @@ def test_a_library_that_fails_on_rows_does_not_quote_them(make_database, tmp_pat
     with pytest.raises(PrivbenchError, match=r"could not be read \(ArrowInvalid\)") as caught:
         pipeline.fit(dsn, config, tmp_path / "m")
     assert "777123" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_keys_of_a_table_that_is_left_out_are_not_modelled_unasked(make_database):
+    """Bounds around the one key that all rows hold would show whose it is."""
+    ddl = """CREATE TABLE person (id int PRIMARY KEY);
+      CREATE TABLE message (id int PRIMARY KEY, recipient int REFERENCES person, size int);"""
+    dsn, head = make_database(), "[database]\nexclude = ['public.person']\n"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(ddl.encode())
+    with pytest.raises(
+        ConfigError, match=r"message\.recipient: .*keys of a table that is left out"
+    ):
+        pipeline.check(Config.loads(head), dsn)
+    assert pipeline.inspect(dsn, base=Config.loads(head)).coverage
+    skip = "[tables.'public.message'.columns.recipient]\nkind = 'skip'"
+    lines = {
+        line.column: line.how
+        for line in pipeline.check(Config.loads(head + skip), dsn).plan.coverage()
+    }
+    assert lines["recipient"] == "NULL, not read"
+    with connect(dsn) as connection:
+        schema = introspect(connection, exclude=["public.person"])
+    assert schema.table("message").loose == ("recipient",)
+    assert "loose" not in schema.to_json()["tables"][0]
