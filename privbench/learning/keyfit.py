@@ -119,14 +119,15 @@ def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
     """Rows without an owner (OWN), or the share of rows without a reference.
 
     A row without an owner is a unit of its own and weighs 1/τ (1 under truncation), so the weighted
-    count tells their number. Below one standard deviation it is taken as none.
+    count tells their number. Below one standard deviation it is taken as none: most keys that may
+    be NULL seldom are.
     """
     if key.role == "own":
         weighs = spec.tables[key.table].bound == "weights"
         rows = float(noisy[0]) * (bound(spec, key.table) if weighs else 1)
         return max(rows, 0.0) if noisy[0] > sd else 0.0
-    missing, present = np.maximum(noisy[:2], 0.0)
-    return float((missing + 1e-9) / (missing + present + 2e-9))
+    missing, present = (float(count) if count > sd else 0.0 for count in noisy[:2])
+    return missing / (missing + present) if missing else 0.0
 
 
 def _fan_out(
