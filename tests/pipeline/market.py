@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import psycopg
+import pytest
 from psycopg import sql
 
 from privbench.config import Config
@@ -99,6 +102,12 @@ own = ["purchase_id"]
 [tables."public.refund"]
 own = ["purchase_id", "number"]
 """
+
+
+def some_slow(cases: Iterable[tuple[object, ...]], quick: Iterable[tuple[object, ...]]) -> list:
+    """Parameters of a test; those not among the quick ones run with the slow tests."""
+    now = list(quick)
+    return [pytest.param(*c, marks=() if c in now else (pytest.mark.slow,)) for c in cases]
 
 
 def create(dsn: str, customers: int = 60) -> None:

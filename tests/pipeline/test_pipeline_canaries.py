@@ -11,6 +11,7 @@ import logging
 import re
 import struct
 import zipfile
+from itertools import product
 
 import market
 import psycopg
@@ -112,8 +113,13 @@ def log():
     logger.setLevel(level)
 
 
-@pytest.mark.parametrize("name", synthesizers.names())
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize(
+    ("name", "accounting"),
+    market.some_slow(
+        product(synthesizers.names(), ["pure", "zcdp"]),
+        [("independent", "zcdp"), ("privbench-paper", "pure")],
+    ),
+)
 def test_no_canary_leaves(source, make_database, tmp_path, log, name, accounting):
     config = market.config(tmp_path / "ledger", epsilon=50.0, delta=1e-9, accounting=accounting)
     path, target = tmp_path / "m.privbench", make_database()

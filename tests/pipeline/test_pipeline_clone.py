@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from itertools import product
 
 import market
 import psycopg
@@ -64,24 +65,22 @@ def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "privacy",
-    [
-        {"accounting": "zcdp"},
-        {"neighbours": "replace"},
-        {"accounting": "zcdp", "neighbours": "replace"},
-    ],
-    ids=lambda found: " ".join(found.values()),
+    ("name", "accounting", "neighbours"),
+    market.some_slow(
+        product(SYNTHESIZERS, ["pure", "zcdp"], ["add-remove", "replace"]),
+        [("independent", "pure", "replace"), ("privbench-paper", "zcdp", "add-remove")],
+    ),
 )
-@pytest.mark.parametrize("name", SYNTHESIZERS)
-def test_accountings_and_neighbours(source, make_database, tmp_path, name, privacy):
+def test_accountings_and_neighbours(source, make_database, tmp_path, name, accounting, neighbours):
+    privacy = {"accounting": accounting, "neighbours": neighbours}
     config = market.learner(market.config(tmp_path / "ledger", **privacy), name)
     target = make_database()
     report = pipeline.clone(source, target, config, output=tmp_path / "m.privbench")
     whole(target)
     promise = Model.load(tmp_path / "m.privbench").promise
     assert promise == report.promise
-    assert promise.accounting == privacy.get("accounting", "pure")
-    assert promise.neighbours == privacy.get("neighbours", "add-remove")
+    assert promise.accounting == accounting
+    assert promise.neighbours == neighbours
     assert 0 < promise.epsilon <= 5.0
     assert 0 < promise.delta <= 1e-6
     spent = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state["releases"][0]

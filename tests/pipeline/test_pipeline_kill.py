@@ -76,7 +76,10 @@ def test_a_killed_replace_leaves_what_was_there(make_database, model):
 
 @pytest.mark.parametrize(
     ("moment", "lost"),
-    [("record:1", True), ("store:4", False), ("record:12", True), ("learn", False)],
+    market.some_slow(
+        [("record:1", True), ("store:4", False), ("record:12", True), ("learn", False)],
+        [("store:4", False), ("record:12", True)],
+    ),
 )
 def test_a_killed_fit_is_resumed(source, config, tmp_path, moment, lost):
     """The release counts whole while it is open; resumed, its sum covers the lost event."""

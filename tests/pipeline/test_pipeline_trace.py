@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from itertools import product
 
 import market
 import numpy as np
@@ -23,6 +24,7 @@ from privbench.privacy.neighbour import remove_unit, telling_units
 from privbench.privacy.session import Step
 from privbench.privacy.stability import check, same_events
 
+NAMES = synthesizers.names()
 RELATIONS = [("add-remove", "owner"), ("replace", "owner"), ("add-remove", "row")]
 
 
@@ -107,9 +109,14 @@ def source(make_database):
     return dsn
 
 
-@pytest.mark.parametrize(("neighbours", "unit"), RELATIONS)
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-@pytest.mark.parametrize("name", synthesizers.names())
+@pytest.mark.parametrize(
+    ("name", "accounting", "neighbours", "unit"),
+    market.some_slow(
+        [(n, a, *r) for n, a, r in product(NAMES, ["pure", "zcdp"], RELATIONS)],
+        [("independent", "pure", "add-remove", "owner")]
+        + [("privbench-paper", "pure", *relation) for relation in RELATIONS],
+    ),
+)
 def test_every_claim_of_a_fit_holds(source, tmp_path, run, name, accounting, neighbours, unit):
     config = configured(tmp_path / "ledger", name, neighbours, unit, accounting=accounting)
     fitted = run(source, config)
@@ -128,8 +135,13 @@ def test_every_claim_of_a_fit_holds(source, tmp_path, run, name, accounting, nei
     assert report.worst_ratio > 0.9
 
 
-@pytest.mark.parametrize(("neighbours", "unit"), RELATIONS)
-@pytest.mark.parametrize("name", synthesizers.names())
+@pytest.mark.parametrize(
+    ("name", "neighbours", "unit"),
+    market.some_slow(
+        [(name, *relation) for name, relation in product(NAMES, RELATIONS)],
+        [("privbench-paper", "add-remove", "owner")],
+    ),
+)
 def test_a_neighbour_with_the_same_results_is_the_same_release(
     source, tmp_path, run, name, neighbours, unit
 ):
@@ -185,8 +197,10 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize("name", synthesizers.names())
-@pytest.mark.parametrize("unit", ["owner", "row"])
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    market.some_slow(product(NAMES, ["owner", "row"]), [("privbench-paper", "owner")]),
+)
 def test_order_and_keys_do_not_matter(source, shuffled, tmp_path, run, name, unit):
     """Family 3: every exact statistic is the same but those that read random ranks.
 
