@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -55,6 +56,14 @@ def configure(log_format: str, verbosity: int) -> None:
     LOG.handlers[:] = [handler]
     LOG.setLevel(level)
     LOG.propagate = False
+
+
+def show(text: str) -> None:
+    """Text that the operator must see, also with ``--quiet``; one JSON line in a JSON log."""
+    if any(isinstance(handler.formatter, JsonFormatter) for handler in LOG.handlers):
+        LOG.log(max(LOG.level, logging.INFO), "%s", text)
+    else:
+        click.echo(text, err=True)
 
 
 class LogReporter(Reporter):

@@ -97,10 +97,7 @@ class Check:
             )
         parts.append(render_coverage(self.plan.coverage()))
         if self.literals:
-            lines = "\n".join(f"  {line}" for line in self.literals)
-            parts.append(
-                f"Literals in the schema travel with the clone (look at them once):\n{lines}"
-            )
+            parts.append(render_literals(self.literals))
         return "\n\n".join(parts)
 
 
@@ -114,12 +111,28 @@ def check(config: Config, source: str) -> Check:
     """
     with connected(source) as connection:
         catalog = read_catalog(connection, config)
-        plan = prepare(catalog.schema, config)
-        require_decided(plan)
-        ddl = dump_ddl(connection, catalog.schema)
+    plan = prepare(catalog.schema, config)
+    require_decided(plan)
     named = {str(TableName.parse(name)) for name in config.tables}
     undecided = tuple(table.key for table in catalog.schema if table.key not in named)
-    return Check(plan, undecided, tuple(literals(ddl)))
+    return Check(plan, undecided, ddl_literals(source, config))
+
+
+def ddl_literals(source: str, config: Config) -> tuple[str, ...]:
+    """Statements of the schema that hold values, cut to the lines that do; they travel (P4).
+
+    Raises:
+        DatabaseError: The source refused.
+    """
+    with connected(source) as connection:
+        catalog = read_catalog(connection, config)
+        return tuple(literals(dump_ddl(connection, catalog.schema)))
+
+
+def render_literals(lines: tuple[str, ...]) -> str:
+    """The values that travel, as text."""
+    listed = "\n".join(f"  {line}" for line in lines)
+    return f"Values in the schema travel with the clone (look at them once):\n{listed}"
 
 
 def render_coverage(lines: list[CoverageLine]) -> str:
