@@ -13,6 +13,7 @@ from privbench.encoding.base import Codec
 from privbench.encoding.fillers import fill, filler_of, random_uuids
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.keys import is_discriminator, pool_of, role_of
+from privbench.encoding.patterns import column_pattern
 from privbench.encoding.references import remap
 from privbench.encoding.referring import end_orphans, refer, refill
 from privbench.encoding.repair import repair_orders, repair_uniques
@@ -175,6 +176,12 @@ def _number(work: Workbench, column: Column, index: Indices) -> bool:
         Whether distinct numbers gave distinct values.
     """
     pool = pool_of(work.table, column, None, work.rows)
+    pattern = column_pattern(work.table, column)
+    if pattern is not None and not (pool and pool.values) and work.rows:
+        made = pattern.distinct(work.rows, work.rng)
+        work.alive &= index < len(made)
+        work.columns[column.name] = made.take(pa.array(np.clip(index, 0, len(made) - 1)))
+        return True
     if pool is None:
         # No numbering is known for the type: what distinguishes rows must be left to repair.
         filler = filler_of(column.type) or "null"
