@@ -19,8 +19,8 @@ Ints = NDArray[np.int64]
 
 #: Mean number of children of parents that may have some, spread of their rates, share of parents
 #: that have none for another reason.
-_MEANS = np.geomspace(0.02, 3000.0, 48)
-_SPREADS = (0.2, 0.7, 1.2, 1.8)
+_MEANS = np.geomspace(0.02, 3000.0, 96)
+_SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0)
 _ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97)
 #: A mean twice as large is half as likely beforehand: without evidence no clone grows giants.
 _MEAN_PRIOR = 1.0
@@ -77,8 +77,20 @@ def posterior(
         width = np.hypot(max(noise, 1e-9), 0.1 * explained) / np.sqrt(2.0)
         logs = logs - np.abs(total - explained) / width - np.log(width)
     weights = np.exp(logs - logs.max())
+    weights *= _plausible(laws @ np.sqrt(np.maximum(starts, 0) * (ends + 1.0)), weights)
     found = weights @ laws
     return np.asarray(found / found.sum())
+
+
+def _plausible(means: Floats, weights: Floats) -> NDArray[np.bool_]:
+    """Laws whose mean is at most twice the posterior's median.
+
+    A law of thousands of children with a thousandth of the weight would otherwise rule the mean.
+    """
+    order = np.argsort(means)
+    below = np.cumsum(weights[order])
+    median = means[order[int(np.searchsorted(below, 0.5 * below[-1]))]]
+    return np.asarray(means <= 2.0 * median)
 
 
 @lru_cache(maxsize=8)
