@@ -8,11 +8,12 @@ import click
 
 from privbench import pipeline
 from privbench.cli.console import LOG, show
+from privbench.cli.options import ReleaseOptions
 from privbench.config import Config
 from privbench.errors import UsageError
 
 
-def accept(config: Config, source: str, *, given: bool, yes: bool, lookups: str) -> Config:
+def accept(config: Config, source: str, release: ReleaseOptions) -> Config:
     """The config to fit with; without a file, the accepted proposal.
 
     Values in the schema that would travel with the clone are shown in either case; accepting a
@@ -21,25 +22,24 @@ def accept(config: Config, source: str, *, given: bool, yes: bool, lookups: str)
     Args:
         config: From the file or empty.
         source: DSN whose catalog the proposal is made from.
-        given: Whether a config file was given: its roles are then declared by the owner.
-        yes: ``--yes``.
-        lookups: What look-up tables become in a proposal.
+        release: Whether a config file was given (its roles are then declared by the owner), what
+            look-up tables become in a proposal, and ``--yes``.
 
     Raises:
         UsageError: No config, no ``--yes``, and nobody to ask.
     """
-    if given:
+    if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
         lines = pipeline.ddl_literals(source, config)
         if lines:
             LOG.info("%s", pipeline.render_literals(lines))
         return config
-    found = pipeline.inspect(source, config.database.schemas, base=config, lookups=lookups)
+    found = pipeline.inspect(source, config.database.schemas, base=config, lookups=release.lookups)
     show(found.render())
     lines = pipeline.ddl_literals(source, found.config)
     if lines:
         show(pipeline.render_literals(lines))
-    if not yes:
+    if not release.yes:
         if not sys.stdin.isatty():
             raise UsageError(
                 "roles are proposed but not accepted.",
