@@ -164,6 +164,8 @@ def test_rows_that_no_partition_takes(loaded):
     CREATE TABLE far (d date PRIMARY KEY) PARTITION BY RANGE (d);
     CREATE TABLE far_1 PARTITION OF far FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
     CREATE TABLE uses (d date NOT NULL REFERENCES far);
+    CREATE TABLE odd (n int, m int) PARTITION BY RANGE (m, (n / 10));
+    CREATE TABLE odd_1 PARTITION OF odd FOR VALUES FROM (0, 5) TO (0, 7);
     """
     events = pa.table(
         {
@@ -175,11 +177,13 @@ def test_rows_that_no_partition_takes(loaded):
     )
     days = pa.table({"d": ["1900-01-01", "1900-01-02"]})
     tables = {"ev": events, "ho": pa.table({"id": [1, 2]}), "far": days, "uses": days}
+    tables["odd"] = pa.table({"n": [55, 1, 99], "m": [0, 0, 7]})
     dsn, same, mended = loaded(ddl, tables)
     assert same
     assert ask(dsn, "SELECT array_agg(id ORDER BY id), count(DISTINCT v) FROM ev") == [
         ([1, 2, 3, 4], 4)
     ]
+    assert ask(dsn, "SELECT n, m FROM odd") == [(55, 0)] * 3
     assert mended.deleted == {"public.far": 2, "public.uses": 2}
 
 

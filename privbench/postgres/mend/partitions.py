@@ -13,16 +13,16 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.schema import Table
 
-#: Partitioned tables of a tree that want a default partition, and the columns of their keys.
+#: Partitioned tables of a tree that want a default partition, and the columns of their keys, those
+#: in expressions included: each is noted as a part of its own table.
 _LEVELS: LiteralString = """
 SELECT n.nspname, c.relname,
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid
-          AND a.attnum > 0 AND (a.attnum = ANY(p.partattrs::int2[])
-            OR p.partexprs IS NOT NULL AND EXISTS (
-                 SELECT FROM pg_catalog.pg_depend d
-                 WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
-                   AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = c.oid
-                   AND d.refobjsubid = a.attnum)))
+          AND EXISTS (
+            SELECT FROM pg_catalog.pg_depend d
+            WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
+              AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = c.oid
+              AND d.objsubid = a.attnum AND d.refobjsubid = 0 AND d.deptype = 'i'))
 FROM pg_catalog.pg_partition_tree(pg_catalog.format('%%I.%%I', %(schema)s::text, %(name)s::text)
   ::regclass) t
 JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = t.relid
