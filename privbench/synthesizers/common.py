@@ -29,12 +29,14 @@ class Fitting:
         session: The door to the private rows.
         start: Released or public input of the fit.
         amounts: Amount per item of `privbench.learning.shares`.
+        total_sd: Per table, noise of its total, as far as this session released it.
         sums: Per root table, sums of its one-way histograms and their variances.
     """
 
     session: Session
     start: PlanInput
     amounts: dict[str, float]
+    total_sd: dict[str, float]
     sums: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     @classmethod
@@ -47,7 +49,7 @@ class Fitting:
     ) -> Fitting:
         """Divide the amount among tables and keys."""
         start = PlanInput(amount, session.accounting, dict(totals), dict(public_rows or {}))
-        return cls(session, start, amounts(session.spec, start))
+        return cls(session, start, amounts(session.spec, start), _total_sd(session, start))
 
     @property
     def spec(self) -> DatabaseSpec:
@@ -84,7 +86,7 @@ class Fitting:
     def _rows(self, table: str) -> tuple[float, float]:
         """Rows of a table and the variance of that."""
         total = self.start.rows(table)
-        sd = self._total_sd().get(table)
+        sd = self.total_sd.get(table)
         if sd is None:
             return total, 0.0
         found = [(total, max(sd * sd, 1e-18)), *self.sums.get(table, [])]
@@ -102,15 +104,6 @@ class Fitting:
         rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
         return Sizes(rows, {name: variance**0.5 for name, (_, variance) in found.items()})
 
-    def _total_sd(self) -> dict[str, float]:
-        """Noise of the totals that this session released."""
-        sd: dict[str, float] = {}
-        for step in self.session.trace:
-            if isinstance(step.query, Total) and step.event.loss == _LOSS[self.start.accounting]:
-                noise = self.session.noise_scale(step.query, step.event.amount)
-                sd[step.query.table] = min(noise, sd.get(step.query.table, noise))
-        return sd
-
     def rows_amount(self, table: str) -> float:
         """What may be spent on a table's attributes."""
         return self.amounts[rows_item(table)]
@@ -125,6 +118,16 @@ class Fitting:
             self.start.public_rows,
             self.noise,
         )
+
+
+def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:
+    """Noise of the totals that a session released."""
+    sd: dict[str, float] = {}
+    for step in session.trace:
+        if isinstance(step.query, Total) and step.event.loss == _LOSS[start.accounting]:
+            noise = session.noise_scale(step.query, step.event.amount)
+            sd[step.query.table] = min(noise, sd.get(step.query.table, noise))
+    return sd
 
 
 def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
