@@ -87,7 +87,7 @@ class ColumnConfig(_Section):
             public bounds; ``text`` free text, never copied; ``skip`` filled with NULL or a
             constant.
         values: Declared categories, or labels in order.
-        min: Lower public bound, as a literal of the column's type.
+        min: Lower public bound, as a literal of the column's type; dates in quotes.
         max: Upper public bound, inclusive.
         bins: Number of equal bins for metrics and for wide ranges.
         per_unit: How many distinct values one privacy unit may propose (P19).

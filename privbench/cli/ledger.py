@@ -21,7 +21,7 @@ def ledger() -> None:
 
 @ledger.command()
 @click.argument("source", default="")
-@click.option("--identity", metavar="NAME", help="Declared identity of the database.")
+@click.option("--identity", metavar="NAME", help="Identity in the config, if it declares one.")
 @click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(source: str, identity: str | None, path: str | None, as_json: bool) -> None:
@@ -37,7 +37,7 @@ def show(source: str, identity: str | None, path: str | None, as_json: bool) -> 
 
 @ledger.command()
 @click.argument("source", default="")
-@click.option("--identity", metavar="NAME", help="Declared identity of the database.")
+@click.option("--identity", metavar="NAME", help="Identity in the config, if it declares one.")
 @click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
 @click.option("--epsilon", type=float, required=True, metavar="E", help="No release past this ε.")
 @click.option("--delta", type=float, metavar="D", help="No release past this δ.")
