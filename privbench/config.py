@@ -6,6 +6,7 @@ Everything in it is public knowledge by contract (P3): the adversary may know th
 from __future__ import annotations
 
 import tomllib
+from datetime import date, time
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -101,6 +102,12 @@ class ColumnConfig(_Section):
     bins: Annotated[int, Field(ge=1, le=65536)] | None = None
     per_unit: Annotated[int, Field(ge=1, le=64)] = 1
     faker: str | None = None
+
+    @field_validator("min", "max", mode="before")
+    @classmethod
+    def _dates_are_text(cls, value: Any) -> Any:
+        """TOML has dates and times of its own; they mean their text."""
+        return str(value) if isinstance(value, date | time) else value
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -189,9 +189,11 @@ def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
     if len(tail) < 4:
         return _cut(plain, noisy, sd, total)
     curve = _concave(tail, max(sd, 0.5))
-    trust = (_CURVE_ERROR * curve) ** 2
+    # Where a bucket is further from the curve than noise explains, the curve is what is wrong.
+    trust = np.maximum((_CURVE_ERROR * curve) ** 2, (tail - curve) ** 2 - 9 * sd * sd)
     blended = (tail * trust + curve * sd * sd) / (trust + sd * sd)
-    blended = np.where(curve < 0.5, 0.0, np.maximum(blended, 0.0))
+    lost = (curve < 0.5) & (tail < _CLEAR * sd)
+    blended = np.where(lost, 0.0, np.maximum(blended, 0.0))
     return _cut(np.concatenate([noisy[:mode], blended]), noisy, sd, total)
 
 

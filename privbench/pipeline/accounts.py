@@ -34,7 +34,10 @@ class LedgerReport:
                 f"ε {_number(item['epsilon'])}  δ {_number(item['delta'])}{stamp}"
             )
         if not state["releases"]:
-            lines.append("  no releases")
+            lines.append("  no releases under this identity, in this directory (see [database]")
+            lines.append(
+                "  identity and [ledger] path in the config, --identity and --ledger here)"
+            )
         lines.append("")
         for item in state["definitions"]:
             lines.append(

@@ -11,7 +11,7 @@ from privbench.errors import UsageError
 from privbench.pipeline.domains import planned, settled, stages
 from privbench.pipeline.fit import begin
 from privbench.pipeline.progress import Reporter
-from privbench.privacy import DatabaseSpec
+from privbench.privacy import PART, DatabaseSpec
 from privbench.schema import TableName
 from privbench.synthesizers import PlanInput, PlannedEvent
 
@@ -64,11 +64,12 @@ class PlanReport:
     def render(self) -> str:
         """Plain text for people."""
         unit = "ε" if self.accounting == "pure" else "ρ"
-        width = max((len(event.label) for event in self.events), default=0)
+        labels = [event.label.replace(PART, " ") for event in self.events]
+        width = max(map(len, labels), default=0)
         lines = [
-            f"  {event.label:<{width}}  {event.kind:<16} {_shape(event.shape):>12}  "
+            f"  {label:<{width}}  {event.kind:<16} {_shape(event.shape):>12}  "
             f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  noise ±{event.noise_sd:.3g}"
-            for event in self.events
+            for label, event in zip(labels, self.events, strict=True)
         ]
         sizes = [
             f"  {table}: about {least:,.0f} units{self._verdict(table, least)}"

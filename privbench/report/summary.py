@@ -18,6 +18,13 @@ def summary(document: ComparisonDocument) -> str:
         f"{line.title:<{title}}  {line.value:>{value}}  {line.grade or '':<4}  {line.aside}"
         for line in found
     ]
+    for what, counts in (
+        ("failed", document.replay.errors),
+        ("timed out", document.replay.timeouts),
+    ):
+        worst = max(counts.values(), default=0)
+        if worst:
+            lines.append(f"{worst} of {document.workload.queries} queries {what}: see the report")
     lines += [
         f"gate {'FAILED' if gate.failed else 'passed'}: fail if {gate.condition}"
         f" (it is {number(gate.figure)})"

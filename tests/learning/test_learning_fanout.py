@@ -121,3 +121,17 @@ def test_damaged_laws_are_refused(field, value):
     FanLaw.from_state(state)
     with pytest.raises(ModelError):
         FanLaw.from_state({**state, field: value})
+
+
+@pytest.mark.parametrize(
+    "true",
+    [{1: 5000}, {0: 500, 1: 4500}, {2: 5000}, {1: 3500, 2: 1500}, {5: 5000}, {0: 2500, 5: 2500}],
+)
+@pytest.mark.parametrize("sd", [0.5, 12.4])
+def test_laws_in_few_buckets_stay_there(true, sd):
+    held = np.zeros(len(STARTS))
+    for bucket, parents in true.items():
+        held[bucket] = parents
+    for seed in range(10):
+        law = fit(held + laplace(sd, seed), sd, STARTS, ENDS, held.sum())
+        assert np.abs(law.mass - held / held.sum()).sum() / 2 < 0.1

@@ -62,5 +62,5 @@ def test_every_value_of_the_ddl_is_listed(secretive):
 
 def test_check_lists_them(secretive):
     text = pipeline.check(Config(), secretive).render()
-    assert "Literals in the schema travel with the clone" in text
+    assert "Values in the schema travel with the clone" in text
     assert len(set(SHOWN.findall(text))) == 23
