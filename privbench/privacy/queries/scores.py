@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +13,14 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, axis
 from privbench.privacy.queries.claims import doubled, up
-from privbench.privacy.queries.counting import View, add, cells, joint
+from privbench.privacy.queries.counting import cells
+from privbench.privacy.queries.pairtables import pair_tables
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution
 
-#: Cells of the pair tables that are counted in one pass.
-_PASS = 2**24
 #: Largest sum of the entries of a prediction, in grid units.
 _LARGEST = 2.0**61
 
@@ -109,8 +108,8 @@ class PairScores(Query):
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """Doubled scores in grid units."""
-        view = View(data, self.source, self.axes, self.region)
-        return distances(view, self.pairs, self.predictions) - self.penalties.values
+        tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
+        return distances(tables, self.predictions) - self.penalties.values
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +223,9 @@ class SplitScores(Query):
         """Doubled scores in grid units."""
         cut, pairs = self._cut(), self._pairs()
         used = np.flatnonzero(cut.any(axis=0))
-        view = View(data, self.source, self.axes, self.region)
-        found = distances(view, [pairs[k] for k in used], [self.predictions[k] for k in used])
+        chosen = [pairs[k] for k in used]
+        tables = pair_tables(data, self.source, self.axes, self.region, chosen)
+        found = distances(tables, [self.predictions[k] for k in used])
         scores: Integers = (cut[:, used] @ found).astype(np.int64, copy=False)
         if self.mean:
             scores //= cut.sum(axis=1)
@@ -249,35 +249,10 @@ def _check(
             raise SchemaError("a prediction is too large to be compared exactly.")
 
 
-def distances(
-    view: View, pairs: Sequence[tuple[int, int]], predictions: Sequence[PublicArray]
-) -> Integers:
-    """‖Hᵢⱼ − Pᵢⱼ‖₁ for every pair, int64, shape (pairs,); several pair tables in each pass."""
-    found: list[int] = []
-    for chosen in _passes(predictions):
-        tables = _count(view, [pairs[k] for k in chosen])
-        exact = zip(tables, (predictions[k].values for k in chosen), strict=True)
-        found += [int(np.abs(table - predicted.ravel()).sum()) for table, predicted in exact]
-    return np.array(found, dtype=np.int64)
-
-
-def _passes(predictions: Sequence[PublicArray]) -> Iterator[list[int]]:
-    chosen: list[int] = []
-    size = 0
-    for position, prediction in enumerate(predictions):
-        if chosen and size + prediction.values.size > _PASS:
-            yield chosen
-            chosen, size = [], 0
-        chosen.append(position)
-        size += prediction.values.size
-    if chosen:
-        yield chosen
-
-
-def _count(view: View, pairs: Sequence[tuple[int, int]]) -> list[Integers]:
-    sizes = [(view.sizes[i], view.sizes[j]) for i, j in pairs]
-    tables = [np.zeros(cells(size), dtype=np.int64) for size in sizes]
-    for columns, weights in view.blocks(max(table.size for table in tables)):
-        for table, (i, j), size in zip(tables, pairs, sizes, strict=True):
-            add(table, joint((columns[i], columns[j]), size), weights)
-    return tables
+def distances(tables: Iterable[Integers], predictions: Sequence[PublicArray]) -> Integers:
+    """‖Hᵢⱼ − Pᵢⱼ‖₁ for every pair, int64, shape (pairs,)."""
+    exact = zip(tables, predictions, strict=True)
+    return np.array(
+        [int(np.abs(table - predicted.values.ravel()).sum()) for table, predicted in exact],
+        dtype=np.int64,
+    )
