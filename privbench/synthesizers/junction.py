@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import noise_law
 from privbench.learning.junction.budget import Budget, rule
 from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
+from privbench.learning.junction.planning import planned_queries
+from privbench.learning.junction.structure import layout
+from privbench.learning.junction.tree import fit_tree
 from privbench.learning.shares import rows_item
 from privbench.privacy import DatabaseSpec, Session, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.common import Fitting, amounts, planned_keys
+from privbench.synthesizers.junction_model import JunctionModel
 
 
 class JunctionOptions(Options):
@@ -56,7 +58,7 @@ class JunctionSynthesizer(Synthesizer):
         given = amounts(spec, plan)
         for name, table in spec.tables.items():
             if table.attributes:
-                events += planned_table(spec, name, given[rows_item(name)], plan)
+                events += _planned_table(spec, name, given[rows_item(name)], plan)
         return events
 
     @classmethod
@@ -81,12 +83,8 @@ def units(spec: DatabaseSpec, table: str, start: PlanInput) -> float:
 def _fit_table(fitting: Fitting, table: str) -> TableLaw:
     spec = fitting.spec
     if not spec.tables[table].attributes:
-        return empty_law(fitting.start.rows(table))
+        return TableLaw({}, (), fit_tree(layout([], [], []), [], {}), {}, fitting.start.rows(table))
     amount = fitting.rows_amount(table)
-    sizes = fitting.sizes()
-    total = None
-    if spec.tables[table].own is None and table in sizes.sd:
-        total = fitting.start.rows(table), sizes.sd[table]
     learner = Learner(
         spec,
         table,
@@ -97,4 +95,22 @@ def _fit_table(fitting: Fitting, table: str) -> TableLaw:
         fitting.measure,
         fitting.session.select,
     )
-    return learner.learn(units(spec, table, fitting.start), total)
+    return learner.learn(_total(fitting, table))
+
+
+def _total(fitting: Fitting, table: str) -> tuple[float, float] | None:
+    """Noisy rows of a root table and the standard deviation of that noise, where it is known."""
+    sd = fitting.sizes().sd.get(table)
+    if fitting.spec.tables[table].own is not None or sd is None:
+        return None
+    return fitting.start.rows(table), sd
+
+
+def _planned_table(
+    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+) -> list[PlannedEvent]:
+    budget = table_budget(spec, table, amount, plan)
+    return [
+        PlannedEvent.of(label, query, spec, amount * part, plan)
+        for label, query, part in planned_queries(spec, table, budget)
+    ]

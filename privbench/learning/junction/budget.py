@@ -23,10 +23,13 @@ BATCH = 5
 LARGE = 500
 #: Most cells of a clique, and of all cliques of one table together.
 CLIQUE, CLIQUES = 50_000, 1_000_000
-#: Noise scales per row below which a large domain is measured once, on a fixed grid.
-RICH = 800.0
+#: Level from which on a large domain is measured twice, the second time on finer cells.
+REFINE = 2.5
 #: Part of a large domain's amount that its first, coarse histogram gets.
 COARSE = 0.4
+
+#: Level below which no pair is worth measuring.
+HOPELESS = -4.0
 
 _PIVOT = 124.0
 
@@ -58,6 +61,11 @@ class Budget:
     penalty: float
 
     @property
+    def refine(self) -> bool:
+        """Whether large ordered domains are measured twice."""
+        return self.level >= REFINE
+
+    @property
     def each_selection(self) -> float:
         """Part for one selection."""
         return self.selection / max(self.edges + sum(self.rounds), 1)
@@ -80,8 +88,8 @@ def rule(rows: float, noise: float, columns: int) -> Budget:
     """
     level = log2(max(rows / (_PIVOT * noise), 2**-12))
     pairs = columns * (columns - 1) // 2
-    edges = int(np.clip(round(3 + 3.5 * max(level, -0.5)), 2, max(columns - 1, 0)))
-    edges = min(edges, max(columns - 1, 0))
+    edges = int(np.clip(round(3 + 3.5 * max(level, -0.5)), 2, 4096))
+    edges = 0 if level < HOPELESS else min(edges, max(columns - 1, 0))
     if not edges:
         return Budget(level, 1.0, 0.0, 0.0, 0.0, 0, (), 16, 0.05)
     rounds = _rounds(int(np.clip(round(level) - 2, 0, 12)), pairs - edges)
@@ -91,9 +99,7 @@ def rule(rows: float, noise: float, columns: int) -> Budget:
     tree = rest * (_tree_part(level) if rounds else 1.0)
     bins = 16 if level < 5.5 else (20 if level < 8 else 32)
     penalty = 0.05 if level < 3 else 0.2
-    return Budget(
-        level, one_ways, selection, tree, rest - tree, edges, rounds, bins, penalty
-    )
+    return Budget(level, one_ways, selection, tree, rest - tree, edges, rounds, bins, penalty)
 
 
 def _rounds(most: int, left: int) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, Noise
@@ -71,14 +72,13 @@ class Learner:
     axes: tuple[Axis, ...] = ()
     tables: dict[Pair, Floats] = field(default_factory=dict)
 
-    def learn(self, rows: float, total: tuple[float, float] | None) -> TableLaw:
+    def learn(self, total: tuple[float, float] | None) -> TableLaw:
         """Measure and fit.
 
         Args:
-            rows: Released rows, for choices.
             total: Released total of the weights and its standard deviation, or None.
         """
-        self._one_ways(rows, total)
+        self._one_ways(total)
         edges = self._tree() if self.budget.edges else []
         self._measure_pairs(edges, self.budget.tree, self._independent(edges), "tree")
         if self.budget.rounds:
@@ -97,10 +97,10 @@ class Learner:
     def _shares(self) -> list[Floats]:
         return [bins.counts / bins.counts.sum() for bins in self.bins]
 
-    def _one_ways(self, rows: float, total: tuple[float, float] | None) -> None:
+    def _one_ways(self, total: tuple[float, float] | None) -> None:
         """Measure and denoise all one-ways; make bins."""
         amount = self.amount * self.budget.one_ways
-        raws = measure_one_ways(self.spec, self.table, amount, rows, self.measure)
+        raws = measure_one_ways(self.spec, self.table, amount, self.budget, self.measure)
         self.rows = weight_of(raws, *(total or (None, 0.0)))
         domains = self.spec.tables[self.table].attributes
         least = min(2 * self._tree_sd(), 0.2 * self.rows)
@@ -134,7 +134,7 @@ class Learner:
         forest = Components(count)
         edges: list[Pair] = []
         for number in range(self.budget.edges):
-            pair = choice.take(f"edge {number + 1}", forest.apart)
+            pair = choice.take(f"tree edge {number + 1}", forest.apart)
             forest.join(pair)
             edges.append(pair)
         return edges
@@ -146,11 +146,10 @@ class Learner:
         if not pairs:
             return
         sizes = self._sizes
-        names = list(self.spec.tables[self.table].attributes)
         parts = table_parts([sizes[i] * sizes[j] for i, j in pairs])
-        for (i, j), share in zip(pairs, parts, strict=True):
+        for number, ((i, j), share) in enumerate(zip(pairs, parts, strict=True)):
             query = Histogram(self.table, (self.axes[i], self.axes[j]))
-            label = f"{what} pair {self.table}.{names[i]}, {names[j]}"
+            label = f"{what} pair {number + 1} of {self.table}"
             noisy, sd = self.measure(query, self.amount * part * share, label)
             shrunk = shrink(noisy, predicted[i, j], max(self._scale(sd), 1e-9), self.noise)
             margins = self.bins[i].counts, self.bins[j].counts
@@ -159,9 +158,7 @@ class Learner:
     def _rounds(self, edges: Sequence[Pair]) -> None:
         """Choose further pairs where the raked pool is farthest from the rows; measure them."""
         count, sizes = len(self.bins), self._sizes
-        tree = fit_tree(
-            best_layout(orders(edges, count), edges, sizes), self._shares, self.tables
-        )
+        tree = fit_tree(best_layout(orders(edges, count), edges, sizes), self._shares, self.tables)
         rows = int(np.clip(round(self.rows), _LEAST_POOL, _MOST_POOL))
         pool = draw_pool(tree, rows, generator(0, "junction", "rounds"))
         pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
@@ -174,17 +171,18 @@ class Learner:
             left = [pair for pair in pairs if pair not in self.tables]
             self._round(number, chosen, {p: self._seen(cells[p], p, weights) for p in left})
 
-    def _seen(self, cells: Floats, pair: Pair, weights: Floats) -> Floats:
+    def _seen(self, cells: NDArray[np.uint16], pair: Pair, weights: Floats) -> Floats:
         """The pool's table of a pair."""
         shape = self.bins[pair[0]].size, self.bins[pair[1]].size
-        return np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)
+        held = np.bincount(cells, weights, minlength=shape[0] * shape[1])
+        return np.asarray(held.reshape(shape), np.float64)
 
     def _round(self, number: int, chosen: int, seen: dict[Pair, Floats]) -> None:
         part = self.budget.of_round(number)
         whole = Histogram.of(self.spec, self.table, [])
         sd = noise_sd(whole, self.spec, self.amount * part / chosen, self.accounting)
         choice = _Choice(self, seen, self._scale(sd))
-        found = [choice.take(f"round {number + 1}.{k + 1}") for k in range(chosen)]
+        found = [choice.take(f"round {number + 1} choice {k + 1}") for k in range(chosen)]
         floor = self._independent(found)
         predicted = {pair: np.maximum(seen[pair], _FLOOR * floor[pair]) for pair in found}
         self._measure_pairs(found, part, predicted, f"round {number + 1}")

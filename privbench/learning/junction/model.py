@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,6 @@ from privbench.learning.junction.pool import (
     Pool,
     cells_of,
     draw_pool,
-    invert,
     rake_pool,
     resample,
 )
@@ -78,6 +76,8 @@ class TableLaw:
             Codes per attribute, shape (rows,), in the narrowest type.
         """
         sizes = [domain.size for domain in self.domains.values()]
+        if not sizes:
+            return {}
         if herded and affordable(rows, sizes):
             return self._typed(self._herded(rows, sizes, generator))
         out = self._typed(np.zeros((rows, len(sizes)), np.int64))
@@ -129,11 +129,11 @@ def _within(bins: Bins, chosen: NDArray[np.integer], numbers: Floats) -> Ints:
     """A code in every row's bin, by the law inside the bin."""
     order = np.argsort(bins.of, kind="stable")
     if bins.size == len(order):
-        return order[chosen]
+        return np.asarray(order[chosen])
     ends = np.cumsum(bins.inside[order])
     sizes = np.bincount(bins.of)
     last = np.cumsum(sizes) - 1
     base = np.concatenate([[0.0], ends[last[:-1]]])
     mass = ends[last] - base
     found = np.searchsorted(ends, base[chosen] + numbers * mass[chosen], side="right")
-    return order[np.clip(found, (last - sizes + 1)[chosen], last[chosen])]
+    return np.asarray(order[np.clip(found, (last - sizes + 1)[chosen], last[chosen])])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.guard import guard
-from privbench.learning.junction.budget import COARSE, LARGE, RICH, column_parts
+from privbench.learning.junction.budget import COARSE, LARGE, Budget, column_parts
 from privbench.learning.junction.ordered import denoise_ordered
 from privbench.learning.junction.unordered import denoise_unordered
 from privbench.privacy import DatabaseSpec, Query
@@ -45,7 +45,7 @@ class Raw:
 
 
 def measure_one_ways(
-    spec: DatabaseSpec, table: str, amount: float, rows: float, measure: Measure
+    spec: DatabaseSpec, table: str, amount: float, budget: Budget, measure: Measure
 ) -> dict[str, Raw]:
     """Noisy histograms of all attributes of a table.
 
@@ -53,18 +53,19 @@ def measure_one_ways(
         spec: What is public.
         table: The table.
         amount: What may be spent on all of them.
-        rows: Released rows, for the choice of cells.
+        budget: The rule's decision, for the choice of cells.
         measure: Asks the session.
     """
     domains = spec.tables[table].attributes
     parts = column_parts({name: domain.size for name, domain in domains.items()})
     return {
-        name: _measure(spec, table, name, amount * parts[name], rows, measure) for name in domains
+        name: _measure(spec, table, name, amount * parts[name], budget.refine, measure)
+        for name in domains
     }
 
 
 def _measure(
-    spec: DatabaseSpec, table: str, name: str, amount: float, rows: float, measure: Measure
+    spec: DatabaseSpec, table: str, name: str, amount: float, refine: bool, measure: Measure
 ) -> Raw:
     domain = spec.tables[table].attributes[name]
     label = f"one-way of {table}.{name}"
@@ -73,6 +74,9 @@ def _measure(
         return Raw(np.arange(domain.size), noisy, sd)
     cell = coarse_cells(domain)
     query = _query(spec, table, name, cell)
+    if not refine:
+        noisy, sd = measure(query, amount, label)
+        return Raw(cell, noisy, sd)
     noisy, sd = measure(query, amount * COARSE, f"coarse {label}")
     finer = _refine(cell, noisy, sd * COARSE / (1 - COARSE), domain)
     fine, fine_sd = measure(_query(spec, table, name, finer), amount * (1 - COARSE), label)

@@ -78,7 +78,9 @@ def denoise_ordered(
 def _states(scale: float, *, fine: bool) -> Floats:
     if fine:
         low = np.exp(np.linspace(log(0.001), log(0.5), 16))
-        return scale * np.concatenate([low, np.arange(0.75, 6.01, 0.25), 6 * 1.05 ** np.arange(1, 34)])
+        return scale * np.concatenate(
+            [low, np.arange(0.75, 6.01, 0.25), 6 * 1.05 ** np.arange(1, 34)]
+        )
     low = np.exp(np.linspace(log(0.004), log(0.5), 11))
     return scale * np.concatenate([low, np.arange(0.9, 6.01, 0.45), 6 * 1.09 ** np.arange(1, 20)])
 
@@ -108,7 +110,7 @@ def _prepare(
     shift = np.zeros(len(noisy))
     if widths is not None:
         shift[1:] = np.clip(np.diff(np.log(widths)), -8.0, 8.0)
-    smooth = sum(prior @ _walks(states, width) for width in (0.4, 1.2)) / 2
+    smooth = 0.5 * (prior @ _walks(states, 0.4) + prior @ _walks(states, 1.2))
     return _Cells(states, seen, prior, smooth, alone, single / alone[:, None], shift)
 
 
@@ -203,7 +205,8 @@ def _density_steps(cells: _Cells) -> _Step:
     def steps(shift: float) -> Floats:
         normal = np.exp(-0.5 * ((place - place[:, None] - shift) / widths) ** 2)
         found = (normal + 1e-9) * weight
-        return (1 - _JUMP) * found / found.sum(axis=-1, keepdims=True) + _JUMP * cells.smooth
+        walk = found / found.sum(axis=-1, keepdims=True)
+        return np.asarray((1 - _JUMP) * walk + _JUMP * cells.smooth)
 
     plain = steps(0.0)
     return lambda cell: np.concatenate([steps(float(cells.shift[cell])), plain])
@@ -269,9 +272,7 @@ def _tilt(
     low, high = -0.9 / spread, 0.9 / spread
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (
-            (middle, high) if sum(map(np.sum, tilted(middle))) < total else (low, middle)
-        )
+        low, high = (middle, high) if sum(map(np.sum, tilted(middle))) < total else (low, middle)
     out = np.empty(len(noisy))
     out[~trusted], out[trusted] = tilted(middle)
     return np.asarray(out * (total / out.sum()))

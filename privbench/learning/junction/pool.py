@@ -42,7 +42,7 @@ class Pool:
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return self.bins.shape[1]
+        return int(self.bins.shape[1])
 
 
 def draw_pool(tree: JunctionTree, rows: int, generator: np.random.Generator) -> Pool:
@@ -103,10 +103,12 @@ def invert(laws: Floats, where: Ints | None, numbers: Floats) -> Ints:
 
 def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp]:
     """Cell of every row in the table of a pair, shape (rows,)."""
-    return bins[pair[0]].astype(np.intp) * sizes[pair[1]] + bins[pair[1]]
+    return np.asarray(bins[pair[0]].astype(np.intp) * sizes[pair[1]] + bins[pair[1]])
 
 
-def rake_pool(cells: Sequence[NDArray[np.integer]], targets: Sequence[Floats], sweeps: int) -> Floats:
+def rake_pool(
+    cells: Sequence[NDArray[np.integer]], targets: Sequence[Floats], sweeps: int
+) -> Floats:
     """Weights of rows that bring their tables to targets, by cyclic raking.
 
     Args:
@@ -133,4 +135,4 @@ def resample(weights: Floats, rows: int, generator: np.random.Generator) -> Ints
     ends = np.cumsum(weights[order])
     points = (np.arange(rows) + generator.random()) / rows * ends[-1]
     found = np.minimum(np.searchsorted(ends, points), len(weights) - 1)
-    return order[found][generator.permutation(rows)]
+    return np.asarray(order[found][generator.permutation(rows)])

@@ -35,8 +35,9 @@ def denoise_unordered(noisy: Floats, scale: float, total: float, noise: Noise) -
     if len(noisy) * length > _TABLE:
         return _fallback(noisy, scale, total, noise)
     grid = np.arange(size)
+    counts = np.asarray(grid * step, np.float64)
     prior, centres = _prior(size)
-    shares = _likelihood(noisy, grid * step, scale, noise) * prior
+    shares = _likelihood(noisy, counts, scale, noise) * prior
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     rest = _sum_of_others(shares, length)
     place = round(total / step) - grid
