@@ -120,6 +120,7 @@ def _conditional(parents: Floats, share: Floats, targets: Sequence[Floats]) -> F
             shape[axis], shape[-1] = ratio.shape
             joint *= ratio.reshape(shape)
         joint *= share / np.maximum(joint.sum(axis=tuple(range(parents.ndim))), 1e-300)
+        joint *= (parents / np.maximum(joint.sum(axis=-1), 1e-300))[..., None]
     joint = np.maximum(joint, 0.0) + _TINY * share * np.maximum(parents[..., None], 1e-30) + 1e-60
     return np.asarray(joint / joint.sum(axis=-1, keepdims=True))
 
