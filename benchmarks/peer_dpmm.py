@@ -21,9 +21,8 @@ def main() -> None:
     with open(domain) as file:
         sizes = json.load(file)
     pipeline = _pipeline(name, float(epsilon), float(delta))
-    bounds = {column: {"lower": 0, "upper": size - 1} for column, size in sizes.items()}
     started = time.process_time()
-    pipeline.fit(rows, domain=bounds, random_state=int(seed))
+    pipeline.fit(rows, domain=sizes, random_state=int(seed))
     fitted = time.process_time()
     made = pipeline.generate(n_records=len(rows), random_state=int(seed))
     sampled = time.process_time()
@@ -35,7 +34,7 @@ def _pipeline(name: str, epsilon: float, delta: float) -> object:
     from dpmm.pipelines import AIMPipeline, MSTPipeline, PrivBayesPipeline
 
     kinds = {"mst": MSTPipeline, "aim": AIMPipeline, "privbayes": PrivBayesPipeline}
-    return kinds[name](epsilon=epsilon, delta=delta, proc_epsilon=0.0)
+    return kinds[name](epsilon=epsilon, delta=delta, disable_processing=True)
 
 
 if __name__ == "__main__":
