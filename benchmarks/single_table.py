@@ -35,7 +35,7 @@ import pandas as pd
 from privbench.domain import Domain
 from privbench.metrics.kld import Coded, divergence
 from privbench.metrics.qerror import qerrors
-from privbench.privacy import Accountant, DatabaseSpec, TableSpec, open_session
+from privbench.privacy import Accountant, Accounting, DatabaseSpec, TableSpec, open_session
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Total
 from privbench.rng import generator
@@ -73,7 +73,7 @@ def read(path: Path, domain: Path, ordered: str) -> Table:
     return Table(rows, {name: Domain(int(sizes[name]), name in names) for name in rows.columns})
 
 
-def clone(table: Table, name: str, epsilon: float, accounting: str, seed: int) -> Outcome:
+def clone(table: Table, name: str, epsilon: float, accounting: Accounting, seed: int) -> Outcome:
     """Fit and sample with one of our synthesizers."""
     with tempfile.TemporaryDirectory() as ledger:
         started = time.process_time()

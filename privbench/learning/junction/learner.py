@@ -13,11 +13,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.bins import Bins, make_bins
+from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.budget import Budget, table_parts
 from privbench.learning.junction.model import TableLaw
-from privbench.learning.junction.oneway import Measure, denoise_one_way, measure_one_ways, weight_of
+from privbench.learning.junction.oneway import (
+    Measure,
+    denoise_one_way,
+    fill_bins,
+    measure_one_ways,
+    weight_of,
+)
 from privbench.learning.junction.pool import cells_of, draw_pool, rake_pool
 from privbench.learning.junction.ratios import rake, shrink
 from privbench.learning.junction.structure import (
@@ -106,7 +112,7 @@ class Learner:
         least = min(2 * self._tree_sd(), 0.2 * self.rows)
         for name, raw in raws.items():
             counts = denoise_one_way(raw, domains[name], self.rows, self.noise)
-            self.bins.append(make_bins(counts, domains[name], self.budget.bins, least))
+            self.bins.append(fill_bins(counts, domains[name], self.budget.bins, least))
         self.axes = tuple(
             Column.of(self.spec, self.table, name, PublicArray(bins.of))
             for name, bins in zip(domains, self.bins, strict=True)

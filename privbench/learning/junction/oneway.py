@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Domain
+from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.guard import guard
 from privbench.learning.junction.budget import COARSE, LARGE, Budget, column_parts
@@ -27,6 +28,8 @@ _WALK = 9
 _EQUAL, _PER_OCTAVE = 64, 4
 #: A fine cell of a large domain is to hold this many standard deviations of noise.
 _WORTH = 12.0
+#: Numbers of bins to ask for, against the most there may be.
+_GENEROUS = (2.0, 1.8, 1.6, 1.4, 1.2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +155,20 @@ def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Flo
         counts = denoise_unordered(raw.noisy, scale, total, noise)
     spread = counts[raw.cell] / widths[raw.cell]
     return guard(spread, raw.noisy[raw.cell], raw.sd, domain)
+
+
+def fill_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
+    """As many bins as fit: heavy codes leave `make_bins` fewer than it may make.
+
+    Args:
+        counts: Released, non-negative counts per code.
+        domain: The attribute's domain.
+        most: Largest number of bins.
+        least: Least mass of a bin.
+    """
+    tries = (make_bins(counts, domain, round(most * factor), least) for factor in _GENEROUS)
+    fitting = (bins for bins in tries if bins.size <= most)
+    return next(fitting, None) or make_bins(counts, domain, most, least)
 
 
 def _sequence(

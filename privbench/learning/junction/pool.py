@@ -9,7 +9,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
@@ -24,7 +26,7 @@ BinRows = NDArray[np.uint16]
 #: Most dimensions of SciPy's Sobol sequence.
 _DIMENSIONS = 21_201
 #: One raking step changes a weight at most by these factors.
-_LEAST, _MOST = 0.05, 20.0
+_LEAST, _MOST, _NOTHING = 0.05, 20.0, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +109,12 @@ def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp
 
 
 def rake_pool(
-    cells: Sequence[NDArray[np.integer]], targets: Sequence[Floats], sweeps: int
+    cells: Sequence[NDArray[np.unsignedinteger[Any]]], targets: Sequence[Floats], sweeps: int
 ) -> Floats:
     """Weights of rows that bring their tables to targets, by cyclic raking.
 
     Args:
-        cells: For every target, the cell of every row, shape (rows,).
+        cells: For every target, the cell of every row, shape (rows,), at most 2¹⁶ cells.
         targets: Counts per cell, each of the same total.
         sweeps: Passes over all targets.
 
@@ -121,12 +123,30 @@ def rake_pool(
     """
     rows = len(cells[0])
     weights = np.full(rows, float(targets[0].sum()) / rows)
-    for _ in range(sweeps):
-        for codes, target in zip(cells, targets, strict=True):
-            held = np.bincount(codes, weights, minlength=len(target))
-            ratio = np.clip(target / np.maximum(held, 1e-9), _LEAST, _MOST)
-            weights *= np.where(held > 1e-9, ratio, 1.0)[codes]
+    codes = np.stack([part.astype(np.uint16, copy=False) for part in cells])
+    ends = np.cumsum([0, *(len(target) for target in targets)])
+    _rake(codes, np.concatenate(targets), ends, weights, sweeps)
     return weights
+
+
+@numba.njit(cache=True)
+def _rake(codes, targets, ends, weights, sweeps):  # type: ignore[no-untyped-def]
+    """Scale the weights in place, one table after the other."""
+    held = np.zeros(len(targets))
+    for _ in range(sweeps):
+        for table in range(len(codes)):
+            start, end = ends[table], ends[table + 1]
+            cell = codes[table]
+            held[start:end] = 0.0
+            for row in range(len(weights)):
+                held[start + cell[row]] += weights[row]
+            for place in range(start, end):
+                ratio = 1.0
+                if held[place] > _NOTHING:
+                    ratio = min(max(targets[place] / held[place], _LEAST), _MOST)
+                held[place] = ratio
+            for row in range(len(weights)):
+                weights[row] *= held[start + cell[row]]
 
 
 def resample(weights: Floats, rows: int, generator: np.random.Generator) -> Ints:
