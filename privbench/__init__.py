@@ -1,3 +1,3 @@
-"""Publish benchmarks from private PostgreSQL databases under database-level differential privacy."""
+"""Publish benchmarks from private PostgreSQL databases under differential privacy."""
 
 __version__ = "0.1.0"

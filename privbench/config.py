@@ -84,7 +84,8 @@ class ColumnConfig(_Section):
 
     Attributes:
         kind: ``auto`` by type; ``categories`` a list (declared, or released under δ); ``range``
-            public bounds; ``text`` free text, never copied; ``skip`` filled with NULL or a constant.
+            public bounds; ``text`` free text, never copied; ``skip`` filled with NULL or a
+            constant.
         values: Declared categories, or labels in order.
         min: Lower public bound, as a literal of the column's type.
         max: Upper public bound, inclusive.
@@ -118,7 +119,7 @@ class TableConfig(_Section):
     Attributes:
         role: Private, or public: COPIED VERBATIM.
         own: Columns of the foreign key whose parent owns the rows; ``[]`` makes every row a root.
-            None leaves it to the proposal.
+            None leaves it to the proposal; a fit refuses that where there is a choice.
         bound: How a unit's rows are bounded: by weights (P15) or by truncation (P14).
         tau: τ of the bound.
         weight: The table's share of the budget relative to the others.
@@ -160,9 +161,9 @@ class SynthesizerConfig(_Section):
 
 
 class Config(_Section):
-    """The whole file.
+    r"""The whole file.
 
-    >>> Config.loads('[privacy]\\nepsilon = 3.2').privacy.epsilon
+    >>> Config.loads('[privacy]\nepsilon = 3.2').privacy.epsilon
     3.2
     """
 

@@ -185,6 +185,7 @@ class Table:
         partitions: Leaf partitions of a partitioned table.
         partition_key: ``pg_get_partkeydef`` of a partitioned table.
         comment: The table's comment; read for hints by `privbench.roles`, never released.
+        loose: Columns of foreign keys that are left out, since their target is; never released.
     """
 
     name: TableName
@@ -198,6 +199,7 @@ class Table:
     partitions: tuple[TableName, ...] = ()
     partition_key: str | None = None
     comment: str | None = None
+    loose: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -235,6 +237,21 @@ class Table:
     def key_columns(self) -> frozenset[str]:
         """Columns that stand in a foreign key."""
         return frozenset(name for key in self.foreign_keys for name in key.columns)
+
+    @property
+    def pinned_columns(self) -> frozenset[str]:
+        """Columns that foreign keys pin to themselves alone.
+
+        In ``FOREIGN KEY (tenant, parent) REFERENCES itself (tenant, id)`` the tenant of a row is
+        its own value, which its parent has to share.
+        """
+        pairs = [
+            (key, pair)
+            for key in self.foreign_keys
+            for pair in zip(key.columns, key.ref_columns, strict=True)
+        ]
+        free = {ours for key, (ours, theirs) in pairs if not key.is_self or ours != theirs}
+        return frozenset(ours for _, (ours, _) in pairs) - free
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +291,7 @@ class Schema:
         data = asdict(self)
         for table in data["tables"]:
             table.pop("comment")
+            table.pop("loose")
         return data
 
     @classmethod

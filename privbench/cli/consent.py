@@ -1,4 +1,4 @@
-"""Roles are declared or accepted (P13): ask, or take ``--yes``."""
+"""Roles are declared or accepted (P13), values in the DDL shown (P4): ask, or take ``--yes``."""
 
 from __future__ import annotations
 
@@ -7,33 +7,44 @@ import sys
 import click
 
 from privbench import pipeline
+from privbench.cli.console import LOG, show
+from privbench.cli.options import ReleaseOptions
 from privbench.config import Config
 from privbench.errors import UsageError
 
 
-def accept(config: Config, source: str, *, given: bool, yes: bool, lookups: str) -> Config:
+def accept(config: Config, source: str, release: ReleaseOptions) -> Config:
     """The config to fit with; without a file, the accepted proposal.
+
+    Values in the schema that would travel with the clone are shown in either case; accepting a
+    proposal accepts them too.
 
     Args:
         config: From the file or empty.
         source: DSN whose catalog the proposal is made from.
-        given: Whether a config file was given: its roles are then declared by the owner.
-        yes: ``--yes``.
-        lookups: What look-up tables become in a proposal.
+        release: Whether a config file was given (its roles are then declared by the owner), what
+            look-up tables become in a proposal, and ``--yes``.
 
     Raises:
         UsageError: No config, no ``--yes``, and nobody to ask.
     """
-    if given:
+    if release.config_path is not None:
+        # The file is its owner's declaration; --quiet may hide what it lets travel.
+        lines = pipeline.ddl_literals(source, config)
+        if lines:
+            LOG.info("%s", pipeline.render_literals(lines))
         return config
-    found = pipeline.inspect(source, config.database.schemas, base=config, lookups=lookups)
-    click.echo(found.render(), err=True)
-    if not yes:
+    found = pipeline.inspect(source, config.database.schemas, base=config, lookups=release.lookups)
+    show(found.render())
+    lines = pipeline.ddl_literals(source, found.config)
+    if lines:
+        show(pipeline.render_literals(lines))
+    if not release.yes:
         if not sys.stdin.isatty():
             raise UsageError(
                 "roles are proposed but not accepted.",
                 remedy="Read the proposal above, then use --yes or write a config with "
                 "'privbench inspect SOURCE -o privbench.toml'.",
             )
-        click.confirm("Accept these roles?", abort=True, err=True)
+        click.confirm("Accept these roles, and these values as public?", abort=True, err=True)
     return found.config

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -46,11 +47,23 @@ def configure(log_format: str, verbosity: int) -> None:
     if log_format == "json":
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonFormatter())
+    elif not STDERR.is_terminal:
+        # Unwrapped: a path or a release's id must be found whole in a log file.
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(levelname)-8s %(message)s"))
     else:
         handler = RichHandler(console=STDERR, show_path=False, show_time=False, markup=False)
     LOG.handlers[:] = [handler]
     LOG.setLevel(level)
     LOG.propagate = False
+
+
+def show(text: str) -> None:
+    """Text that the operator must see, also with ``--quiet``; one JSON line in a JSON log."""
+    if any(isinstance(handler.formatter, JsonFormatter) for handler in LOG.handlers):
+        LOG.log(max(LOG.level, logging.INFO), "%s", text)
+    else:
+        click.echo(text, err=True)
 
 
 class LogReporter(Reporter):

@@ -8,27 +8,18 @@ import click
 
 from privbench import pipeline
 from privbench.cli.consent import accept
-from privbench.cli.options import State, config_option, need_epsilon, privacy_options, read_config
+from privbench.cli.options import ReleaseOptions, State, release_options
 
 
 @click.command()
 @click.argument("source")
-@config_option
-@privacy_options
+@release_options
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.pass_obj
 def fit(
     state: State,
     source: str,
-    config_path: str | None,
-    epsilon: float | None,
-    delta: float | None,
-    synthesizer: str | None,
-    lookups: str,
-    yes: bool,
-    seed: int | None,
-    ledger: str | None,
-    resume: str | None,
+    release: ReleaseOptions,
     output: str,
 ) -> None:
     """Learn a model of SOURCE under differential privacy; spends budget.
@@ -37,18 +28,9 @@ def fit(
     Example:
       privbench fit "service=prod" -c privbench.toml --epsilon 3.2 -o prod.privbench
     """
-    config = need_epsilon(
-        read_config(
-            config_path,
-            epsilon=epsilon,
-            delta=delta,
-            synthesizer=synthesizer,
-            seed=seed,
-            ledger=ledger,
-        )
-    )
-    config = accept(config, source, given=config_path is not None, yes=yes, lookups=lookups)
-    fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=resume)
+    config = release.config()
+    config = accept(config, source, release)
+    fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
     click.echo(f"{output}: {fitted.promise.sentence()}")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import click
@@ -61,33 +62,76 @@ def config_option(command: Command) -> Command:
     )
 
 
-def privacy_options(command: Command) -> Command:
-    """``--epsilon``, ``--delta``, ``--synthesizer``, ``--lookups``, ``--yes``, ``--resume``."""
-    for option in reversed(
-        [
-            click.option("--epsilon", type=float, metavar="E", help="ε of the whole release."),
-            click.option("--delta", type=float, metavar="D", help="δ of the whole release."),
-            click.option("--synthesizer", metavar="NAME", help="Learner to use."),
-            click.option(
-                "--lookups",
-                type=click.Choice(["private", "public"]),
-                default="private",
-                show_default=True,
-                help="What look-up tables are, in a run without a config.",
-            ),
-            click.option("--yes", is_flag=True, help="Accept the proposed roles without asking."),
-            click.option(
-                "--seed",
-                type=int,
-                metavar="N",
-                help="Seed the noise. The release is then stamped NOT PRIVATE.",
-            ),
-            click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
-            click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
-        ]
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class ReleaseOptions:
+    """What the command line says of a release."""
+
+    config_path: str | None
+    epsilon: float | None
+    delta: float | None
+    synthesizer: str | None
+    lookups: str
+    yes: bool
+    seed: int | None
+    ledger: str | None
+    resume: str | None
+
+    def config(self) -> Config:
+        """The config of the release, with ε.
+
+        Raises:
+            ConfigError: The file or an option is wrong, or neither gives ε.
+        """
+        return need_epsilon(
+            read_config(
+                self.config_path,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                synthesizer=self.synthesizer,
+                seed=self.seed,
+                ledger=self.ledger,
+            )
+        )
+
+
+_RELEASE = (
+    config_option,
+    click.option("--epsilon", type=float, metavar="E", help="ε of the whole release."),
+    click.option("--delta", type=float, metavar="D", help="δ of the whole release."),
+    click.option("--synthesizer", metavar="NAME", help="Learner to use."),
+    click.option(
+        "--lookups",
+        type=click.Choice(["private", "public"]),
+        default="private",
+        show_default=True,
+        help="What look-up tables are, in a run without a config.",
+    ),
+    click.option("--yes", is_flag=True, help="Accept the proposed roles without asking."),
+    click.option(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="Seed the noise. The release is then stamped NOT PRIVATE.",
+    ),
+    click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
+    click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
+)
+
+
+def release_options(command: Command) -> Command:
+    """The options of a release, handed to the command as ``release: ReleaseOptions``."""
+
+    @functools.wraps(command)
+    def gathered(*args: Any, **given: Any) -> Any:
+        names = [field.name for field in fields(ReleaseOptions)]
+        release = ReleaseOptions(**{name: given.pop(name) for name in names})
+        return command(*args, release=release, **given)
+
+    wrapped: Any = gathered
+    for option in reversed(_RELEASE):
+        wrapped = option(wrapped)
+    found: Command = wrapped
+    return found
 
 
 def read_config(

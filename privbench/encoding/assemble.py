@@ -107,10 +107,10 @@ def mint_database(
         The tables by name; in each, parents count the kept rows of the parent table.
 
     Raises:
-        SchemaError: A key refers to a table that is neither private nor public, or a cycle of
-            NOT NULL keys leaves no valid row.
+        SchemaError: A key refers to a table that is neither private nor public.
     """
     rows = _viable(tables, rows)
+    wanted = _referred_columns(tables)
     made: dict[str, Minted] = {}
     steps = mint_order(tables)
     private = {table.key for table in tables}
@@ -132,12 +132,25 @@ def mint_database(
             rows=count,
             codecs=(codecs or {}).get(table.key),
             deferred=step.deferred,
+            wanted=_wanted(step, wanted),
             own=(own or {}).get(table.key),
         )
     for step in steps:
         for name in step.deferred:
             _fill(step.table, name, made, parents, rows, seed, _keys_of(made, private, public_keys))
     return made
+
+
+def _wanted(step: Step, wanted: set[tuple[str, str]]) -> set[str]:
+    """Columns of a table's deferred keys that others refer to, and no key fills at once."""
+    table = step.table
+    later = {
+        name for key in table.foreign_keys if key.name in step.deferred for name in key.columns
+    }
+    now = {
+        name for key in table.foreign_keys if key.name not in step.deferred for name in key.columns
+    }
+    return {name for name in later - now if (table.key, name) in wanted}
 
 
 def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
@@ -195,19 +208,8 @@ def _fill(
     seed: int | None,
     keys: ParentKeys,
 ) -> None:
-    """Fill in one deferred key.
-
-    Raises:
-        SchemaError: Rows would have to go that other tables may refer to already.
-    """
+    """Fill in one deferred key; the load ends references to rows that go."""
     key, mine = table.foreign_key(name), made[table.key]
     index = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
     rng = generator(seed, "defer", table.key, name)
-    found = fill_deferred(table, mine, key, index, keys(key), rng)
-    if found.rows < mine.rows:
-        raise SchemaError(
-            f"the key {name} lies on a cycle and cannot be filled for every row.",
-            table=table.key,
-            remedy="Make one of the cycle's keys nullable.",
-        )
-    made[table.key] = found
+    made[table.key] = fill_deferred(table, mine, key, index, keys(key), rng)

@@ -73,6 +73,36 @@ def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
     return tuple(found)
 
 
+def pattern_of(
+    expression: str, column: str, *, alone: bool = False
+) -> tuple[type[exp.Expr], str] | None:
+    """The kind and text of a pattern (``~``, ``~*``, LIKE, ILIKE) that a CHECK demands of a column.
+
+    Args:
+        expression: The CHECK.
+        column: The column's name, or ``VALUE`` in a domain.
+        alone: Whether the CHECK may say nothing else.
+    """
+    parts = _parts(expression)
+    if alone and len(parts) != 1:
+        return None
+    for part in parts:
+        tree = _not_null_part(part)
+        if isinstance(tree, (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)):
+            name, text = _column(tree.this), _text(tree.expression)
+            if text is not None and (name == column or (name or "").upper() == column == "VALUE"):
+                return type(tree), text
+    return None
+
+
+def _not_null_part(tree: exp.Expr) -> exp.Expr:
+    """``x`` of ``y IS NULL OR x``."""
+    if isinstance(tree, exp.Or):
+        left, right = tree.left.unnest(), tree.right.unnest()
+        return right if _is_null(left) else left if _is_null(right) else tree
+    return tree
+
+
 def unread_checks(table: Table) -> tuple[Check, ...]:
     """CHECK constraints, domains' included, of which some part is not understood.
 

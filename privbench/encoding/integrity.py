@@ -13,6 +13,7 @@ from privbench.encoding.base import Codec
 from privbench.encoding.fillers import fill, filler_of, random_uuids
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.keys import is_discriminator, pool_of, role_of
+from privbench.encoding.patterns import column_pattern
 from privbench.encoding.references import remap
 from privbench.encoding.referring import end_orphans, refer, refill
 from privbench.encoding.repair import repair_orders, repair_uniques
@@ -34,11 +35,14 @@ class Minted:
         columns: Values of every column that the load writes, kept rows only.
         parents: Parent row of every kept row by foreign key, −1 for none.
         keep: Which of the given rows are kept.
+        torn: Whether rows were dropped when others may have referred to them already, on a cycle
+            of NOT NULL keys.
     """
 
     columns: dict[str, pa.Array]
     parents: dict[str, Indices]
     keep: Mask
+    torn: bool = False
 
     @property
     def rows(self) -> int:
@@ -61,6 +65,7 @@ def mint(
     rows: int,
     codecs: Mapping[str, Codec] | None = None,
     deferred: Collection[str] = (),
+    wanted: Collection[str] = (),
     own: str | None = None,
 ) -> Minted:
     """Fill in all keys of a table and repair its UNIQUE sets.
@@ -76,18 +81,20 @@ def mint(
         rows: Number of rows.
         codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
         deferred: Keys that are filled in later (`fill_deferred`), when their parent exists.
+        wanted: Columns of deferred keys that others refer to already: they are minted.
         own: The key whose parents should change last.
 
     Returns:
         The table; rows for which no valid key is left are dropped.
     """
     work = Workbench(table, decoded, parents, rng, rows, codecs, own)
+    work.fixed |= table.pinned_columns & set(work.columns)
     outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
     for key in sorted(outer, key=lambda key: (key.name != own, -len(key.columns))):
         values = parent_keys(key)
         refer(work, key, dict(zip(key.columns, values, strict=True)))
     repair_orders(work)
-    _mint_keys(work)
+    _mint_keys(work, wanted)
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     for key in selves:
         refer(work, key, work.own_keys(key))
@@ -121,8 +128,7 @@ def fill_deferred(
         rng: Source of randomness.
     """
     work = Workbench(table, minted.columns, {key.name: index}, rng, minted.rows)
-    done = {name for other in table.foreign_keys if other != key for name in other.columns}
-    work.fixed = done & set(minted.columns)
+    work.fixed = set(table.key_columns) & set(minted.columns)
     refer(work, key, dict(zip(key.columns, parent_keys, strict=True)))
     repair_uniques(
         work,
@@ -136,7 +142,8 @@ def fill_deferred(
     keep = minted.keep.copy()
     keep[np.flatnonzero(keep)] = found.keep
     kept = {name: values[found.keep] for name, values in minted.parents.items()}
-    return Minted(found.columns, {**kept, **found.parents}, keep)
+    torn = minted.torn or found.rows < minted.rows
+    return Minted(found.columns, {**kept, **found.parents}, keep, torn)
 
 
 def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
@@ -145,10 +152,11 @@ def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
     return [item for item in sets if set(item.columns) <= set(columns)]
 
 
-def _mint_keys(work: Workbench) -> None:
+def _mint_keys(work: Workbench, wanted: Collection[str]) -> None:
     """Values of all columns that are neither modelled nor refer to others."""
     for column in work.table.columns:
-        if column.name in work.columns or role_of(work.table, column) != "minted":
+        made = role_of(work.table, column) == "minted" or column.name in wanted
+        if column.name in work.columns or not made:
             continue
         if column.type.base == "uuid":
             work.columns[column.name] = random_uuids(work.rows, work.rng)
@@ -168,6 +176,12 @@ def _number(work: Workbench, column: Column, index: Indices) -> bool:
         Whether distinct numbers gave distinct values.
     """
     pool = pool_of(work.table, column, None, work.rows)
+    pattern = column_pattern(work.table, column)
+    if pattern is not None and not (pool and pool.values) and work.rows:
+        made = pattern.distinct(work.rows, work.rng)
+        work.alive &= index < len(made)
+        work.columns[column.name] = made.take(pa.array(np.clip(index, 0, len(made) - 1)))
+        return True
     if pool is None:
         # No numbering is known for the type: what distinguishes rows must be left to repair.
         filler = filler_of(column.type) or "null"

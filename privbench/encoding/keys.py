@@ -18,6 +18,7 @@ from privbench.encoding.checks import allowed, column_limits, ends, length_limit
 from privbench.encoding.fillers import fixed_width
 from privbench.encoding.indexes import unkept_indexes
 from privbench.encoding.ordered import OrderedCodec, public_range
+from privbench.encoding.patterns import is_understood
 from privbench.encoding.registry import coverage, reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.text import TEXT_BASES
@@ -36,13 +37,14 @@ _SECOND = 1_000_000
 def role_of(table: Table, column: Column) -> Role:
     """How a column's values come about.
 
-    References take the parent's key. Minted columns are single-column primary keys, numbered
-    UNIQUE columns, UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
-    Everything else is modelled, UNIQUE columns included (they are repaired).
+    References take the parent's key. Minted columns are single-column primary keys, numbered UNIQUE
+    columns, UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
+    Everything else is modelled: UNIQUE columns (they are repaired) and key columns that refer to
+    themselves alone.
     """
     if column.generated:
         return "generated"
-    if column.name in table.key_columns:
+    if column.name in table.key_columns - table.pinned_columns:
         return "reference"
     sets = [item for item in table.unique_sets if column.name in item.columns]
     alone = any(item.columns == (column.name,) for item in sets)
@@ -94,6 +96,8 @@ def table_coverage(
             lines.append(CoverageLine(table.key, column.name, *_LINES[role]))
     how = "not kept by construction: the load may be refused"
     for check in unread_checks(table):
+        if is_understood(check):
+            continue
         where = ", ".join(check.columns)
         lines.append(CoverageLine(table.key, where, how, f"CHECK {check.name} is not understood"))
     for index in unkept_indexes(table):

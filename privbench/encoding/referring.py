@@ -82,6 +82,7 @@ def refill(work: Workbench, key: ForeignKey) -> None:
     """A self-reference's columns again, after a repair may have moved what they refer to."""
     others = [other for other in work.table.foreign_keys if other.name != key.name]
     shared = {name for other in others for name in other.columns}
+    shared |= work.table.pinned_columns
     own = [name for name in key.columns if name not in shared]
     referred = work.own_keys(key)
     work.columns.update(take_key(work.table, key, work.parents[key.name], referred, own))

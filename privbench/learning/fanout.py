@@ -14,14 +14,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
-from scipy.stats import norm, poisson
 
 from privbench.circuit.draw import uniforms
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats, project
+from privbench.learning.fanfamily import masses, posterior
 
 Ints = NDArray[np.int64]
 _POINTS = (np.arange(256) + 0.5) / 256
+#: Below this many standard deviations of noise there are too few parents to take bucket by bucket.
+_FEW = 120.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
 #: How far the fitted curve itself may be off, relative to its value.
@@ -131,7 +133,7 @@ def fit(
     starts: Ints,
     ends: Ints,
     parents: float,
-    target: tuple[float, float] | None = None,
+    target: tuple[float, float, float] | None = None,
 ) -> FanLaw:
     """Fit a law to a noisy bucket histogram.
 
@@ -141,17 +143,21 @@ def fit(
         starts: First count of every bucket.
         ends: Last count of every bucket.
         parents: Noisy number of parents, above 0.
-        target: Noisy Σ min(count, clip) over all parents, and the clip; the law is tilted toward
-            it. None where that total is lost in its own noise.
+        target: Noisy Σ min(count, clip) over all parents, the clip, and the standard deviation of
+            the noise; the law is tilted toward it where it stands out from its noise.
 
-    A histogram whose parents are lost in the noise is not looked at: the law is then a plain one
-    with the target's mean, or 1, at most 10, so that noise alone never makes a clone explode.
+    Few parents against the noise give a law of a small family (`fanfamily.posterior`). Where the
+    parents themselves are lost in it, the law is a plain one with the target's mean, or 1, at most
+    10, so that noise alone never makes a clone explode.
     """
     if parents < 4 * sd:
         mean = 1.0 if target is None else min(max(target[0] / parents, 0.0), 10.0)
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
+    if parents < _FEW * sd:
+        family = posterior(noisy, sd, starts, ends, parents, target)
+        return law_from_counts(family, starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
-    if target is None or not law.mass[starts > 0].sum() > 0:
+    if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, max(target[0], 0.0) / parents, target[1])
 
@@ -164,11 +170,7 @@ def law_from_counts(counts: Floats, starts: Ints, ends: Ints) -> FanLaw:
 
 def spread_law(mean: float, starts: Ints, ends: Ints) -> Floats:
     """Masses of buckets for Poisson counts whose rates are lognormal (σ = 1.2) with a mean."""
-    normal = norm.ppf((np.arange(64) + 0.5) / 64)
-    rates = max(mean, 1e-6) * np.exp(1.2 * normal - 1.2**2 / 2)
-    upper = np.asarray(poisson.cdf(ends[:, None], rates), np.float64).mean(axis=1)
-    mass = np.maximum(np.diff(np.concatenate([[0.0], upper])), 1e-12)
-    return np.asarray(mass / mass.sum())
+    return masses(mean, 1.2, starts, ends)
 
 
 def constant(value: int) -> FanLaw:

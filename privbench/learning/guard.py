@@ -26,7 +26,8 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
         domain: Says which cells are special and which are tails.
 
     >>> domain = Domain(4, True, ("nan",), core=(0, 2))
-    >>> guard(np.array([8.0, 8.0, 2.0, 1.0, 1.0]), np.array([8.0, 9, 1, 2, 0]), 1.0, domain).tolist()
+    >>> noisy = np.array([8.0, 9.0, 1.0, 2.0, 0.0])
+    >>> guard(np.array([8.0, 8.0, 2.0, 1.0, 1.0]), noisy, 1.0, domain).tolist()
     [10.0, 10.0, 0.0, 0.0, 0.0]
     """
     clear = noisy > CLEAR * sd

@@ -119,14 +119,15 @@ def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
     """Rows without an owner (OWN), or the share of rows without a reference.
 
     A row without an owner is a unit of its own and weighs 1/τ (1 under truncation), so the weighted
-    count tells their number. Below one standard deviation it is taken as none.
+    count tells their number. Below one standard deviation it is taken as none: most keys that may
+    be NULL seldom are.
     """
     if key.role == "own":
         weighs = spec.tables[key.table].bound == "weights"
         rows = float(noisy[0]) * (bound(spec, key.table) if weighs else 1)
         return max(rows, 0.0) if noisy[0] > sd else 0.0
-    missing, present = np.maximum(noisy[:2], 0.0)
-    return float((missing + 1e-9) / (missing + present + 2e-9))
+    missing, present = (float(count) if count > sd else 0.0 for count in noisy[:2])
+    return missing / (missing + present) if missing else 0.0
 
 
 def _fan_out(
@@ -136,11 +137,11 @@ def _fan_out(
     parents = sizes.rows[key.parent] if is_root else max(float(noisy.sum()), 1.0)
     starts = np.array(_bounds(key), np.int64)
     ends = np.array([0, 1], np.int64) if key.unique else _ENDS
-    if not (sizes.clear(key.table) and sizes.clear(key.parent)):
-        return fit(noisy, sd, starts, ends, parents)
-    per_row = max(sizes.rows[key.table] - null, 0.0) / sizes.rows[key.parent]
-    target = (per_row * parents, float(TOTAL_CLIP) if is_root else np.inf)
-    return fit(noisy, sd, starts, ends, parents, target)
+    part = parents / sizes.rows[key.parent]
+    total = max(sizes.rows[key.table] - null, 0.0) * part
+    clip = float(TOTAL_CLIP) if is_root else np.inf
+    target = (total, clip, sizes.sd.get(key.table, 0.0) * part)
+    return fit(noisy, sd, starts, ends, parents, target if sizes.clear(key.parent) else None)
 
 
 def _public(key: KeySpec, noisy: Floats, sd: float, noise: Noise) -> KeyModel:

@@ -4,7 +4,14 @@ from privbench.pipeline.accounts import LedgerReport, ledger_cap, ledger_show
 from privbench.pipeline.clone import CloneReport, clone
 from privbench.pipeline.demo import DemoReport, demo
 from privbench.pipeline.fit import fit
-from privbench.pipeline.inspection import Check, Inspection, check, inspect
+from privbench.pipeline.inspection import (
+    Check,
+    Inspection,
+    check,
+    ddl_literals,
+    inspect,
+    render_literals,
+)
 from privbench.pipeline.load import LoadReport, check_target, load, sample
 from privbench.pipeline.model import Model, Promise
 from privbench.pipeline.planning import PlanReport, parse_rows, plan
@@ -25,6 +32,7 @@ __all__ = [
     "check",
     "check_target",
     "clone",
+    "ddl_literals",
     "demo",
     "fit",
     "inspect",
@@ -33,6 +41,7 @@ __all__ = [
     "load",
     "parse_rows",
     "plan",
+    "render_literals",
     "run",
     "sample",
 ]

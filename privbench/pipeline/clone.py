@@ -9,7 +9,7 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.pipeline.fit import fit
-from privbench.pipeline.load import LoadReport, check_target, load
+from privbench.pipeline.load import LoadReport, check_scale, check_target, load
 from privbench.pipeline.model import Promise
 from privbench.pipeline.progress import Reporter
 
@@ -62,8 +62,14 @@ def clone(
     """
     teller = reporter or Reporter()
     check_target(source, target, replace=replace)
+    check_scale(scale)
     path = Path(output) if output is not None else _scratch()
-    model = fit(source, config, path, reporter=teller, resume=resume)
+    try:
+        model = fit(source, config, path, reporter=teller, resume=resume)
+    except BaseException:
+        if output is None:
+            shutil.rmtree(path.parent)
+        raise
     try:
         loaded = load(
             path,

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encoding import Codec, Minted, codec_from_json, mint_database
+from privbench.encoding.indexes import folded_uniques, kept_uniques
+from privbench.encoding.patterns import column_pattern
 from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
 from privbench.pipeline.model import Model
 from privbench.rng import generator
@@ -47,6 +50,11 @@ class CloneTable:
     _verbatim: pa.Table | None
     _seed: int | None
 
+    @property
+    def torn(self) -> bool:
+        """Whether rows may refer to rows of this table that were dropped."""
+        return self._minted is not None and self._minted.torn
+
     def batches(self) -> Iterator[pa.Table]:
         """The rows in chunks, columns in the order of `columns`."""
         if self._verbatim is not None:
@@ -72,7 +80,7 @@ class CloneTable:
             return whole.slice(start, len(part))
         codec = self._codecs[name]
         codes = {attribute: self._synthetic.codes[attribute][part] for attribute in codec.domains}
-        return codec.decode(codes, rng, len(part))
+        return _decoded(self.table, codec, codes, rng, len(part))
 
 
 def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list[CloneTable]:
@@ -88,7 +96,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
 
     Raises:
         ModelError: The model is damaged.
-        SchemaError: A cycle of NOT NULL keys leaves no valid row.
+        SchemaError: A key refers to a table that the model does not hold.
     """
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
@@ -128,7 +136,8 @@ def _whole(
     seed: int | None,
 ) -> dict[str, pa.Array]:
     """Modelled columns that the making of keys must see whole."""
-    wanted = {name for item in table.unique_sets for name in item.columns}
+    sets = kept_uniques(table) + folded_uniques(table)
+    wanted = {name for item in sets for name in item.columns}
     wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
     wanted |= {
         name
@@ -139,7 +148,9 @@ def _whole(
     }
     synthetic = drawn.tables[table.key]
     return {
-        name: codec.decode(
+        name: _decoded(
+            table,
+            codec,
             {attribute: synthetic.codes[attribute] for attribute in codec.domains},
             generator(seed, "decode", table.key, name),
             synthetic.rows,
@@ -147,6 +158,19 @@ def _whole(
         for name, codec in codecs.items()
         if name in wanted and not codec.omitted
     }
+
+
+def _decoded(
+    table: Table,
+    codec: Codec,
+    codes: Mapping[str, NDArray[np.integer[Any]]],
+    rng: np.random.Generator,
+    rows: int,
+) -> pa.Array:
+    """Values of a column, as its CHECK's pattern wants them."""
+    values = codec.decode(codes, rng, rows)
+    pattern = column_pattern(table, table.column(codec.column))
+    return values if pattern is None else pattern.mend(values, rng)
 
 
 def _private(

@@ -51,6 +51,8 @@ def needs(plan: FitPlan) -> Iterator[tuple[str, str, Need]]:
 
 
 def _total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
+    if not spec.tables:
+        return {}
     return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
 
 

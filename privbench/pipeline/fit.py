@@ -14,8 +14,8 @@ from privbench.encoding import CategoriesNeed
 from privbench.errors import ConfigError
 from privbench.pipeline.domains import Codecs, needs, release_domains, release_totals, stages
 from privbench.pipeline.extract import Extract, extract
-from privbench.pipeline.model import Model, Promise
-from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.pipeline.model import Model, Promise, require_writable
+from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, connected, read_catalog
 from privbench.postgres.ddl import Ddl, dump_ddl
@@ -33,6 +33,7 @@ from privbench.privacy import (
     Session,
     UnitDefinition,
 )
+from privbench.privacy.shield import shielded
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 
@@ -84,15 +85,21 @@ def fit(
         ConfigError: The config cannot be obeyed.
         SchemaError: The schema cannot be honoured.
         DatabaseError: The source refused.
+        ModelError: The output cannot be written; found out before any budget is spent.
         PrivacyRefusal: The ledger's cap has no room, or the contract forbids it.
     """
+    require_writable(output)
     draft = begin(source, config, reporter or Reporter(), resume)
-    for name, stage in STAGES:
-        with draft.reporter.stage(name):
-            stage(draft)
-    model = finish(draft)
-    model.save(output)
-    _settle(draft)
+    try:
+        for name, stage in STAGES:
+            with draft.reporter.stage(name):
+                stage(draft)
+        model = finish(draft)
+        model.save(output)
+    except BaseException:
+        _give_up(draft)
+        raise
+    _there(draft.session).close()
     return model
 
 
@@ -105,6 +112,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     with connected(source) as connection:
         catalog = read_catalog(connection, config)
     plan = prepare(catalog.schema, config)
+    require_decided(plan)
     accountant = Accountant(
         privacy.accounting, privacy.epsilon, privacy.delta, threshold_delta=_threshold_delta(plan)
     )
@@ -121,28 +129,35 @@ def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
     with Snapshot(draft.source) as snapshot:
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
-        draft.data = extract(snapshot, draft.plan, draft.reporter)
+        draft.data = shielded(
+            lambda: extract(snapshot, draft.plan, draft.reporter),
+            "the source's rows could not be read",
+        )
+    draft.session = Session(
+        draft.data.database, draft.accountant, _there(draft.release), _noise(draft.config)
+    )
 
 
 def _open(draft: Draft) -> None:
-    """Reserve the budget in the ledger and open the session."""
-    config, data = draft.config, _there(draft.data)
-    noise: NoiseSource = OpenDPNoise()
-    if config.privacy.seed is not None:
-        noise = SeededNoise(config.privacy.seed)
+    """Reserve the budget in the ledger, before a row is read."""
+    config = draft.config
     definition = UnitDefinition.of(
-        data.database.spec, tuple(item.table.key for item in draft.plan.public)
+        draft.plan.spec, tuple(item.table.key for item in draft.plan.public)
     )
     ledger = Ledger.open(config.ledger.path, draft.catalog.identity)
     release = ledger.open_release(
-        Fit(config_hash(draft.config, draft.catalog), definition, noise.private),
+        Fit(config_hash(draft.config, draft.catalog), definition, _noise(config).private),
         draft.accountant,
         cap=Cap(config.ledger.cap_epsilon, config.ledger.cap_delta),
         resume=draft.resume,
     )
     draft.release = release
     draft.reporter.say(f"release {release.id} (to go on after a crash: --resume {release.id})")
-    draft.session = Session(data.database, draft.accountant, release, noise)
+
+
+def _noise(config: Config) -> NoiseSource:
+    seed = config.privacy.seed
+    return OpenDPNoise() if seed is None else SeededNoise(seed)
 
 
 def _totals(draft: Draft) -> None:
@@ -168,8 +183,8 @@ def _learn(draft: Draft) -> None:
 
 #: The stages of a fit, in order.
 STAGES: tuple[tuple[str, Callable[[Draft], None]], ...] = (
-    ("extract", _extract),
     ("open the ledger", _open),
+    ("extract", _extract),
     ("totals", _totals),
     ("domains", _domains),
     ("learn", _learn),
@@ -194,8 +209,14 @@ def finish(draft: Draft) -> Model:
     )
 
 
-def _settle(draft: Draft) -> None:
-    _there(draft.session).close()
+def _give_up(draft: Draft) -> None:
+    """Nothing was drawn: close the release at nothing. Else leave it open, to be resumed."""
+    if draft.release is None:
+        return
+    if draft.release.events:
+        draft.release.leave()
+    else:
+        draft.release.close()
 
 
 def _table_json(key: str, draft: Draft) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from privbench import roles
 from privbench.config import Config
 from privbench.encoding import CoverageLine
-from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.pipeline.literals import literals
+from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, connected, read_catalog
+from privbench.postgres.ddl import dump_ddl
 from privbench.schema import Schema, TableName
 
 
@@ -95,10 +97,7 @@ class Check:
             )
         parts.append(render_coverage(self.plan.coverage()))
         if self.literals:
-            lines = "\n".join(f"  {line}" for line in self.literals)
-            parts.append(
-                f"Literals in the schema travel with the clone (look at them once):\n{lines}"
-            )
+            parts.append(render_literals(self.literals))
         return "\n\n".join(parts)
 
 
@@ -113,31 +112,27 @@ def check(config: Config, source: str) -> Check:
     with connected(source) as connection:
         catalog = read_catalog(connection, config)
     plan = prepare(catalog.schema, config)
+    require_decided(plan)
     named = {str(TableName.parse(name)) for name in config.tables}
     undecided = tuple(table.key for table in catalog.schema if table.key not in named)
-    return Check(plan, undecided, tuple(literals(catalog.schema)))
+    return Check(plan, undecided, ddl_literals(source, config))
 
 
-def literals(schema: Schema) -> list[str]:
-    """Every expression of the schema that may hold a literal, with its place."""
-    found = []
-    for table in schema:
-        place = table.key
-        for column in table.columns:
-            if column.default is not None:
-                found.append(f"{place}.{column.name} DEFAULT {column.default}")
-            found += [f"{place}.{column.name} CHECK {text}" for text in column.type.domain_checks]
-        found += [f"{place} {check.name}: {check.expression}" for check in table.checks]
-        found += [
-            f"{place} index {index.name} WHERE {index.predicate}"
-            for index in table.indexes
-            if index.predicate is not None
-        ]
-        if table.partition_key is not None:
-            found.append(f"{place} PARTITION BY {table.partition_key}")
-    found += [f"enum {name}: {', '.join(labels)}" for name, labels in schema.enums.items()]
-    found += [f"view {name}" for name in (*schema.views, *schema.materialized_views)]
-    return found
+def ddl_literals(source: str, config: Config) -> tuple[str, ...]:
+    """Statements of the schema that hold values, cut to the lines that do; they travel (P4).
+
+    Raises:
+        DatabaseError: The source refused.
+    """
+    with connected(source) as connection:
+        catalog = read_catalog(connection, config)
+        return tuple(literals(dump_ddl(connection, catalog.schema)))
+
+
+def render_literals(lines: tuple[str, ...]) -> str:
+    """The values that travel, as text."""
+    listed = "\n".join(f"  {line}" for line in lines)
+    return f"Values in the schema travel with the clone (look at them once):\n{listed}"
 
 
 def render_coverage(lines: list[CoverageLine]) -> str:

@@ -17,8 +17,10 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import connected
-from privbench.postgres import repair, target
+from privbench.postgres import target
 from privbench.postgres.load import Loader
+from privbench.postgres.mend import Mended, Mending
+from privbench.workload.split import statements
 
 FileFormat = Literal["csv", "parquet"]
 
@@ -29,13 +31,17 @@ class LoadReport:
 
     Attributes:
         rows: Rows per table.
-        dropped: Rows per table for which no valid key was left.
+        dropped: Rows per table for which no valid key was left, or that broke a rule.
         public: Tables that were copied verbatim.
+        loose: CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
+        private: False when the model's noise was seeded: NOT PRIVATE (P24).
     """
 
     rows: dict[str, int]
     dropped: dict[str, int]
     public: tuple[str, ...]
+    loose: tuple[str, ...] = ()
+    private: bool = True
 
     def render(self) -> str:
         """Plain text for people."""
@@ -45,13 +51,16 @@ class LoadReport:
             for name, count in self.rows.items()
         ]
         total = sum(self.rows.values())
-        return "\n".join([f"{len(self.rows)} tables, {total:,} rows:", *lines])
+        loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
+        seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
+        head = f"{len(self.rows)} tables, {total:,} rows:"
+        return "\n".join([*seeded, head, *lines, *loose])
 
     def _remark(self, name: str) -> str:
         if name in self.public:
             return "  PUBLIC: COPIED VERBATIM"
         lost = self.dropped.get(name, 0)
-        return f"  ({lost:,} more had no valid key left)" if lost else ""
+        return f"  ({lost:,} more had no valid key left or broke a rule)" if lost else ""
 
 
 def load(
@@ -86,34 +95,49 @@ def load(
         for text in (found.ddl.pre_data, found.ddl.post_data):
             ddl_guard.check(text, trust=trust_programs)
     with teller.stage("sample"):
-        tables = decode(found, scale=_scale(scale), seed=seed)
+        tables = decode(found, scale=check_scale(scale), seed=seed)
     with teller.stage("load"):
-        written = _write(found, tables, target_dsn, replace, teller)
+        mended = _write(found, tables, target_dsn, replace, trust_programs, teller)
+    lost = mended.deleted
     return LoadReport(
-        written,
-        {item.table.key: item.dropped for item in tables},
+        {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
+        {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
+        mended.loose,
+        found.promise.private,
     )
 
 
 def _write(
-    model: Model, tables: list[CloneTable], dsn: str, replace: bool, teller: Reporter
-) -> dict[str, int]:
-    written = {}
+    model: Model,
+    tables: list[CloneTable],
+    dsn: str,
+    replace: bool,
+    trusted: bool,
+    teller: Reporter,
+) -> Mended:
     with Loader(
         dsn,
         model.schema,
         model.ddl,
         replace=replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
+        split=None if trusted else statements,
     ) as loader:
-        checks = repair.suspend(loader.connection, [t.table for t in tables if not t.public])
+        mending = Mending(
+            loader.connection,
+            [item.table for item in tables if not item.public],
+            loader.rehearsal,
+            [item.table.key for item in tables if item.torn],
+        )
         for item in tables:
-            loader.copy_table(item.table, item.columns, _told(item, teller))
-            written[item.table.key] = item.rows
-        repair.settle(loader.connection, checks)
+            if item.columns:
+                loader.copy_table(item.table, item.columns, _told(item, teller))
+            else:
+                loader.add_rows(item.table, item.rows)
+        mended = mending.settle()
         loader.finish()
-    return written
+    return mended
 
 
 def _told(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
@@ -153,8 +177,9 @@ def sample(
     teller = reporter or Reporter()
     folder = _empty(Path(output))
     with teller.stage("sample"):
-        tables = decode(Model.load(model), scale=_scale(scale), seed=seed)
-    lines = []
+        found = Model.load(model)
+        tables = decode(found, scale=check_scale(scale), seed=seed)
+    lines = [] if found.promise.private else [found.promise.sentence()]
     with teller.stage("write"):
         for item in tables:
             path = folder / _file_name(item, file_format)
@@ -176,7 +201,12 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
             target.refuse_contents(target.contents(other))
 
 
-def _scale(scale: float) -> float:
+def check_scale(scale: float) -> float:
+    """The scale of a clone, if it is one.
+
+    Raises:
+        UsageError: It is not.
+    """
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale

@@ -8,12 +8,15 @@ allow-list before it is executed. It holds no timings, row counts, snapshot ids 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +35,20 @@ VERSION = 1
 #: Refuse archives that unpack to more than this many bytes.
 MAX_BYTES = 16 * 2**30
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+#: What reading a damaged archive raises; RuntimeError: encrypted, or an unknown compression.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    pa.ArrowException,
+)
 
 Json = dict[str, Any]
 
@@ -64,12 +81,13 @@ class Promise:
         """The promise in one sentence."""
         if not self.private:
             return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
-        unit = "a row" if self.unit == "row" else f"a row of {', '.join(self.roots)} with its rows"
+        unit = "one row"
+        if self.unit == "owner":
+            unit = f"one row of {' or '.join(self.roots)}, with all the rows that it owns"
         delta = f", δ = {self.delta:g}" if self.delta else ""
+        change = "added or removed" if self.neighbours == "add-remove" else "replaced"
         roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""
-        return (
-            f"ε = {self.epsilon:g}{delta} ({self.accounting}, {self.neighbours} of {unit}).{roles}"
-        )
+        return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
 
 @dataclass(frozen=True)
@@ -162,14 +180,7 @@ class Model:
             raise
         except FileNotFoundError as error:
             raise ModelError(f"there is no model at {path}.") from error
-        except (
-            OSError,
-            zipfile.BadZipFile,
-            ValueError,
-            KeyError,
-            TypeError,
-            pa.ArrowException,
-        ) as error:
+        except _UNREADABLE as error:
             raise ModelError(
                 f"{path} is not a readable model ({type(error).__name__}).",
                 remedy="Fit it again, or fetch it again.",
@@ -187,7 +198,7 @@ class Model:
             if hashlib.sha256(members[name]).hexdigest() != digest:
                 raise ModelError(f"the model is damaged: {name} does not match its hash.")
         promise = header["promise"]
-        return cls(
+        found = cls(
             schema=Schema.from_json(header["schema"]),
             promise=Promise(**{**promise, "roots": tuple(promise["roots"])}),
             config=header["config"],
@@ -210,6 +221,44 @@ class Model:
                 for index, name in enumerate(header["public"])
             },
         )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Refuse a header whose tables, columns and keys are not those of its schema."""
+        names = [*self.tables, *self.public]
+        if sorted(names) != sorted(table.key for table in self.schema):
+            raise ModelError("the model's tables are not those of its schema.")
+        for key, data in self.tables.items():
+            table, making = self.schema.table(key), data["making"]
+            modelled = {name for name, how in making.items() if how == "modelled"}
+            if (
+                set(making) != {column.name for column in table.columns}
+                or set(data["codecs"]) != modelled
+                or data["own"] not in (None, *(item.name for item in table.foreign_keys))
+            ):
+                raise ModelError("the model does not fit its schema.", table=key)
+        for key, rows in self.public.items():
+            plain = {c.name for c in self.schema.table(key).columns if not c.generated}
+            if set(rows.column_names) != plain:
+                raise ModelError("the model does not fit its schema.", table=key)
+
+
+def require_writable(path: str | Path) -> None:
+    """Refuse, before any budget is spent, a path that `Model.save` could not write.
+
+    Raises:
+        ModelError: It is a folder, or its folder cannot be made or written.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise ModelError(f"cannot write the model {target}: {error.strerror}.") from error
 
 
 def _canonical(data: Json) -> bytes:

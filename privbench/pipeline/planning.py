@@ -17,6 +17,8 @@ from privbench.synthesizers import PlanInput, PlannedEvent
 
 #: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
 LEAST = 90.0
+#: Rows that a plan reckons with where the user expects none in particular.
+ASSUMED = 10_000.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class PlanReport:
         ]
         return "\n".join(
             [
-                f"{len(self.events)} events, {unit} = {self.total:.4g} per root table:",
+                f"{len(self.events)} events, {unit} = {self.total:.4g} per root table "
+                f"(10,000 rows are assumed where --rows names none):",
                 *lines,
                 "",
                 "Least useful size (below it little beyond totals can be learned):",
@@ -107,10 +110,11 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     unknown = sorted(set(given) - set(spec.tables))
     if unknown:
         raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
+    guessed = _guess(spec, given)
     total = draft.accountant.total
     split = stages(draft.plan, total)
-    whole = PlanInput(total, draft.accountant.accounting, given)
-    part = PlanInput(split.synthesizer, draft.accountant.accounting, given)
+    whole = PlanInput(total, draft.accountant.accounting, guessed)
+    part = PlanInput(split.synthesizer, draft.accountant.accounting, guessed)
     learned = draft.synthesizer.plan(spec, part)
     return PlanReport(
         events=[*planned(draft.plan, whole), *(_of_whole(event, total) for event in learned)],
@@ -119,6 +123,14 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         least=_least(spec, learned, draft.accountant.accounting),
         given=given,
     )
+
+
+def _guess(spec: DatabaseSpec, given: Mapping[str, float]) -> dict[str, float]:
+    """Rows per table: what the user expects, else what is expected of the root, else `ASSUMED`."""
+    return {
+        name: given.get(name, given.get((name, *spec.ancestors(name))[-1], ASSUMED))
+        for name in spec.tables
+    }
 
 
 def parse_rows(pairs: Iterable[str]) -> dict[str, float]:

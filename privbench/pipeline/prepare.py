@@ -12,7 +12,7 @@ from typing import Literal
 from privbench import roles
 from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.encoding import ColumnReader, CoverageLine, Role, reader, role_of, table_coverage
-from privbench.errors import SchemaError
+from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
@@ -75,7 +75,7 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
 
     Args:
         schema: The live schema.
-        config: The config; tables without ``own`` are roots.
+        config: The config; tables without ``own`` are roots (see `require_decided`).
 
     Raises:
         ConfigError: The config names what does not exist, or a column it cannot treat.
@@ -104,6 +104,36 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         relation,
     )
     return FitPlan(schema, config, plans, spec)
+
+
+def require_decided(plan: FitPlan) -> None:
+    """Refuse a config that leaves it open whom the promise is made to (P13).
+
+    Taken as roots, the rows of a table without ``own`` would each be a unit of their own, and the
+    promise to the records that they belong to would be lost without a word. Tables that refer to no
+    other private table have nothing to decide. Keys of a table that is left out would be modelled
+    as if they were any other value.
+
+    Raises:
+        ConfigError: Tables that refer to other private tables have no ``own``, or columns that
+            refer to a table that is left out are not named.
+    """
+    for item in plan.private:
+        _check_loose(item.table, item.making, table_config(plan.config, item.table))
+    if plan.config.privacy.unit == "row":
+        return
+    open_ = [
+        item.table.key
+        for item in plan.private
+        if table_config(plan.config, item.table).own is None
+        and any(key.role != "public" and key.parent != key.table for key in item.keys)
+    ]
+    if open_:
+        raise ConfigError(
+            f"the config does not say who owns the rows of {', '.join(open_)}.",
+            remedy="Give each an 'own' (own = [] makes every row a privacy unit of its own), or "
+            "start from what 'privbench inspect SOURCE -o FILE' proposes.",
+        )
 
 
 def table_config(config: Config, table: Table) -> TableConfig:
@@ -164,6 +194,8 @@ def _key(
             column=", ".join(key.columns),
             remedy="Include that table, or exclude this one too.",
         )
+    _check_target(table, key, schema.table(key.ref_table))
+    _refuse_computed(schema, table, key)
     nullable = any(not table.column(name).not_null for name in key.columns)
     role: Literal["own", "ref", "public"] = "own" if own is not None else "ref"
     if settings[str(key.ref_table)].role == "public":
@@ -172,6 +204,56 @@ def _key(
     return KeySpec(
         key.name, table.key, str(key.ref_table), role, nullable or not key.validated, unique
     )
+
+
+def _check_target(table: Table, key: ForeignKey, parent: Table) -> None:
+    """Refuse a key whose target is not one row for certain.
+
+    A key into a single partition is unique in that partition alone; in the whole table two units
+    may hold the same values, and which of them is the target would depend on the other (P7, P9).
+    """
+    if not any(set(item.columns) == set(key.ref_columns) for item in parent.unique_sets):
+        raise SchemaError(
+            f"foreign key {key.name} points into a partition of {parent.key} by columns that are "
+            "not unique in the whole table.",
+            table=table.key,
+            column=", ".join(key.columns),
+            remedy=f"Make them unique in {parent.key}, or exclude {table.key}.",
+        )
+
+
+def _check_loose(table: Table, making: Mapping[str, Making], section: TableConfig) -> None:
+    """Refuse to model keys of a table that is left out as if they were any other value.
+
+    Bounds and cells around a key that many rows hold would tell who it is that they refer to, and
+    nothing would be charged for it to that record.
+    """
+    for name in table.loose:
+        if making[name] == "modelled" and name not in section.columns:
+            raise ConfigError(
+                "the column holds keys of a table that is left out.",
+                table=table.key,
+                column=name,
+                remedy='Give it kind = "skip", or include that table; another kind declares that '
+                "its values may be modelled.",
+            )
+
+
+def _refuse_computed(schema: Schema, table: Table, key: ForeignKey) -> None:
+    """Keys are made before PostgreSQL computes a generated column."""
+    parent = schema.table(key.ref_table)
+    computed = [f"{table.key}.{name}" for name in key.columns if table.column(name).generated]
+    computed += [
+        f"{parent.key}.{name}" for name in key.ref_columns if parent.column(name).generated
+    ]
+    if computed:
+        raise SchemaError(
+            f"foreign key {key.name} stands on a generated column, {computed[0]}, "
+            "which cannot be honoured.",
+            table=table.key,
+            column=", ".join(key.columns),
+            remedy="Leave one of the tables out.",
+        )
 
 
 def _coverage(plan: TablePlan, config: Config) -> list[CoverageLine]:

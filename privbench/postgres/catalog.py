@@ -120,6 +120,20 @@ WHERE c.contype = 'c' AND c.conrelid = ANY(%(relations)s::oid[])
 ORDER BY c.conrelid, c.conname
 """
 
+#: Bounds of the partitions right beneath a table, and the first column of its key.
+PARTITION_BOUNDS: LiteralString = """
+SELECT p.partrelid::bigint AS relation, p.partstrat::text AS strategy, p.partnatts AS columns,
+  (SELECT a.attname FROM pg_catalog.pg_attribute a
+   WHERE a.attrelid = p.partrelid AND a.attnum = (p.partattrs::int2[])[0] AND a.attnum > 0
+  ) AS column,
+  ARRAY(SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid)
+        FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = p.partrelid ORDER BY c.oid) AS bounds
+FROM pg_catalog.pg_partitioned_table p
+WHERE p.partrelid = ANY(%(relations)s::oid[]) AND p.partstrat IN ('l', 'r')
+ORDER BY p.partrelid
+"""
+
 INDEXES: LiteralString = """
 SELECT i.indrelid::bigint AS relation, c.relname AS name, i.indisunique AS is_unique,
   i.indisprimary AS is_primary, i.indisvalid AS valid, i.indisexclusion AS exclusion,

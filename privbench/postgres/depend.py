@@ -43,7 +43,8 @@ _OBJECTS: LiteralString = """
 WITH objects AS (
   SELECT DISTINCT classid, objid FROM pg_catalog.pg_depend
   WHERE refclassid = 'pg_catalog.pg_namespace'::regclass AND deptype = 'n' AND objid >= 16384)
-SELECT o.classid::bigint AS catalog, o.objid::bigint AS oid, i.schema AS schema
+SELECT o.classid::bigint AS catalog, o.objid::bigint AS oid,
+  (pg_catalog.parse_ident(i.schema))[1] AS schema  -- it comes quoted where it must be
 FROM objects o, LATERAL pg_catalog.pg_identify_object(o.classid, o.objid, 0) i
 WHERE i.schema IS NOT NULL
 """

@@ -10,10 +10,11 @@ from typing import Any
 
 from privbench.errors import SchemaError
 from privbench.postgres import catalog, parts
+from privbench.postgres.bounds import bounds_check
 from privbench.postgres.connect import Connection
 from privbench.postgres.parts import Parts
 from privbench.postgres.types import Types
-from privbench.schema import Column, ForeignKey, Schema, Table, TableName
+from privbench.schema import Check, Column, ForeignKey, Schema, Table, TableName
 from privbench.schema import Sequence as SchemaSequence
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class _Reader:
             for row in tables
             if not row.is_partition and self._chosen(row) and self.names[row.oid] not in exclude
         }
+        self._loose: dict[int, set[str]] = defaultdict(set)
         self.leaves: dict[int, list[int]] = defaultdict(list)
         for row in tables:
             if row.is_partition:
@@ -131,7 +133,7 @@ class _Reader:
         pieces = Parts(
             columns=self._columns(columns, types, sequences),
             foreign_keys=self._foreign_keys(),
-            checks=parts.grouped(self._ask(catalog.CHECKS, oids), parts.check),
+            checks=self._checks(oids),
             indexes=parts.grouped(self._ask(catalog.INDEXES, oids), lambda row: row),
         )
         tables = [self._table(oid, pieces) for oid in oids]
@@ -145,6 +147,15 @@ class _Reader:
             schemas=self.schemas,
             server_version=self.connection.info.server_version,
         )
+
+    def _checks(self, oids: Sequence[int]) -> dict[int, list[Check]]:
+        """CHECK constraints, and what the bounds of partitions amount to."""
+        found = parts.grouped(self._ask(catalog.CHECKS, oids), parts.check)
+        for row in self._ask(catalog.PARTITION_BOUNDS, oids):
+            check = bounds_check(row)
+            if check is not None:
+                found.setdefault(row.relation, []).append(check)
+        return found
 
     def _ask(self, question: Any, oids: Sequence[int]) -> list[Any]:
         return catalog.ask(self.connection, question, {"relations": oids})
@@ -214,6 +225,7 @@ class _Reader:
                     key = replace(key, validated=False)
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
+                self._loose[source].update(row.columns)
                 logger.warning(
                     "foreign key %s of %s is left out: its target is not a chosen table",
                     row.name,
@@ -238,4 +250,5 @@ class _Reader:
             partitions=tuple(sorted(self.names[leaf] for leaf in self.leaves.get(oid, ()))),
             partition_key=row.partition_key,
             comment=row.comment,
+            loose=tuple(sorted(self._loose.get(oid, ()))),
         )

@@ -60,8 +60,8 @@ def key_expressions(
     """What to select from child and parent so that `match` finds what PostgreSQL finds equal.
 
     Decimals lose their trailing zeros, fixed-length texts their padding; integers of different
-    width become one type; texts under a collation of users' own become hashes that follow it; what
-    Arrow has no type for becomes text.
+    width become one type; intervals, and texts under a collation of users' own, become hashes that
+    follow the comparison; what Arrow has no type for becomes text.
 
     Returns:
         The child's expressions and the parent's, in the key's order.
@@ -193,7 +193,8 @@ def _expression(column: Column, other: Column, parent: Column) -> sql.Composable
     if len(bases) > 1 and bases <= _TIMES:
         return sql.SQL("{}::timestamptz::text").format(name)
     if bases == {"interval"}:
-        return sql.SQL("EXTRACT(epoch FROM {})::numeric::text").format(name)
+        # A month is 30 days where intervals are compared, and 1/12 year in their length.
+        return _hashes(sql.SQL("pg_catalog.interval_hash_extended({}, {})::text"), name)
     return sql.SQL("{}::text").format(name)
 
 
@@ -205,10 +206,13 @@ def _text(column: Column, parent: Column, bases: set[str]) -> sql.Composable:
         return sql.SQL("{}::text").format(name)
     # A collation of users' own may hold different texts equal; these hashes follow it.
     collation = TableName.parse(parent.collation)
-    hashed = [
-        sql.SQL("pg_catalog.hashtextextended({}::text COLLATE {}, {})::text").format(
-            name, sql.Identifier(collation.schema, collation.name), sql.Literal(seed)
-        )
-        for seed in (0, 1)
-    ]
-    return sql.SQL(" || ' ' || ").join(hashed)
+    collated = sql.SQL("{}::text COLLATE {}").format(
+        name, sql.Identifier(collation.schema, collation.name)
+    )
+    return _hashes(sql.SQL("pg_catalog.hashtextextended({}, {})::text"), collated)
+
+
+def _hashes(function: sql.SQL, value: sql.Composable) -> sql.Composable:
+    """128 bits that are equal where PostgreSQL holds the values equal."""
+    both = [function.format(value, sql.Literal(seed)) for seed in (0, 1)]
+    return sql.SQL(" || ' ' || ").join(both)

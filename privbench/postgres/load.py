@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import LiteralString, Self
 
@@ -64,6 +64,8 @@ class Loader:
         source: A connection to the source, so that it is not taken for the target.
         lock_timeout: Seconds to wait for an object that somebody is using.
         progress: Told of every step.
+        split: Cuts DDL that is not trusted into statements; each is then sent by the protocol that
+            takes one at a time. None sends trusted DDL as a whole.
 
     Raises:
         ConnectionFailed: The target is unreachable.
@@ -82,7 +84,9 @@ class Loader:
         source: Connection | None = None,
         lock_timeout: float = 30,
         progress: Progress | None = None,
+        split: Callable[[str], Iterable[str]] | None = None,
     ) -> None:
+        self._split = split
         self._schema = schema
         self._ddl = ddl
         self._progress = progress or (lambda step, rows: None)
@@ -143,6 +147,31 @@ class Loader:
         self._progress(f"copy {table.key}", rows)
         return rows
 
+    def add_rows(self, table: Table, count: int) -> int:
+        """Add rows of which every column has its default, or that have no columns at all.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        statement = sql.SQL("INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})")
+        named = sql.Identifier(table.name.schema, table.name.name)
+        with database_errors("loading rows", table.key):
+            return self.connection.execute(statement.format(named, count)).rowcount
+
+    @contextlib.contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Within it, indexes and constraints are made on the rows there are; then they go again.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        with (
+            database_errors("making indexes and constraints"),
+            self.connection.transaction(force_rollback=True),
+        ):
+            self._script(self._ddl.post_data)
+            yield
+
     def finish(self) -> None:
         """Indexes, constraints, triggers, sequences, materialised views, statistics, commit.
 
@@ -184,7 +213,11 @@ class Loader:
             self._script(self._ddl.pre_data)
 
     def _script(self, text: str) -> None:
-        if text.strip():
+        if self._split is not None:
+            for statement in self._split(text):
+                # Asking for binary results makes psycopg use the extended protocol.
+                self.connection.execute(statement.encode(), binary=True)
+        elif text.strip():
             # Bytes without parameters go out as they are: several statements, any % sign.
             self.connection.execute(text.encode())
 

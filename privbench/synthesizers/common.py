@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from privbench.learning.keyfit import Sizes, asks, fit_key
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item, rows_item, shares
 from privbench.privacy import DatabaseSpec, KeySpec, Query, Session, allocate
-from privbench.privacy.queries import Total
+from privbench.privacy.queries import Histogram, Total
 from privbench.synthesizers.base import PlanInput, PlannedEvent
 
 #: Kept back, so that no sum of amounts passes what was given.
@@ -29,11 +29,13 @@ class Fitting:
         session: The door to the private rows.
         start: Released or public input of the fit.
         amounts: Amount per item of `privbench.learning.shares`.
+        sums: Per root table, sums of its one-way histograms and their variances.
     """
 
     session: Session
     start: PlanInput
     amounts: dict[str, float]
+    sums: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -62,19 +64,52 @@ class Fitting:
         noisy = self.session.measure(query, amount, label)
         return np.asarray(noisy, np.float64), self.session.noise_scale(query, amount)
 
+    def one_way(self, table: str, attribute: str, amount: float) -> tuple[Floats, float]:
+        """Measure one attribute's histogram; a root table's size is learned from it too."""
+        query = Histogram.of(self.spec, table, [attribute])
+        noisy, sd = self.measure(query, amount, f"one-way of {table}.{attribute}")
+        if self.spec.tables[table].own is None:
+            variance = max(sd * sd * len(noisy), 1e-18)
+            self.sums.setdefault(table, []).append((float(noisy.sum()), variance))
+        return noisy, sd
+
+    def rows(self, table: str) -> float:
+        """Rows of a table: the inverse-variance mean of all that was released, at least 1.
+
+        Every row of a root table stands in one cell of each of its histograms with weight 1, so
+        that their sums are further noisy totals.
+        """
+        return max(self._rows(table)[0], 1.0)
+
+    def _rows(self, table: str) -> tuple[float, float]:
+        """Rows of a table and the variance of that."""
+        total = self.start.rows(table)
+        sd = self._total_sd().get(table)
+        if sd is None:
+            return total, 0.0
+        found = [(total, max(sd * sd, 1e-18)), *self.sums.get(table, [])]
+        precision = sum(1.0 / variance for _, variance in found)
+        return sum(value / variance for value, variance in found) / precision, 1.0 / precision
+
     def table_model(self, table: str) -> TableModel:
-        """Measure and fit all keys of a table."""
+        """Measure and fit all keys of a table; after the histograms, which tell its size."""
         keys = [self._key(key) for key in self.spec.tables[table].keys]
-        return TableModel(self.start.rows(table), {key.name: key for key in keys})
+        return TableModel(self.rows(table), {key.name: key for key in keys})
 
     def sizes(self) -> Sizes:
-        """Noisy rows per table, with the noise of the totals that this session released."""
+        """Rows per table and how uncertain they are."""
+        found = {name: self._rows(name) for name in self.spec.tables}
+        rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
+        return Sizes(rows, {name: variance**0.5 for name, (_, variance) in found.items()})
+
+    def _total_sd(self) -> dict[str, float]:
+        """Noise of the totals that this session released."""
         sd: dict[str, float] = {}
         for step in self.session.trace:
             if isinstance(step.query, Total) and step.event.loss == _LOSS[self.start.accounting]:
                 noise = self.session.noise_scale(step.query, step.event.amount)
                 sd[step.query.table] = min(noise, sd.get(step.query.table, noise))
-        return Sizes({name: self.start.rows(name) for name in self.spec.tables}, sd)
+        return sd
 
     def rows_amount(self, table: str) -> float:
         """What may be spent on a table's attributes."""

@@ -37,13 +37,13 @@ class IndependentSynthesizer(Synthesizer):
         """See `Synthesizer.fit`."""
         fitting = Fitting.open(session, totals, amount, public_rows)
         names = session.spec.order()
-        tables = {name: fitting.table_model(name) for name in names}
         circuits = {name: _fit_table(fitting, name) for name in names}
+        tables = {name: fitting.table_model(name) for name in names}
         return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
-        events = planned_keys(spec, plan)
+        events = []
         given = amounts(spec, plan)
         for name in spec.tables:
             for attribute, share in _shares(spec, name).items():
@@ -51,7 +51,7 @@ class IndependentSynthesizer(Synthesizer):
                 amount = given[rows_item(name)] * share
                 label = f"one-way of {name}.{attribute}"
                 events.append(PlannedEvent.of(label, query, spec, amount, plan))
-        return events
+        return [*events, *planned_keys(spec, plan)]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
@@ -71,8 +71,7 @@ def _fit_table(fitting: Fitting, table: str) -> Circuit:
     leaves = []
     for name, share in _shares(spec, table).items():
         amount = fitting.rows_amount(table) * share
-        query = Histogram.of(spec, table, [name])
-        noisy, sd = fitting.measure(query, amount, f"one-way of {table}.{name}")
+        noisy, sd = fitting.one_way(table, name, amount)
         total = fitting.start.rows(table) if spec.tables[table].own is None else noisy.sum()
         counts = denoise(noisy, sd, max(total, 1.0), fitting.noise)
         leaves.append(builder.leaf(name, guard(counts, noisy, sd, attributes[name])))

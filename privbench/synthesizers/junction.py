@@ -47,19 +47,19 @@ class JunctionSynthesizer(Synthesizer):
         """See `Synthesizer.fit`."""
         fitting = Fitting.open(session, totals, amount, public_rows)
         names = session.spec.order()
-        tables = {name: fitting.table_model(name) for name in names}
         laws = {name: _fit_table(fitting, name) for name in names}
+        tables = {name: fitting.table_model(name) for name in names}
         herding = bool(getattr(self.options, "herding", True))
         return JunctionModel(tables, laws, dict(fitting.start.public_rows), herding)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`; pair tables are planned at their largest."""
-        events = planned_keys(spec, plan)
+        events: list[PlannedEvent] = []
         given = amounts(spec, plan)
         for name, table in spec.tables.items():
             if table.attributes:
                 events += _planned_table(spec, name, given[rows_item(name)], plan)
-        return events
+        return [*events, *planned_keys(spec, plan)]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
@@ -95,15 +95,11 @@ def _fit_table(fitting: Fitting, table: str) -> TableLaw:
         fitting.measure,
         fitting.session.select,
     )
-    return learner.learn(_total(fitting, table))
-
-
-def _total(fitting: Fitting, table: str) -> tuple[float, float] | None:
-    """Noisy rows of a root table and the standard deviation of that noise, where it is known."""
-    sd = fitting.sizes().sd.get(table)
-    if fitting.spec.tables[table].own is not None or sd is None:
-        return None
-    return fitting.start.rows(table), sd
+    if spec.tables[table].own is not None:
+        return learner.learn(None)
+    law = learner.learn((fitting.start.rows(table), fitting.sizes().sd[table]))
+    fitting.sums[table] = learner.sums
+    return law
 
 
 def _planned_table(

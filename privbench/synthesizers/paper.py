@@ -52,7 +52,7 @@ class PaperOptions(Options):
     gamma1: Fraction = 0.2
     iterations: Annotated[int, Field(ge=0, le=20)] = 2
     one_ways: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    depth: Annotated[int, Field(ge=0, le=12)] = 4
+    depth: Annotated[int, Field(ge=0, le=12)] = 6
     bins: Annotated[int, Field(ge=2, le=64)] = 16
 
     def shares(self) -> Shares:
@@ -78,8 +78,8 @@ class PaperSynthesizer(Synthesizer):
         """See `Synthesizer.fit`."""
         fitting = Fitting.open(session, totals, amount, public_rows)
         names = session.spec.order()
-        tables = {name: fitting.table_model(name) for name in names}
         circuits = {name: self._fit_table(fitting, name) for name in names}
+        tables = {name: fitting.table_model(name) for name in names}
         return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
 
     @classmethod
@@ -89,13 +89,13 @@ class PaperSynthesizer(Synthesizer):
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`; regions are planned as a full tree without column splits."""
-        events = planned_keys(spec, plan)
+        events: list[PlannedEvent] = []
         given = amounts(spec, plan)
         for name, table in spec.tables.items():
             if table.attributes:
                 amount = given[rows_item(name)]
                 events += planned_table(spec, name, amount, plan, self._options)
-        return events
+        return [*events, *planned_keys(spec, plan)]
 
     def _fit_table(self, fitting: Fitting, table: str) -> Circuit:
         spec = fitting.spec
@@ -149,10 +149,8 @@ def _one_ways(
     shares = column_shares({name: domain.size for name, domain in domains.items()})
     noisy: dict[str, tuple[Floats, float]] = {}
     for name, share in shares.items():
-        query = Histogram.of(spec, table, [name])
-        label = f"one-way of {table}.{name}"
-        noisy[name] = fitting.measure(query, budget.one_ways * share, label)
-    rows = fitting.start.rows(table) if is_root else _weight(noisy)
+        noisy[name] = fitting.one_way(table, name, budget.one_ways * share)
+    rows = fitting.rows(table) if is_root else _weight(noisy)
     bins = {}
     for name, (values, sd) in noisy.items():
         counts = guard(denoise(values, sd, rows, fitting.noise), values, sd, domains[name])

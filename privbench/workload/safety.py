@@ -60,9 +60,9 @@ def _fault(query: Query) -> str | None:
     opener = next((kind for kind in kinds if kind is not TokenType.L_PAREN), None)
     if opener not in _OPENERS:
         return "it is not a query"
-    acting = _acting(query.sql)
-    if acting:
-        return f"it calls {acting}, which acts on the server"
+    calls = acting(query.sql)
+    if calls:
+        return f"it calls {calls[0]}, which acts on the server"
     tree = parse(query.sql)
     if tree is None:
         # The text is beyond sqlglot: judge it by its words.
@@ -70,13 +70,13 @@ def _fault(query: Query) -> str | None:
     return "it writes or locks rows" if _writes(tree) else None
 
 
-def _acting(sql: str) -> str | None:
-    """The name of the first acting function that the text calls."""
-    found = tokens(sql)
-    for name, bracket in itertools.pairwise(found):
-        if bracket.token_type is TokenType.L_PAREN and _ACTING.match(name.text):
-            return name.text
-    return None
+def acting(sql: str) -> list[str]:
+    """Names of functions that the text calls and that act on the server, in order."""
+    return [
+        name.text
+        for name, bracket in itertools.pairwise(tokens(sql))
+        if bracket.token_type is TokenType.L_PAREN and _ACTING.match(name.text)
+    ]
 
 
 def _writes(tree: exp.Expression) -> bool:

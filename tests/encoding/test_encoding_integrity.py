@@ -281,6 +281,37 @@ def test_a_cycle_of_required_keys_is_filled_too():
     assert [item.rows for item in empty.values()] == [0, 0]
 
 
+def test_two_primary_keys_that_refer_to_each_other():
+    one = table("a", col("id"), primary=("id",), keys=[(("id",), "b", ("id",))])
+    two = table("b", col("id"), primary=("id",), keys=[(("id",), "a", ("id",))])
+    made = run([one, two], {"public.a": 30, "public.b": 30}, {}, 6)
+    verify([one, two], made)
+    assert [(item.rows, item.torn) for item in made.values()] == [(30, False)] * 2
+
+
+def test_rows_that_a_cycle_cannot_serve_go_and_it_is_said():
+    one = table("a", col("id"), col("b"), primary=("id",), uniques=[("b",)],
+                keys=[(("b",), "b", ("id",))])  # fmt: skip
+    two = table("b", col("id"), col("a"), primary=("id",), uniques=[("a",)],
+                keys=[(("a",), "a", ("id",))])  # fmt: skip
+    made = run([one, two], {"public.a": 30, "public.b": 20}, {}, 6)
+    assert (made["public.a"].rows, made["public.a"].torn) == (20, True)
+    assert not made["public.b"].torn
+
+
+def test_a_tree_within_each_tenant():
+    tree = table(
+        "t", col("tenant"), col("id"), col("parent", null=True), primary=("tenant", "id"),
+        keys=[(("tenant", "parent"), "t", ("tenant", "id"))],
+    )  # fmt: skip
+    assert modelled(tree) == ("tenant",)
+    tenants = pa.array(np.arange(60, dtype=np.int32) % 7)
+    made = run([tree], {"public.t": 60}, {"public.t": {"tenant": tenants}}, 4)
+    verify([tree], made)
+    assert made["public.t"].columns["tenant"].equals(tenants)
+    assert 0 < made["public.t"].columns["parent"].null_count < 60
+
+
 def test_a_key_to_nowhere_is_refused():
     child = table("c", col("id"), col("p"), primary=("id",), keys=[(("p",), "p", ("id",))])
     with pytest.raises(SchemaError, match="no rows to refer to"):

@@ -38,7 +38,9 @@ def laplace(sd, seed=2):
 def test_a_fitted_law_keeps_zeros_totals_and_tails(sd, seed):
     counts = heavy(seed=seed)
     clipped = float(np.minimum(counts, 100).sum())
-    law = fit(buckets(counts) + laplace(sd, seed), sd, STARTS, ENDS, len(counts), (clipped, 100.0))
+    law = fit(
+        buckets(counts) + laplace(sd, seed), sd, STARTS, ENDS, len(counts), (clipped, 100.0, 0.0)
+    )
     drawn = law.draw(len(counts), generator(seed))
     assert np.minimum(drawn, 100).sum() == pytest.approx(clipped, rel=0.03)
     assert (drawn == 0).mean() == pytest.approx((counts == 0).mean(), abs=0.03)
@@ -60,7 +62,9 @@ def test_noise_alone_makes_no_giants():
     st.lists(st.floats(-1e5, 1e5), min_size=len(STARTS), max_size=len(STARTS)),
     st.floats(0, 1e4),
     st.floats(1, 1e6),
-    st.one_of(st.none(), st.tuples(st.floats(0, 1e7), st.sampled_from([100.0, np.inf]))),
+    st.one_of(
+        st.none(), st.tuples(st.floats(0, 1e7), st.sampled_from([100.0, np.inf]), st.floats(0, 1e5))
+    ),
 )
 def test_any_noise_gives_a_law(noisy, sd, parents, target):
     law = fit(np.array(noisy), sd, STARTS, ENDS, parents, target)

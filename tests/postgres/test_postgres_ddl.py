@@ -56,6 +56,24 @@ def test_pre_and_post_data_make_the_same_schema_again(each_server, make_database
     assert Ddl.from_json(made.to_json()) == made
 
 
+@pytest.mark.parametrize("name", ['My "Odd". Schema', "select", "Upper", "a\nb", "größe"])
+def test_schemas_whose_names_need_quotes(each_server, make_database_on, name):
+    quoted = '"' + name.replace('"', '""') + '"'
+    text = (
+        f"CREATE SCHEMA {quoted}; CREATE TYPE {quoted}.mood AS ENUM ('a');"
+        f'CREATE TABLE {quoted}."new\nline" (id serial PRIMARY KEY, m {quoted}.mood);'
+        f'CREATE VIEW {quoted}."order" AS SELECT id FROM {quoted}."new\nline";'
+    )
+    schema, made = taken(make(make_database_on(each_server), text))
+    copy = make_database_on(each_server)
+    with Loader(copy, schema, made) as loader:
+        loader.finish()
+    again, made_again = taken(copy)
+    assert made_again == made
+    assert again == schema
+    assert [(table.name.schema, table.name.name) for table in again] == [(name, "new\nline")]
+
+
 def _unplaced(schema):
     """The schema without the gaps that dropped columns leave in the numbering."""
     return [

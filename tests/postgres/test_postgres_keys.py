@@ -95,6 +95,12 @@ TYPES = {
     "moments": ("timestamptz", "timestamptz", "('2020-01-01 00:00+00')", "('2020-01-01 02:00+02')"),
     "mixed": ("timestamp", "date", "('2020-01-01'), ('2020-01-02 01:00')", "('2020-01-01')"),
     "spans": ("interval", "interval", "('1 day'), ('1 mon')", "('24 hours'), ('30 days')"),
+    "long spans": (
+        "interval",
+        "interval",
+        "('1 year'), ('365 days 6 hours')",
+        "('365 days 6 hours'), ('360 days'), ('12 mons')",
+    ),
     "ids": (
         "uuid",
         "uuid",

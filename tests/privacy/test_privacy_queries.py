@@ -64,6 +64,7 @@ from privbench.privacy.queries import (
 )
 from privbench.privacy.queries.fanin import levels, steps
 from privbench.privacy.queries.regions import overlap, rows_of
+from privbench.privacy.queries.scores import summed
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.stability import change
@@ -304,6 +305,33 @@ def test_costs_of_joint_parts_become_multipliers() -> None:
     ):
         with pytest.raises(SchemaError):
             JointHistogram(wrong)
+
+
+def test_multiplied_cells_do_not_wrap_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell of 2²⁷ rows times 64 is 2⁶³; with one unit more or less its sign must not change."""
+    database = two_tables([0, 1], [[0, 1], [1, 1]], [2, 3])
+    parts = tuple(Histogram.of(database.spec, "posts", (name,)) for name in ("a0", "a1"))
+    joint = JointHistogram(((parts[0], 1.0), (parts[1], 64.0)))
+    seen = []
+    for rows in (2**27 - 1, 2**27):
+        monkeypatch.setattr(
+            Histogram, "evaluate", lambda part, data, n=rows: np.full(part.shape, n * GRID)
+        )
+        seen.append(joint.evaluate(database))
+    claim, moved = joint.sensitivity(database.spec), change(*seen)
+    assert min(seen[0].min(), seen[1].min()) > 0
+    assert moved.linf <= claim.linf
+
+
+def test_sums_of_many_distances_do_not_wrap_around() -> None:
+    cut = np.ones((2, 1000), dtype=np.int64)
+    cut[1, 1:] = 0
+    near, far = (np.full(1000, rows * GRID, dtype=np.int64) for rows in (2**23, 2**23 + 1))
+    for mean, most in ((True, GRID), (False, 1000 * GRID)):
+        before, after = (summed(cut, found, mean=mean) for found in (near, far))
+        assert before.min() > 0
+        assert change(before, after).linf <= most
+    assert summed(cut, near, mean=True).tolist() == [2**23 * GRID] * 2
 
 
 def test_moments_are_sums_of_rounded_products() -> None:

@@ -140,8 +140,8 @@ def test_dependence_is_kept(accounting, tmp_path):
 
 def test_plans_tell_level_by_level_what_is_measured(tmp_path):
     columns = correlated(5000)
-    model, session, data = fit(columns, tmp_path, 4.0)
-    totals = {"t": model.tables["t"].rows}
+    _, session, data = fit(columns, tmp_path, 4.0)
+    totals = {"t": float(session.trace[0].result[0])}
     planned = JunctionSynthesizer().plan(data.spec, PlanInput(0.98 * 4.0, "pure", totals, {}))
     made = [step.event for step in session.trace[1:]]
     assert [event.label for event in made] == [event.label for event in planned]

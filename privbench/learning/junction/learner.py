@@ -63,6 +63,11 @@ class Learner:
         noise: Law of the noise.
         measure: Asks the session for a measurement.
         select: Asks the session for a selection.
+        rows: Released weight of all rows; set by the fit, as is all that follows.
+        bins: Bins of every attribute.
+        axes: The bins as axes of queries.
+        tables: Denoised pair tables.
+        sums: Sum of every one-way histogram, and the variance of its noise.
     """
 
     spec: DatabaseSpec
@@ -77,6 +82,7 @@ class Learner:
     bins: list[Bins] = field(default_factory=list)
     axes: tuple[Axis, ...] = ()
     tables: dict[Pair, Floats] = field(default_factory=dict)
+    sums: list[tuple[float, float]] = field(default_factory=list)
 
     def learn(self, total: tuple[float, float] | None) -> TableLaw:
         """Measure and fit.
@@ -108,6 +114,7 @@ class Learner:
         amount = self.amount * self.budget.one_ways
         raws = measure_one_ways(self.spec, self.table, amount, self.budget, self.measure)
         self.rows = weight_of(raws, *(total or (None, 0.0)))
+        self.sums = [raw.total for raw in raws.values()]
         domains = self.spec.tables[self.table].attributes
         least = min(2 * self._tree_sd(), 0.2 * self.rows)
         for name, raw in raws.items():

@@ -46,6 +46,11 @@ class Raw:
     noisy: Floats
     sd: float
 
+    @property
+    def total(self) -> tuple[float, float]:
+        """The histogram's sum and the variance of its noise."""
+        return float(self.noisy.sum()), max(self.sd**2 * len(self.noisy), 1e-18)
+
 
 def measure_one_ways(
     spec: DatabaseSpec, table: str, amount: float, budget: Budget, measure: Measure
@@ -130,13 +135,11 @@ def _refine(cell: Ints, noisy: Floats, sd: float, domain: Domain) -> Ints:
 
 def weight_of(raws: Mapping[str, Raw], start: float | None, start_sd: float) -> float:
     """Inverse-variance mean of the sums of all histograms and of an earlier total, at least 1."""
-    values = [float(raw.noisy.sum()) for raw in raws.values()]
-    variances = [raw.sd**2 * len(raw.noisy) for raw in raws.values()]
+    found = [raw.total for raw in raws.values()]
     if start is not None:
-        values.append(start)
-        variances.append(start_sd**2)
-    precision = 1.0 / np.maximum(variances, 1e-18)
-    return max(float(np.dot(values, precision) / precision.sum()), 1.0)
+        found.append((start, max(start_sd**2, 1e-18)))
+    values, variances = np.array(found).T
+    return max(float(np.average(values, weights=1.0 / variances)), 1.0)
 
 
 def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Floats:

@@ -21,6 +21,8 @@ from privbench.privacy.spec import DatabaseSpec
 
 #: Steps of the relative precision of the parts of a `JointHistogram`.
 STEPS = 64
+#: Cells times multipliers are cut off here.
+_MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,9 @@ class JointHistogram(Query):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """The statistic, in grid units times multipliers."""
         found = zip(self.parts, self.multipliers, strict=True)
-        return np.concatenate([part.evaluate(data).ravel() * m for (part, _), m in found])
+        # A product that wraps around has no sensitivity; a cell cut off before it keeps its own.
+        cells = ((np.minimum(part.evaluate(data), _MOST // m), m) for (part, _), m in found)
+        return np.concatenate([part.ravel() * m for part, m in cells])
 
     def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
         """Estimated counts of every part, of its shape, from a result of `Session.measure`."""

@@ -23,6 +23,8 @@ from privbench.privacy.units import contribution
 
 #: Largest sum of the entries of a prediction, in grid units.
 _LARGEST = 2.0**61
+#: Scores are cut off here.
+_MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class PairScores(Query):
     unit = 2 * GRID
 
     def __post_init__(self) -> None:
-        _check(self.axes, self.pairs, self.predictions)
+        _check(self.axes, self.pairs, self.predictions, _LARGEST)
         if self.penalties.shape != (len(self.pairs),):
             raise SchemaError("there is one penalty for each pair.", table=self.source)
 
@@ -147,7 +149,8 @@ class SplitScores(Query):
     unit = 2 * GRID
 
     def __post_init__(self) -> None:
-        _check(self.axes, self._pairs(), self.predictions)
+        pairs = self._pairs()
+        _check(self.axes, pairs, self.predictions, _LARGEST / max(len(pairs), 1))
         for sides in self.candidates:
             if len(sides) != len(self.axes) or set(sides) != {0, 1}:
                 raise SchemaError("a candidate has two sides and every axis.", table=self.source)
@@ -226,10 +229,20 @@ class SplitScores(Query):
         chosen = [pairs[k] for k in used]
         tables = pair_tables(data, self.source, self.axes, self.region, chosen)
         found = distances(tables, [self.predictions[k] for k in used])
-        scores: Integers = (cut[:, used] @ found).astype(np.int64, copy=False)
-        if self.mean:
-            scores //= cut.sum(axis=1)
+        scores = summed(cut[:, used], found, mean=self.mean)
         return scores * (-1 if self.smallest else 1)
+
+
+def summed(cut: NDArray[np.int64], found: Integers, *, mean: bool) -> Integers:
+    """Sum or mean, rounded down, of the distances that every candidate cuts, at most 2⁶².
+
+    In Python integers: the distances of many pairs of a large table add up to more than 2⁶³, and a
+    sum that wraps around has no sensitivity. Cutting off at 2⁶² moves no two scores further apart.
+    """
+    exact: NDArray[np.object_] = cut.astype(object) @ found.astype(object)
+    if mean:
+        exact //= cut.sum(axis=1).astype(object)
+    return np.minimum(exact, _MOST).astype(np.int64)
 
 
 def _upper(count: int) -> Iterator[tuple[int, int]]:
@@ -237,7 +250,10 @@ def _upper(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _check(
-    axes: Sequence[Axis], pairs: Sequence[tuple[int, int]], predictions: Sequence[PublicArray]
+    axes: Sequence[Axis],
+    pairs: Sequence[tuple[int, int]],
+    predictions: Sequence[PublicArray],
+    largest: float,
 ) -> None:
     if not pairs or len(pairs) != len(predictions):
         raise SchemaError("there is one prediction for each pair, and at least one pair.")
@@ -245,7 +261,7 @@ def _check(
         if prediction.shape != (axes[i].size, axes[j].size):
             raise SchemaError("a prediction does not fit its pair.")
         cells(prediction.shape)
-        if float(np.abs(prediction.values.astype(np.float64)).sum()) > _LARGEST / len(pairs):
+        if float(np.abs(prediction.values.astype(np.float64)).sum()) > largest:
             raise SchemaError("a prediction is too large to be compared exactly.")
 
 

@@ -1,0 +1,78 @@
+"""What the DDL says beyond names and types: values that travel, for the owner to see once (P4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import Token, TokenType
+
+from privbench.postgres.ddl import Ddl
+from privbench.workload.split import statements, tokens
+
+_NAME = TokenType.IDENTIFIER
+_STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+#: Last words of types that take numbers.
+_TYPES = frozenset({"VARYING", "VARCHAR", "CHARACTER", "CHAR", "BPCHAR", "NUMERIC", "DECIMAL"})
+_TYPES |= {"BIT", "VARBIT", "TIMESTAMP", "TIME", "INTERVAL"}
+
+
+def literals(ddl: Ddl) -> list[str]:
+    """Every statement's lines that hold a string or a number, function bodies included.
+
+    Settings, lengths and precisions of types, sequences that count from 1 by 1 and the names of
+    sequences say nothing and are left out.
+
+    >>> literals(Ddl("CREATE TABLE t (a varchar(9), b int DEFAULT 4);", ""))
+    ['CREATE TABLE t (a varchar(9), b int DEFAULT 4)']
+    >>> literals(Ddl("CREATE TABLE t (a numeric(10,2));", "ALTER TABLE t ATTACH PARTITION u;"))
+    []
+    """
+    found = (_said(text) for part in (ddl.pre_data, ddl.post_data) for text in statements(part))
+    return [line for line in found if line]
+
+
+def _said(statement: str) -> str:
+    """The head of a statement and its lines with literals, on one line; nothing without any."""
+    read = tokens(statement)
+    counts = "SEQUENCE" in {token.text.upper() for token in read}
+    marks = [token for at, token in enumerate(read) if _speaks(read, at, counts=counts)]
+    if not marks or read[0].text.upper() == "SET":
+        return ""
+    head = _lines(statement, read[0].start, read[0].end)
+    spans = dict.fromkeys(_lines(statement, token.start, token.end) for token in marks)
+    return " ".join(" ".join(text.split()) for text in dict.fromkeys([head, *spans]))
+
+
+def _lines(text: str, start: int, end: int) -> str:
+    """The whole lines from one position to another."""
+    stop = text.find("\n", end)
+    return text[text.rfind("\n", 0, start) + 1 : stop if stop >= 0 else len(text)]
+
+
+def _speaks(read: Sequence[Token], at: int, *, counts: bool) -> bool:
+    """Whether a token is a literal that may tell something."""
+    token = read[at]
+    if token.token_type in _STRINGS:
+        return [after.text.lower() for after in read[at + 1 : at + 3]] != ["::", "regclass"]
+    if token.token_type is not TokenType.NUMBER or (counts and token.text == "1"):
+        return False
+    return not _modifies(_before(read, at))
+
+
+def _before(read: Sequence[Token], at: int) -> Iterator[Token]:
+    return (read[place] for place in range(at - 1, -1, -1))
+
+
+def _modifies(before: Iterator[Token]) -> bool:
+    """Whether what precedes a number is a type with an open bracket: ``numeric(10,``."""
+    for token in before:
+        if token.token_type is TokenType.L_PAREN:
+            name = next(before, None)
+            return name is not None and name.token_type is not _NAME and _ends_in_type(name.text)
+        if token.token_type not in (TokenType.NUMBER, TokenType.COMMA, TokenType.DASH):
+            return False
+    return False
+
+
+def _ends_in_type(text: str) -> bool:
+    return text.upper().split()[-1] in _TYPES

@@ -1,0 +1,255 @@
+"""CHECK constraints of tables and domains: set aside during the copy, rows mended, put back.
+
+A row that breaks a CHECK takes the check's columns from a row that keeps all of the table's CHECKs,
+drawn at random; what cannot be mended so becomes NULL where columns allow it. Rows that are still
+broken go, unless they are most of the table: then the CHECK is put back as not validated, so that
+it holds for every row to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.mend import rows
+from privbench.schema import Table
+
+#: Rounds over all CHECKs of a table; mending one may break another.
+ROUNDS = 4
+#: Larger shares of a table than this are not dropped for the sake of a CHECK.
+MOST = 0.5
+
+#: Asked of the target, whose catalog holds what its own parser understood.
+_TABLE_CHECKS: LiteralString = """
+SELECT k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+  pg_catalog.pg_get_expr(k.conbin, k.conrelid),
+  array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum)
+FROM pg_catalog.pg_constraint k
+JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0
+  AND n.nspname = %(schema)s AND c.relname = %(name)s
+ORDER BY k.conname
+"""
+#: Domains with a CHECK, and the columns of that type or of a domain over it. PostgreSQL cannot put
+#: a CHECK back on a domain that stands within an array or a composite type, so those stay.
+_DOMAIN_CHECKS: LiteralString = """
+WITH RECURSIVE over(base, type) AS (
+  SELECT oid, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
+  UNION
+  SELECT o.base, d.oid FROM over o JOIN pg_catalog.pg_type d
+    ON d.typtype = 'd' AND d.typbasetype = o.type)
+SELECT k.oid::bigint, n.nspname, t.typname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+  pg_catalog.pg_get_expr(k.conbin, 0),
+  array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+        JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+        JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+        JOIN over o ON o.type = a.atttypid AND o.base = t.oid
+        WHERE s.nspname = %(schema)s AND c.relname = %(name)s
+          AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS columns
+FROM pg_catalog.pg_constraint k
+JOIN pg_catalog.pg_type t ON t.oid = k.contypid
+JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+WHERE k.contype = 'c' AND NOT EXISTS (
+    SELECT FROM over o JOIN pg_catalog.pg_type d ON d.oid = o.type
+    JOIN pg_catalog.pg_attribute a ON a.atttypid IN (d.oid, d.typarray)
+    JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+    WHERE o.base = t.oid AND (a.atttypid = d.typarray OR c.relkind = 'c'))
+  AND NOT EXISTS (SELECT FROM over o JOIN pg_catalog.pg_range r ON r.rngsubtype = o.type
+    WHERE o.base = t.oid)
+ORDER BY n.nspname, t.typname, k.conname
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the rows of one table must keep.
+
+    Attributes:
+        table: The table.
+        constraint: Which constraint demands it.
+        condition: What it demands; only FALSE breaks it.
+        columns: Columns that a repair may change.
+    """
+
+    table: Table
+    constraint: int
+    condition: sql.Composable
+    columns: tuple[str, ...]
+
+    @property
+    def broken(self) -> sql.Composable:
+        """Condition of the rows that break it."""
+        return sql.SQL("({}) IS FALSE").format(self.condition)
+
+    @property
+    def broken_rows(self) -> sql.Composable:
+        """Query of the rows that break it."""
+        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
+            rows.row_of(self.table), rows.name_of(self.table), self.broken
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A CHECK that is off for the moment.
+
+    Attributes:
+        place: ``table: constraint`` or ``domain: constraint``, for people.
+        owner: ``ALTER TABLE x`` or ``ALTER DOMAIN x``.
+        name: Its name.
+        definition: What puts it back.
+    """
+
+    place: str
+    owner: sql.Composable
+    name: str
+    definition: str
+
+    def drop(self, connection: Connection) -> None:
+        """Set it aside."""
+        with database_errors("setting CHECK constraints aside", self.place):
+            connection.execute(
+                sql.SQL("{} DROP CONSTRAINT {}").format(self.owner, sql.Identifier(self.name))
+            )
+
+    def restore(self, connection: Connection, *, kept: bool) -> None:
+        """Put it back; as not validated where rows do not keep it."""
+        loose = "" if kept or self.definition.endswith((" NOT VALID", "ENFORCED")) else " NOT VALID"
+        with database_errors(f"putting back the CHECK constraint {self.name!r}", self.place):
+            connection.execute(
+                sql.SQL("{} ADD CONSTRAINT {} {}").format(
+                    self.owner, sql.Identifier(self.name), rows.raw(self.definition + loose)
+                )
+            )
+
+
+class Checks:
+    """All CHECKs that synthetic rows may break.
+
+    Args:
+        connection: In the transaction that made the tables.
+        tables: Tables that will hold synthetic rows.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+
+    def __init__(self, connection: Connection, tables: Iterable[Table]) -> None:
+        self._connection = connection
+        self._constraints: list[Constraint] = []
+        self._rules: dict[str, list[Rule]] = {}
+        self._loose: set[int] = set()
+        domains: dict[int, int] = {}
+        for table in tables:
+            with database_errors("reading CHECK constraints", table.key):
+                self._of_table(table)
+                self._of_domains(table, domains)
+        for constraint in self._constraints:
+            constraint.drop(connection)
+
+    def repair(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Mend the rows.
+
+        Returns:
+            How many rows were changed, and how many were deleted, by table.
+        """
+        changed: dict[str, int] = {}
+        deleted: dict[str, int] = {}
+        for key, rules in self._rules.items():
+            with database_errors("repairing rows that break a CHECK constraint", key):
+                active = [rule for rule in rules if rule.constraint not in self._loose]
+                changed[key] = self._mend(active)
+                deleted[key] = self._delete(active)
+        return changed, deleted
+
+    def restore(self) -> list[str]:
+        """Put all CHECKs back, and say which hold for rows to come alone."""
+        for number, constraint in enumerate(self._constraints):
+            constraint.restore(self._connection, kept=number not in self._loose)
+        return [self._constraints[number].place for number in sorted(self._loose)]
+
+    def kept(self, table: Table) -> sql.Composable:
+        """Condition of the rows that keep every CHECK of a table."""
+        rules = (r for r in self._rules.get(table.key, ()) if r.constraint not in self._loose)
+        return rows.every(sql.SQL("({}) IS NOT FALSE").format(rule.condition) for rule in rules)
+
+    def _of_table(self, table: Table) -> None:
+        owner = sql.SQL("ALTER TABLE {}").format(rows.name_of(table))
+        for name, definition, expression, columns in rows.ask(
+            self._connection, _TABLE_CHECKS, table
+        ):
+            self._constraints.append(Constraint(f"{table.key}: {name}", owner, name, definition))
+            free = tuple(column for column in columns if rows.is_free(table, column))
+            self._add(Rule(table, len(self._constraints) - 1, rows.raw(expression), free))
+
+    def _of_domains(self, table: Table, known: dict[int, int]) -> None:
+        for oid, schema, domain, name, definition, expression, columns in rows.ask(
+            self._connection, _DOMAIN_CHECKS, table
+        ):
+            if columns and oid not in known:
+                known[oid] = len(self._constraints)
+                owner = sql.SQL("ALTER DOMAIN {}").format(sql.Identifier(schema, domain))
+                self._constraints.append(Constraint(f"{domain}: {name}", owner, name, definition))
+            for column in columns:
+                condition = sql.SQL("SELECT {} FROM (SELECT {}.{}) AS given(value)").format(
+                    rows.raw(expression), rows.name_of(table), sql.Identifier(column)
+                )
+                free = (column,) if rows.is_free(table, column) else ()
+                self._add(Rule(table, known[oid], sql.SQL("({})").format(condition), free))
+
+    def _add(self, rule: Rule) -> None:
+        self._rules.setdefault(rule.table.key, []).append(rule)
+
+    def _mend(self, rules: Sequence[Rule]) -> int:
+        total = 0
+        for last in [False] * (ROUNDS - 1) + [True]:
+            broken = [r for r in rules if rows.holds(self._connection, r.table, r.broken)]
+            for rule in broken:
+                good = self.kept(rule.table)
+                changed = rows.borrow(
+                    self._connection, rule.table, rule.columns, rule.broken_rows, good
+                )
+                if last or not changed:
+                    changed += self._empty(rule)
+                total += changed
+            if not broken:
+                break
+        return total
+
+    def _empty(self, rule: Rule) -> int:
+        """Set what may be NULL to NULL in rows that are still broken."""
+        names = [name for name in rule.columns if not rule.table.column(name).not_null]
+        if not names:
+            return 0
+        statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
+            rows.name_of(rule.table),
+            sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names),
+            rule.broken,
+        )
+        return self._connection.execute(statement).rowcount
+
+    def _delete(self, rules: Sequence[Rule]) -> int:
+        total = 0
+        for rule in rules:
+            bad, size = self._count(rule)
+            if bad > MOST * size:
+                self._loose.add(rule.constraint)
+            elif bad:
+                total += rows.delete(self._connection, rule.table, rule.broken_rows)
+        return total
+
+    def _count(self, rule: Rule) -> tuple[int, int]:
+        row = self._connection.execute(
+            sql.SQL("SELECT count(*) FILTER (WHERE {}), count(*) FROM {}").format(
+                rule.broken, rows.name_of(rule.table)
+            )
+        ).fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])

@@ -1,0 +1,120 @@
+"""The order of repairs during a load."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.mend import exclusions, orphans, partitions, uniques
+from privbench.postgres.mend.checks import Checks
+from privbench.schema import Table
+
+logger = logging.getLogger(__name__)
+
+#: Rounds over all rules; mending one may break another.
+ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What the repairs did; the synthetic rows alone decide it.
+
+    Attributes:
+        changed: Rows that were changed, by table.
+        deleted: Rows that were deleted, by table.
+        loose: CHECKs that most rows break and that hold for rows to come alone.
+    """
+
+    changed: Mapping[str, int]
+    deleted: Mapping[str, int]
+    loose: tuple[str, ...]
+
+
+class Mending:
+    """Repairs of one load: made when the tables are there and empty, settled when they are full.
+
+    Args:
+        connection: In the transaction of the load.
+        tables: Tables that will hold synthetic rows.
+        rehearsal: Within it the clone's indexes and constraints exist.
+        suspects: Tables that may lack rows which others refer to.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: Sequence[Table],
+        rehearsal: Callable[[], contextlib.AbstractContextManager[None]],
+        suspects: Sequence[str] = (),
+    ) -> None:
+        self._connection, self._tables = connection, tuple(tables)
+        self._lost = set(suspects)
+        self._touched: set[str] = set()
+        self._changed: Counter[str] = Counter()
+        self._deleted: Counter[str] = Counter()
+        with rehearsal():
+            self._uniques = uniques.find(connection, tables)
+            self._exclusions = exclusions.find(connection, tables)
+        self._rests = partitions.open_rests(connection, tables)
+        self._checks = Checks(connection, tables)
+
+    def settle(self) -> Mended:
+        """Mend the rows and put back what was set aside.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        moved, gone = partitions.close_rests(self._connection, self._rests)
+        self._touched |= {key for key, count in moved.items() if count}
+        self._lost |= self._touched
+        self._note(moved, gone)
+        for _ in range(ROUNDS):
+            if not self._round(last=False):
+                break
+        self._round(last=True)
+        self._note({}, exclusions.repair(self._connection, self._exclusions))
+        self._end_orphans()
+        loose = tuple(self._checks.restore())
+        self._tell(loose)
+        return Mended(dict(+self._changed), dict(+self._deleted), loose)
+
+    def _round(self, *, last: bool) -> bool:
+        """CHECKs, then UNIQUE indexes; whether rows were changed for the latter."""
+        changed, deleted = self._checks.repair()
+        self._note(changed, deleted)
+        count = 0
+        for table in self._tables:
+            mine = [index for index in self._uniques if index.table == table]
+            some, gone = uniques.repair(
+                self._connection, mine, self._touched, self._checks.kept(table), last=last
+            )
+            self._note({table.key: some}, {table.key: gone})
+            count += some
+        return count > 0
+
+    def _end_orphans(self) -> None:
+        """References to deleted rows; ending them may break a CHECK, and rows go for that."""
+        while self._lost:
+            changed, deleted = orphans.repair(self._connection, self._tables, self._lost)
+            self._note(changed, deleted)
+            self._lost = set()
+            if any(changed.values()):
+                self._note(*self._checks.repair())
+
+    def _note(self, changed: Mapping[str, int], deleted: Mapping[str, int]) -> None:
+        self._changed.update(changed)
+        self._deleted.update(deleted)
+        self._lost |= {key for key, count in deleted.items() if count}
+
+    def _tell(self, loose: Sequence[str]) -> None:
+        for place in loose:
+            logger.warning("%s: most synthetic rows break this CHECK; it is NOT VALID", place)
+        for key in sorted(+self._deleted):
+            logger.warning("%s: rows that break a rule of the schema were left out", key)

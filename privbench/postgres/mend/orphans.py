@@ -1,0 +1,92 @@
+"""References to rows that a repair has deleted: NULL where they may be, else their rows go too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.mend import rows
+from privbench.schema import ForeignKey, Table
+
+
+def repair(
+    connection: Connection, tables: Iterable[Table], suspects: Collection[str]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Settle every reference into tables that lost rows, and into those that lose rows by it.
+
+    Args:
+        connection: To the target.
+        tables: Tables that hold synthetic rows.
+        suspects: Tables that lost rows.
+
+    Returns:
+        How many rows were changed, and how many were deleted, by table.
+    """
+    known = {table.key: table for table in tables}
+    changed: dict[str, int] = {}
+    deleted: dict[str, int] = {}
+    left = set(suspects)
+    while left:
+        parent = left.pop()
+        for table in known.values():
+            for key in table.foreign_keys:
+                if str(key.ref_table) != parent or not key.validated:
+                    continue
+                with database_errors("repairing references to rows that are gone", table.key):
+                    emptied, gone = _settle(connection, table, key, known.get(parent))
+                changed[table.key] = changed.get(table.key, 0) + emptied
+                deleted[table.key] = deleted.get(table.key, 0) + gone
+                if gone:
+                    left.add(table.key)
+    return changed, deleted
+
+
+def _settle(
+    connection: Connection, table: Table, key: ForeignKey, parent: Table | None
+) -> tuple[int, int]:
+    orphans = _orphans(table, key, parent)
+    names = _may_be_null(table, key)
+    if not names:
+        return 0, rows.delete(connection, table, orphans)
+    statement = sql.SQL(
+        "UPDATE {} AS broken SET {} FROM ({}) AS bad"
+        " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
+    ).format(
+        rows.name_of(table),
+        sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names),
+        orphans,
+    )
+    return connection.execute(statement).rowcount, 0
+
+
+def _orphans(table: Table, key: ForeignKey, parent: Table | None) -> sql.Composable:
+    """Query of the rows whose target is not there; a parent's inheriting tables do not count."""
+    child = rows.name_of(table)
+    pairs = [
+        (sql.SQL("{}.{}").format(child, sql.Identifier(ours)), sql.Identifier("parent", theirs))
+        for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
+    ]
+    whole = parent is None or parent.kind == "p"
+    return sql.SQL(
+        "SELECT {row} FROM {child} WHERE {present}"
+        " AND NOT EXISTS (SELECT FROM {only} {parent} AS parent WHERE {equal})"
+    ).format(
+        row=rows.row_of(table),
+        child=child,
+        present=rows.every(sql.SQL("{} IS NOT NULL").format(ours) for ours, _ in pairs),
+        only=sql.SQL("" if whole else "ONLY"),
+        parent=sql.Identifier(key.ref_table.schema, key.ref_table.name),
+        equal=rows.every(sql.SQL("{} = {}").format(theirs, ours) for ours, theirs in pairs),
+    )
+
+
+def _may_be_null(table: Table, key: ForeignKey) -> list[str]:
+    """Columns that end a reference: all of them under MATCH FULL, else those of this key alone."""
+    nullable = [name for name in key.columns if not table.column(name).not_null]
+    if key.match == "f":
+        return nullable if len(nullable) == len(key.columns) else []
+    others = {name for o in table.foreign_keys if o.name != key.name for name in o.columns}
+    return [name for name in nullable if name not in others] or nullable

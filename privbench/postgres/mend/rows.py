@@ -1,0 +1,119 @@
+"""What the repairs share: names, raw text of the catalog, borrowing values from good rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.schema import Table
+
+TRUE = sql.SQL("true")
+
+
+def name_of(table: Table) -> sql.Composable:
+    """The table's qualified name."""
+    return sql.Identifier(table.name.schema, table.name.name)
+
+
+def raw(text: str) -> sql.Composable:
+    """Text that the target's own catalog printed; the only raw SQL of the repairs.
+
+    Statements run without parameters, so that a % sign in it stands for itself.
+    """
+    return sql.SQL(text)
+
+
+def row_of(table: Table) -> sql.Composable:
+    """What tells a row from all others, partitions and children included."""
+    name = name_of(table)
+    return sql.SQL("{0}.tableoid AS t, {0}.ctid AS id").format(name)
+
+
+def is_free(table: Table, column: str) -> bool:
+    """Whether a repair may change a column: no key, not unique, not generated."""
+    tied = {name for item in table.unique_sets for name in item.columns} | table.key_columns
+    return column not in tied and not is_computed(table, column)
+
+
+def is_computed(table: Table, column: str) -> bool:
+    """Whether PostgreSQL computes the column or numbers it."""
+    found = table.column(column)
+    return bool(found.generated) or found.identity == "a"
+
+
+def every(conditions: Iterable[sql.Composable]) -> sql.Composable:
+    """All conditions at once."""
+    listed = list(conditions)
+    return sql.SQL(" AND ").join(listed) if listed else TRUE
+
+
+def holds(connection: Connection, table: Table, condition: sql.Composable) -> bool:
+    """Whether some row meets a condition."""
+    row = connection.execute(
+        sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {})").format(name_of(table), condition)
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def borrow(
+    connection: Connection,
+    table: Table,
+    columns: Sequence[str],
+    bad: sql.Composable,
+    good: sql.Composable,
+) -> int:
+    """Give bad rows some columns of good rows drawn at random.
+
+    Args:
+        connection: To the target.
+        table: The table.
+        columns: Columns to take.
+        bad: A query of the bad rows, columns ``t`` and ``id`` (see `row_of`).
+        good: A condition that good rows meet.
+
+    Returns:
+        How many rows were changed: none where there is no good row.
+    """
+    if not columns:
+        return 0
+    # Taken as a row under numbered names: a column may be called anything.
+    taken = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(sql.Identifier(name), _slot(i)) for i, name in enumerate(columns)
+    )
+    assignments = sql.SQL(", ").join(
+        sql.SQL("{} = good.{}").format(sql.Identifier(name), _slot(i))
+        for i, name in enumerate(columns)
+    )
+    statement = sql.SQL(
+        "WITH listed AS MATERIALIZED ({bad}),"
+        " bad AS (SELECT t, id, row_number() OVER () AS turn FROM listed),"
+        " drawn AS (SELECT {taken} FROM {table} WHERE {good}"
+        " ORDER BY random() LIMIT (SELECT count(*) FROM listed)),"
+        " good AS (SELECT *, row_number() OVER () AS turn, count(*) OVER () AS size FROM drawn)"
+        " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good"
+        " ON good.turn = (bad.turn - 1) % good.size + 1"
+        " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
+    ).format(bad=bad, taken=taken, table=name_of(table), good=good, assignments=assignments)
+    return connection.execute(statement).rowcount
+
+
+def delete(connection: Connection, table: Table, bad: sql.Composable) -> int:
+    """Delete the rows of a query (see `row_of`); how many there were."""
+    statement = sql.SQL(
+        "DELETE FROM {} AS broken USING ({}) AS bad"
+        " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
+    ).format(name_of(table), bad)
+    return connection.execute(statement).rowcount
+
+
+def _slot(place: int) -> sql.Identifier:
+    return sql.Identifier(f"taken {place}")
+
+
+def ask(connection: Connection, question: Any, table: Table) -> list[Any]:
+    """Rows of a catalog question about one table, by ``%(schema)s`` and ``%(name)s``."""
+    names = {"schema": table.name.schema, "name": table.name.name}
+    return connection.execute(question, names).fetchall()

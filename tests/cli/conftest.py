@@ -1,0 +1,6 @@
+"""Lets these tests use the market of the pipeline's tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))

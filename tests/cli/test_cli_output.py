@@ -1,0 +1,212 @@
+"""What goes where: results to stdout, all else to stderr, in the chosen format."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import click
+import market
+import pytest
+from click.testing import CliRunner
+from integrity import schema_of, whole
+
+from privbench.cli import main
+from privbench.cli.docs import commands
+from privbench.config import Config
+from privbench.pipeline import Model
+
+COMMANDS = dict(commands(main))
+
+
+def run(*arguments, **more):
+    return CliRunner().invoke(main, [str(item) for item in arguments], **more)
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    market.create(dsn, 40)
+    return dsn
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "market.toml"
+    text = f'{market.CONFIG}[ledger]\npath = "{tmp_path / "ledger"}"\n'
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["privbench", *COMMANDS])
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_shows_an_example(name, flag):
+    result = run(*name.split()[1:], flag)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    _, found, after = result.stdout.partition("Example:\n")
+    assert found
+    assert re.match(r"\s+privbench \S", after)
+    if not isinstance(COMMANDS.get(name, main), click.Group):
+        assert name in after
+
+
+def test_version():
+    result = run("--version")
+    assert re.fullmatch(r"privbench, version \d+\.\d+\.\d+\n", result.stdout)
+
+
+def test_results_to_stdout_and_progress_to_stderr(source, config, tmp_path, make_database):
+    fitted = run("fit", source, "-c", config, "-o", tmp_path / "m")
+    assert fitted.exit_code == 0, fitted.stderr
+    assert re.fullmatch(r"\S+/m: ε = [^\n]*\n", fitted.stdout)
+    for stage in ("extract", "totals", "domains", "learn"):
+        assert re.search(rf"^INFO +{stage}: [\d.]+ s, peak \d+ MiB$", fitted.stderr, re.M), stage
+    release = re.search(r"release ([0-9a-f-]{36}) \(to go on after a crash", fitted.stderr)
+    assert release
+    target = make_database()
+    loaded = run("load", tmp_path / "m", target)
+    assert loaded.exit_code == 0, loaded.stderr
+    lines = loaded.stdout.splitlines()
+    assert lines[0].startswith("6 tables, ")
+    assert len([line for line in lines if line.startswith("  public.")]) == 6
+    assert " s, peak" not in loaded.stdout
+    whole(target)
+    shown = run("ledger", "show", "--identity", "market", "--ledger", tmp_path / "ledger")
+    assert release[1] in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_json_log_is_json_lines(source, config, make_database):
+    result = run("--log-format", "json", "clone", source, make_database(), "-c", config)
+    assert result.exit_code == 0, result.stderr
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert all({"time", "level", "message"} <= line.keys() for line in lines)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["time"]) for line in lines)
+    staged = {line["stage"]: line["seconds"] for line in lines if "stage" in line}
+    assert {"extract", "totals", "domains", "learn", "sample", "load"} <= staged.keys()
+    assert all(isinstance(seconds, float) and seconds >= 0 for seconds in staged.values())
+    assert result.stdout.startswith("6 tables, ")
+
+
+def test_json_errors_name_their_kind(config):
+    result = run("--log-format", "json", "fit", "host=/nonexistent-directory", "-c", config,
+                 "-o", config.parent / "m")  # fmt: skip
+    (line,) = [json.loads(text) for text in result.stderr.splitlines()]
+    assert (result.exit_code, line["level"], line["error"]) == (3, "error", "ConnectionFailed")
+
+
+def test_quiet_says_errors_only(source, config, tmp_path):
+    result = run("-q", "fit", source, "-c", config, "-o", tmp_path / "m")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    failed = run("-q", "fit", source, "-c", tmp_path / "none", "-o", tmp_path / "m")
+    assert failed.exit_code == 2
+    assert "cannot read the config" in failed.stderr
+
+
+def test_verbose_shows_the_traceback(tmp_path):
+    plain = run("fit", "x", "-c", tmp_path / "none", "-o", tmp_path / "m")
+    verbose = run("-v", "fit", "x", "-c", tmp_path / "none", "-o", tmp_path / "m")
+    assert "Traceback" not in plain.stderr
+    assert "Traceback" in verbose.stderr
+    assert plain.exit_code == verbose.exit_code == 2
+
+
+def test_from_inspect_to_clone(source, tmp_path, make_database):
+    """The way that the README shows: propose, check, plan, fit, load, sample."""
+    file = tmp_path / "proposal.toml"
+    found = run("inspect", source, "-o", file)
+    assert found.exit_code == 0, found.stderr
+    assert "6 tables" in found.stdout
+    assert Config.load(file).tables
+    checked = run("check", file, source)
+    assert checked.exit_code == 0, checked.stderr
+    for table in market.TABLES:
+        assert f"public.{table}." in checked.stdout
+    planned = run("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40", "--json")
+    assert planned.exit_code == 0, planned.stderr
+    report = json.loads(planned.stdout)
+    assert report["total"] == pytest.approx(3)
+    assert spent(report["events"]) == pytest.approx(3, rel=0.1)
+    assert report["expected_rows"] == {"public.customer": 40.0}
+    text = run("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
+    assert "TOO FEW" in text.stdout
+    model, ledger = tmp_path / "m", tmp_path / "ledger"
+    fitted = run("fit", source, "-c", file, "--epsilon", "3", "-o", model, "--ledger", ledger)
+    assert fitted.exit_code == 0, fitted.stderr
+    target = make_database()
+    assert run("load", model, target, "--seed", "1").exit_code == 0
+    whole(target)
+    assert schema_of(target) == schema_of(source)
+    sampled = run("sample", model, "-o", tmp_path / "files", "--format", "parquet")
+    assert len(sampled.stdout.splitlines()) == 6
+    assert len(list((tmp_path / "files").glob("*.parquet"))) == 6
+
+
+def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
+    """A learner that adapts to nothing asks what was planned, and spends as much."""
+    text = config.read_text(encoding="utf-8") + '[synthesizer]\nname = "independent"\n'
+    config.write_text(text, encoding="utf-8")
+    planned = json.loads(run("plan", config, source, "--json").stdout)["events"]
+    assert run("fit", source, "-c", config, "-o", tmp_path / "m").exit_code == 0
+    asked = Model.load(tmp_path / "m").events
+    assert {event["label"] for event in asked} == {event["label"] for event in planned}
+    assert spent(asked) == pytest.approx(spent(planned), rel=0.05)
+
+
+def spent(events) -> float:
+    """The largest sum over root tables."""
+    sums: dict[str, float] = {}
+    for event in events:
+        for root in event["roots"]:
+            sums[root] = sums.get(root, 0.0) + event["amount"]
+    return max(sums.values())
+
+
+@pytest.mark.parametrize("rows", ["customer", "=3", "public.customer=-1", "public.customer=x"])
+def test_plan_rows_must_be_pairs(config, source, rows):
+    result = run("plan", config, source, "--rows", rows)
+    assert result.exit_code == 2
+    assert "TABLE=N" in result.stderr
+
+
+def test_plan_rows_of_an_unknown_table(config, source):
+    result = run("plan", config, source, "--rows", "public.region=3")
+    assert result.exit_code == 2
+    assert "public.region" in result.stderr
+
+
+def test_run_and_compare(source, config, tmp_path, make_database):
+    target = make_database()
+    assert run("clone", source, target, "-c", config, "--epsilon", "100").exit_code == 0
+    workload = tmp_path / "w.sql"
+    workload.write_text("SELECT count(*) FROM customer; SELECT count(*) FROM purchase WHERE paid;")
+    ran = run("run", workload, "--on", target, "-o", tmp_path / "r.json", "--repeats", "1")
+    assert ran.exit_code == 0, ran.stderr
+    assert len(json.loads((tmp_path / "r.json").read_text())["results"]) == 2
+    both = ["compare", source, target, "-w", workload, "-c", config, "--repeats", "1"]
+    kept = run(*both, "-o", tmp_path / "a", "--fail-if", "qerror.p95 > 1e9")
+    assert kept.exit_code == 0, kept.stderr
+    assert "CONFIDENTIAL" in kept.stdout
+    failed = run(*both, "-o", tmp_path / "b", "--fail-if", "qerror.p95 > 0",
+                 "--junit", tmp_path / "j.xml")  # fmt: skip
+    assert failed.exit_code == 1, failed.stderr
+    assert "qerror.p95" in failed.stderr
+    assert (tmp_path / "b" / "report.html").exists()
+    assert "failure" in (tmp_path / "j.xml").read_text()
+
+
+def test_config_schema_is_a_json_schema():
+    schema = json.loads(run("config-schema").stdout)
+    assert {"privacy", "tables", "ledger", "database", "synthesizer"} <= schema["properties"].keys()
+
+
+def test_a_real_process_exits_with_the_code_of_its_error(tmp_path):
+    program = [sys.executable, "-m", "privbench", "load", tmp_path / "none", "host=/nowhere"]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "there is no model" in done.stderr

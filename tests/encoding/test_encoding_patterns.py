@@ -1,0 +1,111 @@
+"""Texts made from the patterns of CHECKs are what PostgreSQL says matches."""
+
+import psycopg
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from privbench.encoding.integrity import mint
+from privbench.encoding.keys import table_coverage
+from privbench.encoding.patterns import column_pattern
+from privbench.encoding.regex import MOST, Unknown, parse
+from privbench.postgres.connect import connect
+from privbench.postgres.introspect import introspect
+from privbench.rng import generator
+
+PATTERNS = [
+    r"^\+49-[0-9]{6,8}$",
+    r"^[A-Z]{2}[0-9]{4}$",
+    r"^[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}$",
+    r"^\d{5}(-\d{4})?$",
+    r"^(?:foo|ba[rz])+?$",
+    r"^[^,;]*$",
+    r"^[[:alpha:]_][[:alnum:]_]{0,10}$",
+    r"^\s*\S+\s*\w\W\D$",
+    r"a|^b$|c.d",
+    r"^[]x-]+$",
+    r"^\(\d{3}\) [0-9-]{8}$",
+    r"^it's 50\% \\ ok$",
+    r"^é[à-ü]+$",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_made_texts_match_in_postgresql(server, make_database, text):
+    made = parse(text).make(200, 5, generator(3)).to_pylist()
+    short = parse(text).make(20, 0, generator(4)).to_pylist()
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        row = connection.execute(
+            "SELECT bool_and(t ~ %s), count(*) FROM unnest(%s::text[]) t", [text, made + short]
+        ).fetchone()
+    assert row == (True, 220)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"(a)\1", r"(?=a)b", r"\yword\y", "a{3,1}", "[b-a]", "(a", "a)", "*", "[", "[[:no:]]", "a^b",
+     "(" * 40 + "a" + ")" * 40, "((a{99}){99}){99}", f"a{{{MOST + 1}}}", "a$b", "\\"],
+)  # fmt: skip
+def test_what_is_not_understood_is_said(text):
+    with pytest.raises(Unknown):
+        parse(text)
+
+
+SCHEMA = r"""
+CREATE DOMAIN zip AS varchar(5) CHECK (VALUE ~ '^\d{5}$');
+CREATE TABLE t (
+  code char(2) PRIMARY KEY CHECK (code ~ '^[A-Z]{2}$'),
+  z zip NOT NULL,
+  sku text CHECK (sku IS NULL OR sku ~* '^[a-z]{2}-[0-9]+$') UNIQUE,
+  lk varchar(6) CHECK (lk LIKE 'a.\_%') CHECK (length(lk) < 6),
+  nope text CHECK (nope !~ 'x'),
+  odd text CHECK (odd ~ '(a)\1'),
+  n int CHECK (n > 0)
+);
+"""
+
+
+@pytest.fixture(scope="module")
+def table(make_database_on, server):
+    dsn = make_database_on(server)
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute(SCHEMA.encode())
+        return dsn, introspect(connection).table("t")
+
+
+def test_patterns_are_read_from_checks_and_domains(table):
+    found = {column.name for column in table[1].columns if column_pattern(table[1], column)}
+    assert found == {"code", "z", "sku", "lk"}
+    said = {
+        line.column for line in table_coverage(table[1], {}, 1e-9) if "may be refused" in line.how
+    }
+    assert said == {"odd", "nope"}
+
+
+def test_only_what_does_not_match_is_made_anew(table):
+    pattern = column_pattern(table[1], table[1].column("sku"))
+    texts = pa.array(["AB-7", None, "no", "", "ab-12"])
+    made = pattern.mend(texts, generator(1)).to_pylist()
+    assert [made[0], made[1], made[4]] == ["AB-7", None, "ab-12"]
+    assert pattern.mend(pa.array(["AB-7", None]), generator(1)).to_pylist() == ["AB-7", None]
+    assert pattern.mend(pa.array(made), generator(2)).to_pylist() == made
+
+
+def test_keys_keep_their_pattern(table):
+    dsn, item = table
+    skus = column_pattern(item, item.column("sku")).make(300, generator(5))
+    zips = column_pattern(item, item.column("z")).make(300, generator(6))
+    likes = column_pattern(item, item.column("lk")).make(300, generator(7))
+    made = mint(
+        item, {"sku": skus, "z": zips, "lk": likes}, {}, lambda key: [], generator(2), rows=300
+    )
+    assert made.rows > 250
+    columns = made.columns
+    with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
+        listed = sql.SQL(", ").join(map(sql.Identifier, columns))
+        with cursor.copy(sql.SQL("COPY t ({}) FROM STDIN").format(listed)) as copy:
+            for row in zip(*(values.to_pylist() for values in columns.values()), strict=True):
+                copy.write_row(row)
+        cursor.execute("SELECT count(*), count(DISTINCT code) FROM t")
+        assert cursor.fetchone() == (made.rows, made.rows)

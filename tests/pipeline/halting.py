@@ -1,0 +1,81 @@
+"""A process that runs a command of the pipeline up to a chosen moment, and is killed there."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from privbench.pipeline.progress import Reporter
+from privbench.privacy.release import Release
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["privbench.pipeline"])
+
+
+class _Halting(Reporter):
+    """Stops at the beginning of a stage, or at a step that is told of."""
+
+    def __init__(self, moment: str, halt: Callable[[], None]) -> None:
+        super().__init__()
+        self._moment, self._halt = moment, halt
+
+    def begin(self, name: str) -> None:
+        if name == self._moment:
+            self._halt()
+
+    def advance(self, what: str, done: int, total: int | None = None) -> None:
+        if what == self._moment:
+            self._halt()
+
+
+def _after(name: str, count: int, halt: Callable[[], None]) -> None:
+    """Stop after so many calls of a method of `Release`."""
+    real, seen = getattr(Release, name), []
+
+    def wrapped(self: Release, *given: Any) -> Any:
+        found = real(self, *given)
+        seen.append(name)
+        if len(seen) == count:
+            halt()
+        return found
+
+    setattr(Release, name, wrapped)
+
+
+def _run(
+    channel: Connection, moment: str, command: Callable[..., Any], given: Any, named: Any
+) -> None:
+    def halt() -> None:
+        channel.send("halted")
+        time.sleep(300)
+
+    kind, _, count = moment.partition(":")
+    if kind in ("record", "store"):
+        _after(kind, int(count), halt)
+    command(*given, reporter=_Halting(moment, halt), **named)
+    channel.send("done")
+
+
+def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any) -> None:
+    """Run a command in another process and kill it (SIGKILL) at a moment.
+
+    Args:
+        moment: A stage, a step, or ``record:N`` and ``store:N``: after the N-th event or result of
+            the release has reached the disk.
+        command: ``pipeline.fit`` or ``pipeline.load``.
+        given: Its arguments.
+        named: Its keyword arguments.
+    """
+    ours, theirs = _CONTEXT.Pipe()
+    process = _CONTEXT.Process(target=_run, args=(theirs, moment, command, given, named))
+    process.start()
+    theirs.close()
+    assert ours.poll(60)
+    assert ours.recv() == "halted"
+    process.kill()
+    process.join(30)
+    assert process.exitcode == -signal.SIGKILL

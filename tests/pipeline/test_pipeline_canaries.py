@@ -1,0 +1,189 @@
+"""Canaries: values that one privacy unit holds are looked for in everything that leaves the house.
+
+They lie in free text, names, keys, unique values and numbers; each is held by one unit, so that no
+threshold release may let it pass.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import struct
+import zipfile
+from itertools import product
+
+import market
+import psycopg
+import pytest
+from integrity import pg_dump
+from psycopg import conninfo
+
+from privbench import pipeline, synthesizers
+from privbench.cli.console import LogReporter
+
+WORDS = {
+    "note": "Canary-Quetzal-7781",
+    "email": "kestrel.canary@hidden.example",
+    "title": "Canary Thing Zyzzyva",
+    "reason": "canary-wombat",
+}
+#: Keys and figures with enough digits that none turns up by chance.
+NUMBERS = {
+    "customer": 918273645,
+    "purchase": 7364518290918,
+    "product": 817263549,
+    "credit": 31415926.53,
+}
+MOMENT = "1987-06-05 04:03:02.123457"
+TALLY = 23459
+
+
+def plant(dsn: str) -> None:
+    market.create(dsn, 80)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE tally (done boolean NOT NULL)")
+        connection.execute(
+            "INSERT INTO tally SELECT i %% 3 = 0 FROM generate_series(1, %s) i", [TALLY]
+        )
+        connection.execute(
+            "INSERT INTO customer (id, region, tier, email, note, credit)"
+            " VALUES (%(customer)s, 'r3', 'gold', %(email)s, %(note)s, %(credit)s)",
+            {**NUMBERS, **WORDS},
+        )
+        connection.execute(
+            "INSERT INTO product VALUES (%(product)s, %(title)s, 77.31, 'ended')",
+            {**NUMBERS, **WORDS},
+        )
+        connection.execute(
+            "INSERT INTO purchase VALUES (%(purchase)s, %(customer)s, %(moment)s, NULL, true)",
+            {**NUMBERS, "moment": MOMENT},
+        )
+        connection.execute(
+            "INSERT INTO line VALUES (%(purchase)s, 29999, %(product)s, 19, 64.97)", NUMBERS
+        )
+        connection.execute(
+            "INSERT INTO refund (purchase_id, number, reason) VALUES (%s, 29999, %s)",
+            [NUMBERS["purchase"], WORDS["reason"]],
+        )
+        for sequence, key in (("customer_id_seq", "customer"), ("purchase_id_seq", "purchase")):
+            connection.execute("SELECT setval(%s, %s)", [sequence, NUMBERS[key]])
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    plant(dsn)
+    return dsn
+
+
+def traces() -> list[bytes]:
+    """Every form in which a canary could have been kept."""
+    found = [word.encode() for word in WORDS.values()]
+    found += [word.lower().encode() for word in WORDS.values()]
+    found += [str(number).encode() for number in NUMBERS.values()]
+    for number in NUMBERS.values():
+        scaled = [int(number), round(number * 100)] if isinstance(number, float) else [number]
+        found += [struct.pack("<q", value) for value in scaled]
+        found += [struct.pack("<d", value) for value in (number, *scaled)]
+    return [*found, MOMENT.encode(), b"02.123457"]
+
+
+def unzipped(path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def assert_free(place: str, data: bytes) -> None:
+    found = [trace for trace in traces() if trace in data]
+    assert not found, (place, found)
+
+
+@pytest.fixture
+def log():
+    """What the command line would write to stderr."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("privbench")
+    before = logger.handlers[:], logger.level
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.DEBUG)
+    yield stream
+    logger.handlers[:], level = before
+    logger.setLevel(level)
+
+
+@pytest.mark.parametrize(
+    ("name", "accounting"),
+    market.some_slow(
+        product(synthesizers.names(), ["pure", "zcdp"]),
+        [("independent", "zcdp"), ("privbench-paper", "pure")],
+    ),
+)
+def test_no_canary_leaves(source, make_database, tmp_path, log, name, accounting):
+    config = market.config(tmp_path / "ledger", epsilon=50.0, delta=1e-9, accounting=accounting)
+    path, target = tmp_path / "m.privbench", make_database()
+    teller = LogReporter()
+    report = pipeline.clone(
+        source, target, market.learner(config, name), output=path, reporter=teller
+    )
+    for member, data in unzipped(path).items():
+        assert_free(member, data)
+    assert_free("clone", pg_dump(target, "--inserts").encode())
+    files = [file for file in (tmp_path / "ledger").rglob("*") if file.is_file()]
+    assert files
+    for file in files:
+        assert_free(file.name, file.read_bytes())
+    assert_free("log", log.getvalue().encode())
+    assert_free("report", report.render().encode())
+    # The search finds what is there.
+    with pytest.raises(AssertionError):
+        assert_free("source", pg_dump(source, "--inserts").encode())
+
+
+def test_exact_row_counts_do_not_leave(source, tmp_path, log):
+    """At so small a budget that noise meets the exact count once in a thousand runs."""
+    config = market.config(tmp_path / "ledger", epsilon=0.02)
+    path = tmp_path / "m.privbench"
+    pipeline.fit(source, config, path, reporter=LogReporter())
+    texts = {name: data.decode(errors="replace") for name, data in unzipped(path).items()}
+    texts["ledger"] = "".join(f.read_text() for f in (tmp_path / "ledger").rglob("*.jsonl"))
+    texts["log"] = log.getvalue()
+    count = re.compile(rf"(?<![\d.]){TALLY}(?!\d)")
+    assert count.search(f"rows: {TALLY}, ")
+    for member, text in texts.items():
+        assert not count.search(text), member
+    for member, data in unzipped(path).items():
+        for form in ("<q", "<i", "<d", "<f"):
+            assert struct.pack(form, TALLY) not in data, member
+
+
+def test_a_model_knows_nothing_of_where_and_how_long(source, tmp_path, log):
+    """P5: no timings, snapshot ids, host names, paths; the log has them, the model has not."""
+    path = tmp_path / "m.privbench"
+    config = market.config(tmp_path / "ledger")
+    pipeline.fit(source, config, path, reporter=LogReporter())
+    release = re.search(r"release ([0-9a-f-]{36})", log.getvalue())
+    assert release
+    assert "peak" in log.getvalue()
+    place = conninfo.conninfo_to_dict(source)
+    everything = b"".join(unzipped(path).values())
+    for word in (place["host"], place["dbname"], str(tmp_path), release[1], "seconds", "peak_"):
+        assert str(word).encode() not in everything, word
+    assert not re.search(rb"20\d\d-\d\d-\d\dT\d\d:", everything)
+    with zipfile.ZipFile(path) as archive:
+        assert {item.date_time for item in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_ddl_holds_no_value_of_a_row(source, tmp_path):
+    """Neither sequences nor statistics nor comments bring figures from rows."""
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute("COMMENT ON TABLE tally IS 'Canary-Quetzal-7781'")
+        connection.execute("ALTER TABLE tally ALTER done SET (n_distinct = 2)")
+        connection.execute("ANALYZE")
+    pipeline.fit(source, market.config(tmp_path / "ledger"), tmp_path / "m")
+    parts = unzipped(tmp_path / "m")
+    ddl = (parts["ddl/pre.sql"] + parts["ddl/post.sql"]).decode()
+    assert "CREATE TABLE public.tally" in ddl
+    assert_free("ddl", ddl.encode())
+    assert not re.search(r"setval|n_distinct|COMMENT|OWNER|GRANT", ddl)

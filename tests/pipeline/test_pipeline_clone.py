@@ -1,0 +1,231 @@
+"""Source to clone on real servers: what is promised of a clone holds in PostgreSQL."""
+
+from __future__ import annotations
+
+import csv
+import re
+from itertools import product
+
+import market
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+from integrity import pg_dump, schema_of, whole
+
+from privbench import pipeline, synthesizers
+from privbench.errors import ConfigError, SchemaError, TargetError, UsageError
+from privbench.pipeline import Model
+
+SYNTHESIZERS = synthesizers.names()
+
+
+@pytest.fixture(scope="module")
+def sources(make_database_on):
+    """One filled market per server."""
+    made = {}
+
+    def of(server):
+        if server.name not in made:
+            made[server.name] = make_database_on(server)
+            market.create(made[server.name])
+        return made[server.name]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def source(sources, server):
+    return sources(server)
+
+
+@pytest.fixture(scope="module")
+def fitted(source, tmp_path_factory):
+    """One model file of the market, fitted once, with a budget that leaves little noise."""
+    folder = tmp_path_factory.mktemp("fitted")
+    config = market.learner(market.config(folder / "ledger", epsilon=200.0), "independent")
+    pipeline.fit(source, config, folder / "m.privbench")
+    return folder / "m.privbench"
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, name):
+    source, target = sources(each_server), make_database_on(each_server)
+    before = pg_dump(source, "--data-only")
+    config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
+    report = pipeline.clone(source, target, config)
+    whole(target)
+    assert schema_of(target) == schema_of(source)
+    assert "CREATE INDEX purchase_customer" in schema_of(target)
+    assert report.loaded.rows == {f"public.{t}": n for t, n in market.counts(target).items()}
+    assert report.loaded.rows["public.customer"] > 20
+    assert 45 < report.promise.epsilon <= 50
+    assert report.promise.delta <= 1e-6
+    assert report.promise.private
+    assert pg_dump(source, "--data-only") == before
+
+
+@pytest.mark.parametrize(
+    ("name", "accounting", "neighbours"),
+    market.some_slow(
+        product(SYNTHESIZERS, ["pure", "zcdp"], ["add-remove", "replace"]),
+        [("independent", "pure", "replace"), ("privbench-paper", "zcdp", "add-remove")],
+    ),
+)
+def test_accountings_and_neighbours(source, make_database, tmp_path, name, accounting, neighbours):
+    privacy = {"accounting": accounting, "neighbours": neighbours}
+    config = market.learner(market.config(tmp_path / "ledger", **privacy), name)
+    target = make_database()
+    report = pipeline.clone(source, target, config, output=tmp_path / "m.privbench")
+    whole(target)
+    promise = Model.load(tmp_path / "m.privbench").promise
+    assert promise == report.promise
+    assert promise.accounting == accounting
+    assert promise.neighbours == neighbours
+    assert 0 < promise.epsilon <= 5.0
+    assert 0 < promise.delta <= 1e-6
+    spent = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state["releases"][0]
+    assert spent["state"] == "closed"
+    assert promise.epsilon <= spent["epsilon"] <= 5.0
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_unit_row(source, make_database, tmp_path, name):
+    toml = re.sub(r"\nown = .*", "", market.CONFIG)
+    config = market.learner(market.config(tmp_path / "ledger", toml, unit="row"), name)
+    target = make_database()
+    report = pipeline.clone(source, target, config)
+    whole(target)
+    assert report.promise.unit == "row"
+    assert set(report.promise.roots) == {
+        f"public.{table}" for table in market.TABLES if table != "region"
+    }
+
+
+def test_unit_row_refuses_owners(source, tmp_path):
+    with pytest.raises(SchemaError, match="unit = 'row' has no OWN keys"):
+        pipeline.fit(source, market.config(tmp_path / "ledger", unit="row"), tmp_path / "m")
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_public_table_is_verbatim_and_referred_to(source, make_database, fitted):
+    target = make_database()
+    report = pipeline.load(fitted, target)
+    query = "SELECT * FROM region ORDER BY code"
+    assert market.ask(target, query) == market.ask(source, query)
+    assert report.public == ("public.region",)
+    assert "public.region               4  PUBLIC: COPIED VERBATIM" in report.render()
+    shares = market.ask(target, "SELECT region, count(*) FROM customer GROUP BY region ORDER BY 1")
+    assert {code for code, _ in shares} <= {"r1", "r2", "r3", "r4"}
+    # The source's customers live in regions 1 and 2 only, and noise is far below a half.
+    assert sum(count for code, count in shares if code in ("r1", "r2")) > 50
+
+
+def test_scale_multiplies_roots(source, make_database, fitted):
+    plain, triple = make_database(), make_database()
+    once = pipeline.load(fitted, plain, seed=1).rows["public.customer"]
+    thrice = pipeline.load(fitted, triple, seed=1, scale=3).rows
+    assert once == pytest.approx(60, abs=6)
+    assert thrice["public.customer"] == pytest.approx(3 * once, abs=6)
+    assert thrice["public.region"] == 4
+    whole(triple)
+
+
+def test_load_refuses_what_holds_something_and_replaces_it(make_database, fitted):
+    target = make_database()
+    with psycopg.connect(target, autocommit=True) as connection:
+        connection.execute("CREATE TABLE mine (i int); INSERT INTO mine VALUES (7)")
+    with pytest.raises(TargetError, match=r"not empty.*mine.*--replace"):
+        pipeline.load(fitted, target)
+    assert market.ask(target, "SELECT i FROM mine") == [(7,)]
+    pipeline.load(fitted, target, replace=True)
+    assert market.one(target, "SELECT to_regclass('mine')") is None
+    whole(target)
+    pipeline.load(fitted, target, replace=True)
+    whole(target)
+
+
+def test_a_seed_samples_the_same_clone_twice(make_database, fitted):
+    one, two, other = make_database(), make_database(), make_database()
+    for dsn, seed in ((one, 5), (two, 5), (other, 6)):
+        pipeline.load(fitted, dsn, seed=seed)
+    dumps = [pg_dump(dsn, "--data-only", "--inserts") for dsn in (one, two, other)]
+    assert dumps[0] == dumps[1] != dumps[2]
+
+
+def test_csv_files_hold_what_load_writes(make_database, fitted, tmp_path):
+    """Read back by COPY, NULL and empty text included."""
+    loaded, copied = make_database(), make_database()
+    pipeline.load(fitted, loaded, seed=5)
+    pipeline.load(fitted, copied, seed=6)
+    pipeline.sample(fitted, tmp_path / "csv", seed=5)
+    assert sorted(path.name for path in (tmp_path / "csv").iterdir()) == [
+        f"public.{table}.csv" for table in market.TABLES
+    ]
+    with psycopg.connect(copied) as connection:
+        connection.execute(f"TRUNCATE {', '.join(market.TABLES)}".encode())
+        for table in ("region", "customer", "product", "purchase", "line", "refund"):
+            data = (tmp_path / "csv" / f"public.{table}.csv").read_bytes()
+            head = data.split(b"\n", 1)[0].decode()
+            statement = f"COPY {table} ({head}) FROM STDIN (FORMAT csv, HEADER)"
+            with connection.cursor().copy(statement.encode()) as copy:
+                copy.write(data)
+    assert 0 < int(str(market.one(loaded, "SELECT count(note) FROM customer"))) < 60
+    for table in market.TABLES:
+        query = f"SELECT * FROM {table} ORDER BY {table}::text"
+        assert market.ask(copied, query) == market.ask(loaded, query), table
+
+
+def test_sample_to_parquet(fitted, tmp_path):
+    pipeline.sample(fitted, tmp_path / "csv", seed=5)
+    pipeline.sample(fitted, tmp_path / "pq", file_format="parquet", seed=5)
+    for table in market.TABLES:
+        found = pq.read_table(tmp_path / "pq" / f"public.{table}.parquet")
+        with (tmp_path / "csv" / f"public.{table}.csv").open(encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+        assert found.column_names == rows[0]
+        assert found.num_rows == len(rows) - 1
+        assert found.num_rows or table != "customer"
+
+
+def test_sample_refuses_a_folder_with_something_in_it(fitted, tmp_path):
+    (tmp_path / "x").write_text("mine")
+    with pytest.raises(UsageError, match="is not empty"):
+        pipeline.sample(fitted, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_seeded_fit_is_stamped_not_private(source, make_database, fitted, tmp_path):
+    model = pipeline.fit(source, market.config(tmp_path / "ledger", seed=7), tmp_path / "m")
+    assert not model.promise.private
+    stored = Model.load(tmp_path / "m")
+    assert not stored.promise.private
+    assert stored.promise.sentence().startswith("NOT PRIVATE")
+    assert pipeline.load(tmp_path / "m", make_database()).render().startswith("NOT PRIVATE")
+    assert pipeline.sample(tmp_path / "m", tmp_path / "csv")[0].startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" not in pipeline.load(fitted, make_database()).render()
+    shown = pipeline.ledger_show("", "market", str(tmp_path / "ledger"))
+    assert shown.state["definitions"][0]["epsilon"] == float("inf")
+    assert shown.to_json()["definitions"][0]["epsilon"] == "infinite"
+    assert "NOT PRIVATE" in shown.render()
+
+
+def test_no_epsilon_is_refused_before_a_connection(tmp_path):
+    config = market.config(tmp_path / "ledger")
+    config = config.model_copy(
+        update={"privacy": config.privacy.model_copy(update={"epsilon": None})}
+    )
+    with pytest.raises(ConfigError, match="no ε is given"):
+        pipeline.fit("host=/nowhere", config, tmp_path / "m")
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_empty_tables_and_one_row(make_database, tmp_path, name):
+    """A source without rows runs through, and its clone is a database of the same schema."""
+    source, target = make_database(), make_database()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(market.SCHEMA)
+        connection.execute("INSERT INTO region VALUES ('r1', 'only')")
+    config = market.learner(market.config(tmp_path / "ledger"), name)
+    pipeline.clone(source, target, config)
+    assert schema_of(target) == schema_of(source)
+    whole(target)

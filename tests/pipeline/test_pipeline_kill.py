@@ -1,0 +1,159 @@
+"""kill -9 in the middle of a load and of a fit, and two fits at once against one cap."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import market
+import psycopg
+import pytest
+from halting import kill_at
+from integrity import whole
+
+from privbench import pipeline
+from privbench.errors import LedgerError
+from privbench.pipeline import Model
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    market.create(dsn, 40)
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def model(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fitted")
+    pipeline.fit(source, market.config(folder / "ledger", epsilon=200.0), folder / "m")
+    return folder / "m"
+
+
+@pytest.fixture
+def config(tmp_path):
+    return market.config(tmp_path / "ledger")
+
+
+def ledger(config):
+    return pipeline.ledger_show("", "market", config.ledger.path).state
+
+
+def objects(dsn: str) -> list[tuple[object, ...]]:
+    """Everything in schema public, once the killed session is gone."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend') LOOP"
+            " PERFORM pg_sleep(0.05), pg_stat_clear_snapshot(); END LOOP; END $$"
+        )
+    return market.ask(
+        dsn,
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        " UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace",
+    )
+
+
+@pytest.mark.parametrize("moment", ["load public.line", "indexes and constraints", "analyze"])
+def test_a_killed_load_leaves_the_target_empty(make_database, model, moment):
+    target = make_database()
+    kill_at(moment, pipeline.load, model, target)
+    assert objects(target) == []
+    pipeline.load(model, target)
+    whole(target)
+    assert objects(target)
+
+
+def test_a_killed_replace_leaves_what_was_there(make_database, model):
+    target = make_database()
+    pipeline.load(model, target)
+    before = market.counts(target)
+    kill_at("load public.line", pipeline.load, model, target, replace=True)
+    assert market.counts(target) == before
+    whole(target)
+
+
+@pytest.mark.parametrize(
+    ("moment", "lost"),
+    market.some_slow(
+        [("record:1", True), ("store:4", False), ("record:12", True), ("learn", False)],
+        [("store:4", False), ("record:12", True)],
+    ),
+)
+def test_a_killed_fit_is_resumed(source, config, tmp_path, moment, lost):
+    """The release counts whole while it is open; resumed, its sum covers the lost event."""
+    output = tmp_path / "m"
+    kill_at(moment, pipeline.fit, source, config, output)
+    assert not output.exists()
+    (killed,) = ledger(config)["releases"]
+    assert killed["state"] == "open"
+    assert killed["epsilon"] == 5.0
+    promise = pipeline.fit(source, config, output, resume=killed["release"]).promise
+    (finished,) = ledger(config)["releases"]
+    assert finished["release"] == killed["release"]
+    assert finished["state"] == "closed"
+    assert promise.epsilon <= finished["epsilon"] <= promise.epsilon * (1 + 1e-9)
+    (total,) = ledger(config)["definitions"]
+    assert total["epsilon"] == finished["epsilon"]
+    assert finished["events"] == len(Model.load(output).events) + lost
+    with pytest.raises(LedgerError, match="is closed"):
+        pipeline.fit(source, config, output, resume=killed["release"])
+
+
+def test_a_lost_event_counts_on_top(source, config, tmp_path):
+    """Killed between event and result: what was lost is spent once more."""
+    plain = pipeline.fit(source, config, tmp_path / "n").promise.epsilon
+    other = market.config(tmp_path / "other")
+    kill_at("record:1", pipeline.fit, source, other, tmp_path / "m")
+    (killed,) = ledger(other)["releases"]
+    resumed = pipeline.fit(source, other, tmp_path / "m", resume=killed["release"]).promise
+    assert resumed.epsilon > 1.005 * plain
+    assert ledger(other)["definitions"][0]["epsilon"] >= resumed.epsilon
+
+
+def test_a_resumed_fit_keeps_what_was_released(source, config, tmp_path):
+    kill_at("store:6", pipeline.fit, source, config, tmp_path / "m")
+    files = (tmp_path / "ledger").rglob("*.jsonl")
+    (journal,) = [path for path in files if path.name != "ledger.jsonl"]
+    before = journal.read_bytes()
+    release = ledger(config)["releases"][0]["release"]
+    pipeline.fit(source, config, tmp_path / "m", resume=release)
+    assert journal.read_bytes().startswith(before)
+    assert len(journal.read_bytes()) > len(before)
+
+
+def test_resume_with_another_config_is_refused(source, config, tmp_path):
+    kill_at("store:2", pipeline.fit, source, config, tmp_path / "m")
+    (killed,) = ledger(config)["releases"]
+    changed = market.config(tmp_path / "ledger", delta=1e-7)
+    with pytest.raises(LedgerError, match="was opened for another fit"):
+        pipeline.fit(source, changed, tmp_path / "m", resume=killed["release"])
+    nobody = "00000000-0000-0000-0000-000000000000"
+    with pytest.raises(LedgerError, match="knows no release"):
+        pipeline.fit(source, config, tmp_path / "m", resume=nobody)
+    assert ledger(config)["releases"] == [killed]
+    assert not (tmp_path / "m").exists()
+
+
+def test_two_fits_at_once_and_room_for_one(source, tmp_path):
+    path = tmp_path / "market.toml"
+    text = f'{market.CONFIG}[ledger]\npath = "{tmp_path / "ledger"}"\ncap_epsilon = 7.5\n'
+    path.write_text(text, encoding="utf-8")
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "privbench", "fit", source, "-c", path, "-o", tmp_path / name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("a", "b")
+    ]
+    found = [(process.communicate(timeout=120)[1], process.returncode) for process in running]
+    assert sorted(code for _, code in found) == [0, 4], found
+    (refusal,) = [said for said, code in found if code == 4]
+    assert "over the cap of 7.5" in " ".join(refusal.split())
+    assert sum((tmp_path / name).exists() for name in ("a", "b")) == 1
+    (release,) = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state["releases"]
+    assert release["state"] == "closed"
+    assert release["epsilon"] <= 5.0

@@ -1,0 +1,125 @@
+"""What is refused, because the privacy contract could not be kept, and what a refusal says."""
+
+from __future__ import annotations
+
+import traceback
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from privbench import pipeline
+from privbench.config import Config
+from privbench.encoding.ordered import OrderedReader
+from privbench.errors import ConfigError, PrivbenchError, SchemaError
+from privbench.pipeline.prepare import prepare
+from privbench.postgres.connect import connect
+from privbench.postgres.introspect import introspect
+
+ACCOUNTS = """
+CREATE TABLE account (id int NOT NULL, kind text NOT NULL, PRIMARY KEY (kind, id))
+  PARTITION BY LIST (kind);
+CREATE TABLE account_a PARTITION OF account FOR VALUES IN ('a');
+CREATE TABLE account_b PARTITION OF account FOR VALUES IN ('b');
+ALTER TABLE account_b ADD UNIQUE (id);
+"""
+
+
+def plan_of(dsn: str, ddl: str, config: Config):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(ddl.encode())
+    with connect(dsn) as connection:
+        return prepare(introspect(connection), config)
+
+
+@pytest.mark.parametrize("own", ["[]", "['account']"])
+def test_a_key_that_is_unique_in_one_partition_only_is_refused(make_database, own):
+    """Two accounts may share an id: whose post it is would depend on which of them is there."""
+    posts = "CREATE TABLE post (id int PRIMARY KEY, account int REFERENCES account_b (id));"
+    config = Config.loads(f"[tables.'public.post']\nown = {own}")
+    with pytest.raises(SchemaError, match="not unique in the whole table"):
+        plan_of(make_database(), ACCOUNTS + posts, config)
+
+
+def test_a_key_into_a_partition_that_is_unique_in_the_whole_table_is_kept(make_database):
+    posts = """CREATE TABLE post (id int PRIMARY KEY, kind text, account int,
+      FOREIGN KEY (account, kind) REFERENCES account_b (id, kind));"""
+    config = Config.loads("[tables.'public.post']\nown = ['kind', 'account']")
+    plan = plan_of(make_database(), ACCOUNTS + posts, config)
+    assert plan.spec.ancestors("public.post") == ("public.account",)
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "CREATE TABLE p (a int, k int GENERATED ALWAYS AS (a + 1) STORED UNIQUE);"
+        "CREATE TABLE c (k int REFERENCES p (k));",
+        "CREATE TABLE p (k int PRIMARY KEY);"
+        "CREATE TABLE c (a int, k int GENERATED ALWAYS AS (a + 1) STORED REFERENCES p (k));",
+    ],
+)
+def test_keys_on_generated_columns_are_refused(make_database, ddl):
+    with pytest.raises(SchemaError, match="stands on a generated column"):
+        plan_of(make_database(), ddl, Config.loads("[tables.'public.c']\nown = []"))
+
+
+SHOP = """
+CREATE TABLE customer (id int PRIMARY KEY, referrer int REFERENCES customer);
+CREATE TABLE purchase (id int PRIMARY KEY, customer int NOT NULL REFERENCES customer);
+"""
+
+
+@pytest.mark.parametrize("toml", ["", "[tables.'public.purchase']\ntau = 3"])
+def test_a_config_that_leaves_owners_open_is_refused(make_database, tmp_path, toml):
+    """Else every purchase would be protected by itself, under roles that nobody declared."""
+    dsn, ledger = make_database(), tmp_path / "ledger"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(SHOP.encode())
+    head = f"[privacy]\nepsilon = 5\n[ledger]\npath = '{ledger}'\n"
+    with pytest.raises(ConfigError, match=r"who owns the rows of public\.purchase\."):
+        pipeline.fit(dsn, Config.loads(head + toml), tmp_path / "m")
+    with pytest.raises(ConfigError, match="who owns the rows"):
+        pipeline.check(Config.loads(head + toml), dsn)
+    assert not ledger.exists()
+    for decided in ("own = []", "own = ['customer']"):
+        config = Config.loads(f"{head}[tables.'public.purchase']\n{decided}")
+        assert pipeline.check(config, dsn).undecided == ("public.customer",)
+    row = Config.loads(head.replace("epsilon", "unit = 'row'\nepsilon"))
+    assert pipeline.fit(dsn, row, tmp_path / "m").promise.unit == "row"
+
+
+def test_a_library_that_fails_on_rows_does_not_quote_them(make_database, tmp_path, monkeypatch):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE pay (amount int); INSERT INTO pay VALUES (777123)")
+    monkeypatch.setattr(
+        OrderedReader, "read", lambda self, batch: {"amount": batch[self.alias()].cast(pa.int8())}
+    )
+    config = Config.loads(f"[privacy]\nepsilon = 1\n[ledger]\npath = '{tmp_path / 'ledger'}'")
+    with pytest.raises(PrivbenchError, match=r"could not be read \(ArrowInvalid\)") as caught:
+        pipeline.fit(dsn, config, tmp_path / "m")
+    assert "777123" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_keys_of_a_table_that_is_left_out_are_not_modelled_unasked(make_database):
+    """Bounds around the one key that all rows hold would show whose it is."""
+    ddl = """CREATE TABLE person (id int PRIMARY KEY);
+      CREATE TABLE message (id int PRIMARY KEY, recipient int REFERENCES person, size int);"""
+    dsn, head = make_database(), "[database]\nexclude = ['public.person']\n"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(ddl.encode())
+    with pytest.raises(
+        ConfigError, match=r"message\.recipient: .*keys of a table that is left out"
+    ):
+        pipeline.check(Config.loads(head), dsn)
+    assert pipeline.inspect(dsn, base=Config.loads(head)).coverage
+    skip = "[tables.'public.message'.columns.recipient]\nkind = 'skip'"
+    lines = {
+        line.column: line.how
+        for line in pipeline.check(Config.loads(head + skip), dsn).plan.coverage()
+    }
+    assert lines["recipient"] == "NULL, not read"
+    with connect(dsn) as connection:
+        schema = introspect(connection, exclude=["public.person"])
+    assert schema.table("message").loose == ("recipient",)
+    assert "loose" not in schema.to_json()["tables"][0]

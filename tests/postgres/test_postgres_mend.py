@@ -1,0 +1,209 @@
+"""Rows that break the schema's rules are mended during the load, whatever the rule."""
+
+import contextlib
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from privbench.postgres.connect import connect
+from privbench.postgres.ddl import dump_ddl
+from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
+from privbench.postgres.mend import Mending
+
+
+@pytest.fixture
+def loaded(each_server, make_database_on):
+    """``loaded(ddl, tables)``: the clone's DSN, its schema's text, and what was mended."""
+
+    def load(ddl, tables, suspects=()):
+        source, target = make_database_on(each_server), make_database_on(each_server)
+        with connect(source, autocommit=True) as connection:
+            connection.execute(ddl.encode())
+        with connect(source) as connection:
+            schema = introspect(connection)
+            text = dump_ddl(connection, schema)
+        with Loader(target, schema, text) as loader:
+            mending = Mending(loader.connection, schema.tables, loader.rehearsal, suspects)
+            for name, rows in tables.items():
+                loader.copy_table(schema.table(name), rows.column_names, [rows])
+            mended = mending.settle()
+            loader.finish()
+        with connect(target) as connection:
+            made = dump_ddl(connection, introspect(connection))
+        same = (text.pre_data, text.post_data) == (made.pre_data, made.post_data)
+        return target, same, mended
+
+    return load
+
+
+def ask(dsn, query):
+    with connect(dsn, autocommit=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_a_check_is_mended_from_rows_that_keep_it(loaded):
+    ddl = "CREATE TABLE t (turn int CHECK (turn % 2 = 0), k int NOT NULL CHECK (k > turn))"
+    rows = pa.table({"turn": [1, 2, 4, 3], "k": [5, 5, 5, 1]})
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert mended.changed == {"public.t": 3} or mended.changed["public.t"] >= 2
+    assert ask(dsn, "SELECT count(*), count(*) FILTER (WHERE turn % 2 = 0) FROM t") == [(4, 4)]
+
+
+def test_rows_go_where_a_check_on_keys_cannot_be_mended(loaded):
+    ddl = """
+    CREATE TABLE p (id int PRIMARY KEY);
+    CREATE TABLE pair (a int REFERENCES p, b int REFERENCES p, PRIMARY KEY (a, b), CHECK (a <> b));
+    CREATE TABLE note (a int NOT NULL, b int NOT NULL, FOREIGN KEY (a, b) REFERENCES pair);
+    CREATE TABLE mark (x int, a int, b int, FOREIGN KEY (a, b) REFERENCES pair);
+    """
+    keys = {"a": [1, 2, 3], "b": [2, 2, 1]}
+    tables = {
+        "p": pa.table({"id": [1, 2, 3]}),
+        "pair": pa.table(keys),
+        "note": pa.table(keys),
+        "mark": pa.table({"x": [1, 2, 3], **keys}),
+    }
+    dsn, same, mended = loaded(ddl, tables)
+    assert same
+    assert mended.deleted == {"public.pair": 1, "public.note": 1}
+    assert ask(dsn, "SELECT * FROM note ORDER BY a") == [(1, 2), (3, 1)]
+    assert ask(dsn, "SELECT a, b FROM mark WHERE x = 2") == [(None, None)]
+
+
+def test_a_check_that_most_rows_break_is_kept_for_rows_to_come(loaded):
+    ddl = "CREATE TABLE t (code text NOT NULL CHECK (code ~ '^[A-Z]{3}%$'))"
+    dsn, same, mended = loaded(ddl, {"t": pa.table({"code": ["a", "b", "c"]})})
+    assert not same
+    assert mended.loose == ("public.t: t_code_check",)
+    assert ask(dsn, "SELECT count(*) FROM t") == [(3,)]
+    with pytest.raises(psycopg.errors.CheckViolation):
+        ask(dsn, "INSERT INTO t VALUES ('d') RETURNING 1")
+    assert ask(dsn, "INSERT INTO t VALUES ('ABC%') RETURNING 1") == [(1,)]
+
+
+def test_domains_are_rules_too(loaded):
+    ddl = """
+    CREATE DOMAIN digits AS text CHECK (VALUE ~ '^[0-9]+$');
+    CREATE DOMAIN zip AS digits CHECK (length(VALUE) = 5);
+    CREATE DOMAIN listed AS text CHECK (VALUE ~ 'x');
+    CREATE TABLE t (z zip, d digits NOT NULL, many listed[]);
+    """
+    rows = pa.table({"z": ["12345", "12", "x"], "d": ["1", "y", "3"], "many": ["{}", "{x}", None]})
+    dsn, same, _ = loaded(ddl, {"t": rows})
+    assert same
+    assert ask(dsn, "SELECT count(*), bool_and(z = '12345') FROM t") == [(3, True)]
+
+
+UNIQUE = """
+CREATE TABLE t (
+  id int PRIMARY KEY, owner int NOT NULL, active boolean NOT NULL, kind text, day timestamptz,
+  shout text GENERATED ALWAYS AS (upper(kind)) STORED UNIQUE
+);
+CREATE UNIQUE INDEX one_active ON t (owner) WHERE active;
+CREATE UNIQUE INDEX folded ON t (lower(kind), owner);
+CREATE UNIQUE INDEX daily ON t (owner, ((day AT TIME ZONE 'UTC')::date));
+"""
+
+
+def test_unique_indexes_of_parts_and_expressions(loaded):
+    rows = pa.table(
+        {
+            "id": range(40),
+            "owner": [i % 4 for i in range(40)],
+            "active": [i < 30 for i in range(40)],
+            "kind": [f"K{i % 7}" if i % 5 else None for i in range(40)],
+            "day": [f"2024-01-{1 + i // 4:02d} 10:00+00" for i in range(40)],
+        }
+    )
+    dsn, same, mended = loaded(UNIQUE, {"t": rows})
+    assert same
+    assert mended.deleted == {}
+    assert ask(dsn, "SELECT count(*), count(*) FILTER (WHERE active) FROM t") == [(40, 4)]
+
+
+def test_rows_go_where_a_unique_index_leaves_no_way_out(loaded):
+    ddl = """
+    CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, boss int REFERENCES t);
+    CREATE UNIQUE INDEX odd ON t (abs(n));
+    """
+    rows = pa.table({"id": [1, 2, 3], "n": [5, -5, 6], "boss": pa.array([2, 1, 3], pa.int32())})
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert mended.deleted == {"public.t": 1}
+    assert ask(dsn, "SELECT count(*), count(boss) FROM t") == [(2, 1)]
+
+
+def test_exclusion_constraints(loaded):
+    ddl = """
+    CREATE TABLE slot (
+      id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, lo int NOT NULL, hi int NOT NULL,
+      size int GENERATED ALWAYS AS (hi - lo) STORED,
+      EXCLUDE USING gist (int4range(lo, hi) WITH &&) DEFERRABLE INITIALLY DEFERRED
+    );
+    CREATE TABLE use (slot int REFERENCES slot);
+    """
+    rows = pa.table({"id": [1, 2, 3, 4], "lo": [0, 5, 10, 20], "hi": [6, 9, 12, 30]})
+    dsn, same, mended = loaded(ddl, {"slot": rows, "use": pa.table({"slot": [1, 2, 3, 4]})})
+    assert same
+    assert mended.deleted == {"public.slot": 1}
+    assert ask(dsn, "SELECT count(*), count(slot) FROM use") == [(4, 3)]
+    assert ask(dsn, "SELECT bool_and(size = hi - lo) FROM slot") == [(True,)]
+
+
+def test_rows_that_no_partition_takes(loaded):
+    ddl = """
+    CREATE TABLE ev (id int, kind text, at date, v int) PARTITION BY LIST (kind);
+    CREATE TABLE ev_a PARTITION OF ev FOR VALUES IN ('a') PARTITION BY RANGE (at);
+    CREATE TABLE ev_a1 PARTITION OF ev_a FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+    CREATE TABLE ev_b PARTITION OF ev FOR VALUES IN ('b');
+    CREATE TABLE ho (id int PRIMARY KEY) PARTITION BY HASH (id);
+    CREATE TABLE ho_1 PARTITION OF ho FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+    CREATE TABLE far (d date PRIMARY KEY) PARTITION BY RANGE (d);
+    CREATE TABLE far_1 PARTITION OF far FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+    CREATE TABLE uses (d date NOT NULL REFERENCES far);
+    """
+    events = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "kind": ["a", "a", "c", "b"],
+            "at": ["2024-05-05", "1999-01-01", "2024-01-01", "1970-01-01"],
+            "v": [1, 2, 3, 4],
+        }
+    )
+    days = pa.table({"d": ["1900-01-01", "1900-01-02"]})
+    tables = {"ev": events, "ho": pa.table({"id": [1, 2]}), "far": days, "uses": days}
+    dsn, same, mended = loaded(ddl, tables)
+    assert same
+    assert ask(dsn, "SELECT array_agg(id ORDER BY id), count(DISTINCT v) FROM ev") == [
+        ([1, 2, 3, 4], 4)
+    ]
+    assert mended.deleted == {"public.far": 2, "public.uses": 2}
+
+
+def test_suspects_lose_their_dangling_references(loaded):
+    ddl = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (p int NOT NULL REFERENCES p);"
+    tables = {"p": pa.table({"id": [1]}), "c": pa.table({"p": [1, 2]})}
+    dsn, _, mended = loaded(ddl, tables, ["public.p"])
+    assert mended.deleted == {"public.c": 1}
+    assert ask(dsn, "SELECT p FROM c") == [(1,)]
+
+
+def test_nothing_is_left_of_a_rehearsal(server, make_database):
+    dsn = make_database()
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, n int UNIQUE)")
+    with connect(dsn) as connection:
+        schema = introspect(connection)
+        text = dump_ddl(connection, schema)
+    with contextlib.closing(Loader(make_database(), schema, text)) as loader:
+        count = "SELECT count(*) FROM pg_index WHERE indrelid = 'public.t'::regclass"
+        with loader.rehearsal():
+            assert loader.connection.execute(count).fetchone() == (2,)
+        assert loader.connection.execute(count).fetchone() == (0,)
+        # The copy may still freeze its pages.
+        rows = pa.table({"id": [1, 2], "n": [1, 1]})
+        assert loader.copy_table("t", ["id", "n"], [rows]) == 2
+        assert loader.add_rows(schema.table("t"), 0) == 0
