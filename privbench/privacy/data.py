@@ -186,15 +186,26 @@ class Cache(_Private):
         self, key: Any, make: Callable[[], tuple[NDArray[Any], ...]]
     ) -> tuple[NDArray[Any], ...]:
         """The arrays kept under ``key``, made now if they are not there."""
-        if key in self._items:
-            self._items.move_to_end(key)
-            return self._items[key]
-        value = self._items[key] = make()
+        found = self.find(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found
+
+    def find(self, key: Any) -> tuple[NDArray[Any], ...] | None:
+        """The arrays kept under ``key``, or None."""
+        if key not in self._items:
+            return None
+        self._items.move_to_end(key)
+        return self._items[key]
+
+    def put(self, key: Any, value: tuple[NDArray[Any], ...]) -> None:
+        """Keep arrays under a key that is not there yet."""
+        self._items[key] = value
         self._used += sum(array.nbytes for array in value)
         while self._used > self._limit and len(self._items) > 1:
             _, dropped = self._items.popitem(last=False)
             self._used -= sum(array.nbytes for array in dropped)
-        return value
 
 
 class PrivateDatabase(_Private):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -61,15 +62,9 @@ class CircuitModel:
         arrays: dict[str, NDArray[Any]] = {}
         for index, (name, table) in enumerate(self.tables.items()):
             circuit, parts = to_arrays(self.circuits[name])
-            _store(arrays, parts, index, "circuit")
-            keys = []
-            for position, key in enumerate(table.keys.values()):
-                state, parts = key.to_state()
-                _store(arrays, parts, index, "key", position)
-                keys.append(state)
-            header["tables"].append(
-                {"name": name, "rows": table.rows, "circuit": circuit, "keys": keys}
-            )
+            store(arrays, parts, index, "circuit")
+            state = table_to_state(name, table, arrays, index)
+            header["tables"].append({**state, "circuit": circuit})
         return header, arrays
 
     @classmethod
@@ -80,31 +75,69 @@ class CircuitModel:
             ModelError: Not such a model.
         """
         tables, circuits = {}, {}
-        try:
+        with damaged():
             for index, state in enumerate(header["tables"]):
-                name, rows = str(state["name"]), float(state["rows"])
-                circuits[name] = from_arrays(state["circuit"], _load(arrays, index, "circuit"))
-                keys = [
-                    KeyModel.from_state(key, _load(arrays, index, "key", position))
-                    for position, key in enumerate(state["keys"])
-                ]
-                if not 0 <= rows < 2**53:
-                    raise ModelError("a table's size in the model is damaged.", table=name)
-                tables[name] = TableModel(rows, {key.name: key for key in keys})
-            public = {str(name): int(rows) for name, rows in header["public_rows"].items()}
-            return cls(str(header["synthesizer"]), tables, circuits, public)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ModelError("the model's header is damaged.") from error
+                name, table = table_from_state(state, arrays, index)
+                tables[name] = table
+                circuits[name] = from_arrays(state["circuit"], load(arrays, index, "circuit"))
+            name, public = str(header["synthesizer"]), public_from_state(header)
+        return cls(name, tables, circuits, public)
 
 
-def _store(
+@contextmanager
+def damaged() -> Iterator[None]:
+    """Turn the errors of reading a damaged header into `ModelError`."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
+        raise ModelError("the model's header is damaged.") from error
+
+
+def public_from_state(header: Mapping[str, Any]) -> dict[str, int]:
+    """Exact row counts of the public tables, from a model's header."""
+    return {str(name): int(rows) for name, rows in header["public_rows"].items()}
+
+
+def table_to_state(
+    name: str, table: TableModel, arrays: dict[str, NDArray[Any]], index: int
+) -> dict[str, Any]:
+    """A JSON object of a table's size and keys; their arrays are added to ``arrays``."""
+    keys = []
+    for position, key in enumerate(table.keys.values()):
+        state, parts = key.to_state()
+        store(arrays, parts, index, "key", position)
+        keys.append(state)
+    return {"name": name, "rows": table.rows, "keys": keys}
+
+
+def table_from_state(
+    state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], index: int
+) -> tuple[str, TableModel]:
+    """Name, size and keys that `table_to_state` wrote.
+
+    Raises:
+        ModelError: The size is no size.
+    """
+    name, rows = str(state["name"]), float(state["rows"])
+    keys = [
+        KeyModel.from_state(key, load(arrays, index, "key", position))
+        for position, key in enumerate(state["keys"])
+    ]
+    if not 0 <= rows < 2**53:
+        raise ModelError("a table's size in the model is damaged.", table=name)
+    return name, TableModel(rows, {key.name: key for key in keys})
+
+
+def store(
     arrays: dict[str, NDArray[Any]], parts: Mapping[str, NDArray[Any]], *place: str | int
 ) -> None:
+    """Add arrays under the name of a place in the model."""
     prefix = _SEPARATOR.join(str(step) for step in place)
     arrays.update({f"{prefix}{_SEPARATOR}{name}": array for name, array in parts.items()})
 
 
-def _load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDArray[Any]]:
+def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDArray[Any]]:
+    """The arrays that `store` put under a place."""
     prefix = _SEPARATOR.join(str(step) for step in place) + _SEPARATOR
     return {
         name.removeprefix(prefix): array

@@ -1,4 +1,4 @@
-"""Both synthesizers on whole databases: rows, keys, budgets, claims, files."""
+"""All synthesizers on whole databases: rows, keys, budgets, claims, files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privbench.synthesizers import PlanInput, get, names
 
 PUBLIC = {"countries": 12}
 BIT = Domain(2)
-BOTH = pytest.mark.parametrize("name", ["independent", "privbench-paper"])
+ALL = pytest.mark.parametrize("name", ["independent", "privbench", "privbench-paper"])
 
 
 def fit(name, started, options=None):
@@ -43,7 +43,7 @@ def assert_valid(database, spec, public=PUBLIC):
                 assert len(np.unique(used)) == len(used)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_a_whole_database(name, accounting, shop, begin):
     data = shop(2000)
@@ -67,7 +67,7 @@ def test_a_whole_database(name, accounting, shop, begin):
     assert country[-4:].sum() > 2 * country[:4].sum()
 
 
-@BOTH
+@ALL
 def test_fan_outs_keep_heavy_owners(name, shop, begin):
     data = shop(3000)
     synthetic = fit(name, begin(data, 8.0)).sample(1.0, 3)
@@ -81,7 +81,7 @@ def test_fan_outs_keep_heavy_owners(name, shop, begin):
     assert made.max() > 20
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("unit", ["owner", "row"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_every_claim_of_a_fit_holds(name, unit, neighbours, shop, begin):
@@ -100,7 +100,7 @@ def test_every_claim_of_a_fit_holds(name, unit, neighbours, shop, begin):
     assert report.worst_ratio > 0.3
 
 
-@BOTH
+@ALL
 def test_model_files_round_trip(name, shop, begin):
     model = fit(name, begin(shop(500)))
     header, arrays = model.to_state()
@@ -147,7 +147,7 @@ def test_damaged_models_are_refused(fault, shop, begin):
         get("independent").load(header, arrays).sample(1.0, 1)
 
 
-@BOTH
+@ALL
 def test_plans_name_the_events_of_a_fit(name, shop, begin):
     data = shop(3000)
     session, totals, amount = begin(data, 8.0)
@@ -173,7 +173,7 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin):
     assert max(load.values()) <= amount
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("users", [0, 1, 2])
 @pytest.mark.parametrize("epsilon", [0.001, 3.2])
 def test_tiny_databases(name, users, epsilon, shop, begin):
@@ -186,7 +186,7 @@ def test_tiny_databases(name, users, epsilon, shop, begin):
             assert sum(table.rows for table in synthetic.tables.values()) < 10**6
 
 
-@BOTH
+@ALL
 def test_events_do_not_depend_on_rows(name, shop, begin):
     """Given the same totals and noise so strong that rows drown, the labels are the same."""
     labels = []
@@ -198,7 +198,7 @@ def test_events_do_not_depend_on_rows(name, shop, begin):
     assert labels[0] == labels[1]
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(
     "columns",
     [
@@ -224,7 +224,7 @@ def test_odd_tables(name, columns, epsilon, table, begin):
 
 
 def test_names_and_unknown_names():
-    assert {"independent", "privbench-paper"} <= set(names())
+    assert {"independent", "privbench", "privbench-paper"} <= set(names())
     with pytest.raises(ConfigError, match="no synthesizer 'nothing'"):
         get("nothing")
 

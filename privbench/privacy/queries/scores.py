@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +13,14 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, axis
 from privbench.privacy.queries.claims import doubled, up
-from privbench.privacy.queries.counting import View, add, cells, joint
+from privbench.privacy.queries.counting import cells
+from privbench.privacy.queries.pairtables import pair_tables
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution
 
-#: Cells of the pair tables that are counted in one pass.
-_PASS = 2**24
 #: Largest sum of the entries of a prediction, in grid units.
 _LARGEST = 2.0**61
 #: Scores are cut off here.
@@ -62,7 +61,7 @@ class PairScores(Query):
     unit = 2 * GRID
 
     def __post_init__(self) -> None:
-        _check(self.axes, self.pairs, self.predictions)
+        _check(self.axes, self.pairs, self.predictions, _LARGEST)
         if self.penalties.shape != (len(self.pairs),):
             raise SchemaError("there is one penalty for each pair.", table=self.source)
 
@@ -111,8 +110,8 @@ class PairScores(Query):
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """Doubled scores in grid units."""
-        view = View(data, self.source, self.axes, self.region)
-        return distances(view, self.pairs, self.predictions) - self.penalties.values
+        tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
+        return distances(tables, self.predictions) - self.penalties.values
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +149,8 @@ class SplitScores(Query):
     unit = 2 * GRID
 
     def __post_init__(self) -> None:
-        _check(self.axes, self._pairs(), self.predictions)
+        pairs = self._pairs()
+        _check(self.axes, pairs, self.predictions, _LARGEST / max(len(pairs), 1))
         for sides in self.candidates:
             if len(sides) != len(self.axes) or set(sides) != {0, 1}:
                 raise SchemaError("a candidate has two sides and every axis.", table=self.source)
@@ -226,8 +226,9 @@ class SplitScores(Query):
         """Doubled scores in grid units."""
         cut, pairs = self._cut(), self._pairs()
         used = np.flatnonzero(cut.any(axis=0))
-        view = View(data, self.source, self.axes, self.region)
-        found = distances(view, [pairs[k] for k in used], [self.predictions[k] for k in used])
+        chosen = [pairs[k] for k in used]
+        tables = pair_tables(data, self.source, self.axes, self.region, chosen)
+        found = distances(tables, [self.predictions[k] for k in used])
         scores = summed(cut[:, used], found, mean=self.mean)
         return scores * (-1 if self.smallest else 1)
 
@@ -249,7 +250,10 @@ def _upper(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _check(
-    axes: Sequence[Axis], pairs: Sequence[tuple[int, int]], predictions: Sequence[PublicArray]
+    axes: Sequence[Axis],
+    pairs: Sequence[tuple[int, int]],
+    predictions: Sequence[PublicArray],
+    largest: float,
 ) -> None:
     if not pairs or len(pairs) != len(predictions):
         raise SchemaError("there is one prediction for each pair, and at least one pair.")
@@ -257,39 +261,14 @@ def _check(
         if prediction.shape != (axes[i].size, axes[j].size):
             raise SchemaError("a prediction does not fit its pair.")
         cells(prediction.shape)
-        if float(np.abs(prediction.values.astype(np.float64)).sum()) > _LARGEST / len(pairs):
+        if float(np.abs(prediction.values.astype(np.float64)).sum()) > largest:
             raise SchemaError("a prediction is too large to be compared exactly.")
 
 
-def distances(
-    view: View, pairs: Sequence[tuple[int, int]], predictions: Sequence[PublicArray]
-) -> Integers:
-    """‖Hᵢⱼ − Pᵢⱼ‖₁ for every pair, int64, shape (pairs,); several pair tables in each pass."""
-    found: list[int] = []
-    for chosen in _passes(predictions):
-        tables = _count(view, [pairs[k] for k in chosen])
-        exact = zip(tables, (predictions[k].values for k in chosen), strict=True)
-        found += [int(np.abs(table - predicted.ravel()).sum()) for table, predicted in exact]
-    return np.array(found, dtype=np.int64)
-
-
-def _passes(predictions: Sequence[PublicArray]) -> Iterator[list[int]]:
-    chosen: list[int] = []
-    size = 0
-    for position, prediction in enumerate(predictions):
-        if chosen and size + prediction.values.size > _PASS:
-            yield chosen
-            chosen, size = [], 0
-        chosen.append(position)
-        size += prediction.values.size
-    if chosen:
-        yield chosen
-
-
-def _count(view: View, pairs: Sequence[tuple[int, int]]) -> list[Integers]:
-    sizes = [(view.sizes[i], view.sizes[j]) for i, j in pairs]
-    tables = [np.zeros(cells(size), dtype=np.int64) for size in sizes]
-    for columns, weights in view.blocks(max(table.size for table in tables)):
-        for table, (i, j), size in zip(tables, pairs, sizes, strict=True):
-            add(table, joint((columns[i], columns[j]), size), weights)
-    return tables
+def distances(tables: Iterable[Integers], predictions: Sequence[PublicArray]) -> Integers:
+    """‖Hᵢⱼ − Pᵢⱼ‖₁ for every pair, int64, shape (pairs,)."""
+    exact = zip(tables, predictions, strict=True)
+    return np.array(
+        [int(np.abs(table - predicted.values.ravel()).sum()) for table, predicted in exact],
+        dtype=np.int64,
+    )

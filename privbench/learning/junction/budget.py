@@ -1,0 +1,124 @@
+"""The budget rule of the junction-tree learner: public, general, and all of it here.
+
+Everything follows from one number, the *level*: log₂ of how far rows stand above the noise. Let
+σ be the standard deviation of a histogram that gets a d-th of the table's amount (d attributes).
+Then ``level = log₂(n̂ / (124·σ))``; it grows by 1 when rows or ε double, and it is 0 where about
+124 rows hide in the noise of one cell. Since σ comes from the query's own sensitivity, one rule
+serves pure ε and zCDP, add/remove and replace, weights and truncation. Only n̂ is read, never n.
+
+Poor levels spend nearly all on one-ways and few tree edges; rich ones on pairs, in rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log2
+
+import numpy as np
+
+#: Pairs that are chosen before the next look at the model.
+BATCH = 5
+#: Ordered domains with more ordinary cells than this are measured on coarser cells first.
+LARGE = 500
+#: Most cells of a clique, and of all cliques of one table together.
+CLIQUE, CLIQUES = 50_000, 1_000_000
+#: Level from which on a large domain is measured twice, the second time on finer cells.
+REFINE = 2.5
+#: Part of a large domain's amount that its first, coarse histogram gets.
+COARSE = 0.4
+
+#: Level below which no pair is worth measuring.
+HOPELESS = -4.0
+
+_PIVOT = 124.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a table's fit measures, as parts of the table's amount.
+
+    Attributes:
+        level: See the module's docstring.
+        one_ways: Part for one-way histograms.
+        selection: Part for all selections of pairs.
+        tree: Part for the pair tables of the tree.
+        extra: Part for the pair tables of all rounds.
+        edges: Edges of the tree (a forest where fewer than attributes − 1).
+        rounds: Pairs chosen in each round.
+        bins: Most bins of an attribute inside pair tables.
+        penalty: Price of a cell in a selection's score, in noise scales.
+    """
+
+    level: float
+    one_ways: float
+    selection: float
+    tree: float
+    extra: float
+    edges: int
+    rounds: tuple[int, ...]
+    bins: int
+    penalty: float
+
+    @property
+    def refine(self) -> bool:
+        """Whether large ordered domains are measured twice."""
+        return self.level >= REFINE
+
+    @property
+    def each_selection(self) -> float:
+        """Part for one selection."""
+        return self.selection / max(self.edges + sum(self.rounds), 1)
+
+    def of_round(self, number: int) -> float:
+        """Part for the pair tables of one round."""
+        return self.extra * self.rounds[number] / sum(self.rounds)
+
+
+def rule(rows: float, noise: float, columns: int) -> Budget:
+    """The budget of one table.
+
+    Args:
+        rows: Released weight of the table's rows, n̂.
+        noise: Standard deviation, in rows, of a histogram with a ``columns``-th of the amount.
+        columns: Number of attributes, at least 1.
+
+    >>> rule(48_842, 6.1875, 14).edges
+    13
+    """
+    level = log2(max(rows / (_PIVOT * noise), 2**-12))
+    pairs = columns * (columns - 1) // 2
+    edges = int(np.clip(round(3 + 3.5 * max(level, -0.5)), 2, 4096))
+    edges = 0 if level < HOPELESS else min(edges, max(columns - 1, 0))
+    if not edges:
+        return Budget(level, 1.0, 0.0, 0.0, 0.0, 0, (), 16, 0.05)
+    rounds = _rounds(int(np.clip(round(level) - 2, 0, 12)), pairs - edges)
+    one_ways = float(np.clip(0.9 - 0.085 * level, 0.45, 0.92))
+    selection = float(np.clip(0.04 + 0.01 * level, 0.03, 0.08))
+    rest = 1.0 - one_ways - selection
+    tree = rest * (_tree_part(level) if rounds else 1.0)
+    bins = 16 if level < 5.5 else (20 if level < 8 else 32)
+    penalty = 0.05 if level < 3 else 0.2
+    return Budget(level, one_ways, selection, tree, rest - tree, edges, rounds, bins, penalty)
+
+
+def _rounds(most: int, left: int) -> tuple[int, ...]:
+    full, last = divmod(min(most * BATCH, left), BATCH)
+    return (BATCH,) * full + ((last,) if last else ())
+
+
+def _tree_part(level: float) -> float:
+    return 0.65 if level < 4 else (0.5 if level < 6.5 else 0.35)
+
+
+def column_parts(sizes: Mapping[str, int]) -> dict[str, float]:
+    """Part of the one-way amount for every attribute, ∝ min(m, 300)^0.42 with m cells."""
+    raw = {name: min(size, 300) ** 0.42 for name, size in sizes.items()}
+    total = sum(raw.values())
+    return {name: value / total for name, value in raw.items()}
+
+
+def table_parts(cells: Sequence[int]) -> list[float]:
+    """Part of a batch's amount for every pair table, ∝ √cells."""
+    raw = np.sqrt(np.asarray(cells, np.float64))
+    return [float(part) for part in raw / raw.sum()]

@@ -1,0 +1,188 @@
+"""One-way laws of a table's attributes: measured, then denoised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.domain import Domain
+from privbench.learning.bins import Bins, make_bins
+from privbench.learning.denoise import Floats, Noise
+from privbench.learning.guard import guard
+from privbench.learning.junction.budget import COARSE, LARGE, Budget, column_parts
+from privbench.learning.junction.ordered import denoise_ordered
+from privbench.learning.junction.unordered import denoise_unordered
+from privbench.privacy import DatabaseSpec, Query
+from privbench.privacy.queries import Column, Histogram, PublicArray
+
+Ints = NDArray[np.int64]
+#: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
+Measure = Callable[[Query, float, str], tuple[Floats, float]]
+
+#: Fewest ordered cells that are worth a walk.
+_WALK = 9
+#: Equal cells of the first look at a large domain, and cells per octave beside them.
+_EQUAL, _PER_OCTAVE = 64, 4
+#: A fine cell of a large domain is to hold this many standard deviations of noise.
+_WORTH = 12.0
+#: Numbers of bins to ask for, against the most there may be.
+_GENEROUS = (2.0, 1.8, 1.6, 1.4, 1.2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Raw:
+    """A noisy histogram of one attribute.
+
+    Attributes:
+        cell: Cell of every code, shape (domain size,).
+        noisy: Noisy counts per cell.
+        sd: Standard deviation of the noise.
+    """
+
+    cell: Ints
+    noisy: Floats
+    sd: float
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """The histogram's sum and the variance of its noise."""
+        return float(self.noisy.sum()), max(self.sd**2 * len(self.noisy), 1e-18)
+
+
+def measure_one_ways(
+    spec: DatabaseSpec, table: str, amount: float, budget: Budget, measure: Measure
+) -> dict[str, Raw]:
+    """Noisy histograms of all attributes of a table.
+
+    Args:
+        spec: What is public.
+        table: The table.
+        amount: What may be spent on all of them.
+        budget: The rule's decision, for the choice of cells.
+        measure: Asks the session.
+    """
+    domains = spec.tables[table].attributes
+    parts = column_parts({name: domain.size for name, domain in domains.items()})
+    return {
+        name: _measure(spec, table, name, amount * parts[name], budget.refine, measure)
+        for name in domains
+    }
+
+
+def _measure(
+    spec: DatabaseSpec, table: str, name: str, amount: float, refine: bool, measure: Measure
+) -> Raw:
+    domain = spec.tables[table].attributes[name]
+    label = f"one-way of {table}.{name}"
+    if not is_large(domain):
+        noisy, sd = measure(Histogram.of(spec, table, [name]), amount, label)
+        return Raw(np.arange(domain.size), noisy, sd)
+    cell = coarse_cells(domain)
+    query = _query(spec, table, name, cell)
+    if not refine:
+        noisy, sd = measure(query, amount, label)
+        return Raw(cell, noisy, sd)
+    noisy, sd = measure(query, amount * COARSE, f"coarse {label}")
+    finer = _refine(cell, noisy, sd * COARSE / (1 - COARSE), domain)
+    fine, fine_sd = measure(_query(spec, table, name, finer), amount * (1 - COARSE), label)
+    return Raw(finer, fine, fine_sd)
+
+
+def _query(spec: DatabaseSpec, table: str, name: str, cell: Ints) -> Histogram:
+    return Histogram.of(spec, table, [Column.of(spec, table, name, PublicArray(cell))])
+
+
+def is_large(domain: Domain) -> bool:
+    """Whether an attribute is measured on cells of several codes."""
+    return domain.ordered and domain.values > LARGE
+
+
+def coarse_cells(domain: Domain) -> Ints:
+    """A public grid: equal cells, and cells that grow with the distance from the first code.
+
+    Special cells and NULL stay by themselves.
+    """
+    steps = np.arange(np.log2(domain.values) * _PER_OCTAVE + 1)
+    octaves = np.floor(2 ** (steps / _PER_OCTAVE)).astype(np.int64)
+    equal = np.linspace(0, domain.values, _EQUAL, endpoint=False).astype(np.int64)
+    starts = np.unique(np.concatenate([[0], octaves, equal]))
+    starts = starts[starts < domain.values]
+    return _cells_from(starts, domain)
+
+
+def _cells_from(starts: Ints, domain: Domain) -> Ints:
+    marks = np.zeros(domain.size, np.int64)
+    marks[starts] = 1
+    marks[domain.values :] = 1
+    return np.cumsum(marks) - 1
+
+
+def _refine(cell: Ints, noisy: Floats, sd: float, domain: Domain) -> Ints:
+    """Cut cells in equal parts that still hold enough rows each."""
+    ordinary = int(cell[domain.values - 1]) + 1
+    starts = np.flatnonzero(np.diff(cell[: domain.values], prepend=-1))
+    widths = np.diff(np.append(starts, domain.values))
+    pieces = np.clip(np.floor(noisy[:ordinary] / (_WORTH * sd)), 1, np.minimum(widths, 64))
+    cuts = [
+        start + width * np.arange(count) // count
+        for start, width, count in zip(starts, widths, pieces.astype(np.int64), strict=True)
+    ]
+    return _cells_from(np.concatenate(cuts), domain)
+
+
+def weight_of(raws: Mapping[str, Raw], start: float | None, start_sd: float) -> float:
+    """Inverse-variance mean of the sums of all histograms and of an earlier total, at least 1."""
+    found = [raw.total for raw in raws.values()]
+    if start is not None:
+        found.append((start, max(start_sd**2, 1e-18)))
+    values, variances = np.array(found).T
+    return max(float(np.average(values, weights=1.0 / variances)), 1.0)
+
+
+def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Floats:
+    """Counts per code, shape (domain size,), non-negative, summing to ``total``.
+
+    Ordinary codes of an ordered domain are denoised as a sequence, special codes and NULL by
+    themselves; unordered codes all together. Empty tails and special cells stay empty (`guard`).
+    """
+    scale = raw.sd / np.sqrt(2.0) if noise == "laplace" else raw.sd
+    scale = max(float(scale), 1e-9)
+    widths = np.bincount(raw.cell).astype(np.float64)
+    ordinary = int(raw.cell[domain.values - 1]) + 1 if domain.values else 0
+    if domain.ordered and ordinary >= _WALK:
+        counts = _sequence(raw, ordinary, scale, total, noise, widths)
+    else:
+        counts = denoise_unordered(raw.noisy, scale, total, noise)
+    spread = counts[raw.cell] / widths[raw.cell]
+    return guard(spread, raw.noisy[raw.cell], raw.sd, domain)
+
+
+def fill_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
+    """As many bins as fit: heavy codes leave `make_bins` fewer than it may make.
+
+    Args:
+        counts: Released, non-negative counts per code.
+        domain: The attribute's domain.
+        most: Largest number of bins.
+        least: Least mass of a bin.
+    """
+    tries = (make_bins(counts, domain, round(most * factor), least) for factor in _GENEROUS)
+    fitting = (bins for bins in tries if bins.size <= most)
+    return next(fitting, None) or make_bins(counts, domain, most, least)
+
+
+def _sequence(
+    raw: Raw, ordinary: int, scale: float, total: float, noise: Noise, widths: Floats
+) -> Floats:
+    """Ordinary cells as a sequence beside special ones as a few unordered cells."""
+    noisy = raw.noisy
+    even = None if (widths[:ordinary] == 1).all() else widths[:ordinary]
+    if ordinary == len(noisy):
+        return denoise_ordered(noisy, scale, total, noise, even)
+    rest = max(total - float(noisy[ordinary:].sum()), 0.0)
+    apart = denoise_unordered(np.append(noisy[ordinary:], rest), scale, total, noise)
+    inside = max(float(apart[-1]), 1e-9)
+    return np.append(denoise_ordered(noisy[:ordinary], scale, inside, noise, even), apart[:-1])

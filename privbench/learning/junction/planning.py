@@ -1,0 +1,85 @@
+"""The events of a table's fit, described without data: what `plan` prints.
+
+Which pairs are chosen, and how many bins they have, is known only in the fit; pair tables are
+planned at the most bins that the budget allows, over the attributes with the most codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+from privbench.domain import Domain
+from privbench.learning.junction.budget import COARSE, Budget, column_parts, table_parts
+from privbench.learning.junction.oneway import coarse_cells, is_large
+from privbench.privacy import DatabaseSpec, Query
+from privbench.privacy.queries import Column, Histogram, PairScores, PublicArray
+
+#: An event: label, query, part of the table's amount.
+Planned = tuple[str, Query, float]
+
+
+def planned_queries(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[Planned]:
+    """The queries of a table's fit, with their parts of its amount.
+
+    Args:
+        spec: What is public.
+        table: The table.
+        budget: The rule's decision for it.
+    """
+    yield from _one_ways(spec, table, budget)
+    domains = spec.tables[table].attributes
+    axes = tuple(_largest(name, domain, budget.bins) for name, domain in domains.items())
+    pairs = sorted(
+        combinations(range(len(axes)), 2), key=lambda p: -axes[p[0]].size * axes[p[1]].size
+    )
+    stages = [("tree", budget.edges, budget.tree)]
+    stages += [
+        (f"round {number + 1}", chosen, budget.of_round(number))
+        for number, chosen in enumerate(budget.rounds)
+    ]
+    for what, chosen, part in stages:
+        if not chosen:
+            continue
+        scores, step = _scores(table, axes, pairs), "edge" if what == "tree" else "choice"
+        for number in range(chosen):
+            yield f"{what} {step} {number + 1} of {table}", scores, budget.each_selection
+        batch, pairs = pairs[:chosen], pairs[chosen:]
+        parts = table_parts([axes[i].size * axes[j].size for i, j in batch])
+        for number, ((i, j), share) in enumerate(zip(batch, parts, strict=True)):
+            label = f"{what} pair {number + 1} of {table}"
+            yield label, Histogram(table, (axes[i], axes[j])), part * share
+
+
+def _one_ways(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[Planned]:
+    domains = spec.tables[table].attributes
+    parts = column_parts({name: domain.size for name, domain in domains.items()})
+    for name, domain in domains.items():
+        part, label = budget.one_ways * parts[name], f"one-way of {table}.{name}"
+        if is_large(domain) and not budget.refine:
+            yield label, _coarse(spec, table, name, domain), part
+        elif is_large(domain):
+            query = _coarse(spec, table, name, domain)
+            yield f"coarse {label}", query, part * COARSE
+            yield label, query, part * (1 - COARSE)
+        else:
+            yield label, Histogram.of(spec, table, [name]), part
+
+
+def _coarse(spec: DatabaseSpec, table: str, name: str, domain: Domain) -> Histogram:
+    cells = PublicArray(coarse_cells(domain))
+    return Histogram.of(spec, table, [Column.of(spec, table, name, cells)])
+
+
+def _largest(name: str, domain: Domain, most: int) -> Column:
+    bins = np.arange(domain.size) * min(most, domain.size) // domain.size
+    return Column(name, int(bins.max()) + 1, PublicArray(bins))
+
+
+def _scores(table: str, axes: tuple[Column, ...], pairs: list[tuple[int, int]]) -> PairScores:
+    shapes = [(axes[i].size, axes[j].size) for i, j in pairs]
+    empty = {shape: PublicArray(np.zeros(shape, np.int64)) for shape in shapes}
+    free = PublicArray(np.zeros(len(pairs), np.int64))
+    return PairScores(table, axes, tuple(pairs), tuple(empty[shape] for shape in shapes), free)

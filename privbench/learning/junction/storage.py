@@ -1,0 +1,142 @@
+"""A table's law as a JSON object and arrays, and back from input that may be hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.domain import Domain
+from privbench.errors import ModelError
+from privbench.learning.bins import Bins
+from privbench.learning.denoise import Floats
+from privbench.learning.junction.model import TableLaw
+from privbench.learning.junction.structure import Layout, Pair, layout
+from privbench.learning.junction.tree import JunctionTree
+
+_FORMAT = 1
+#: Most codes of a domain, and bins of an attribute, that a stored law may claim.
+_MAX_CODES, _MAX_BINS = 2**31, 255
+_TOLERANCE = 1e-6
+
+Ints = NDArray[np.int64]
+
+
+def law_to_arrays(law: TableLaw) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A JSON object and arrays that `law_from_arrays` reads back."""
+    near = law.tree.layout.near
+    header = {
+        "format": _FORMAT,
+        "domains": [[name, domain.to_json()] for name, domain in law.domains.items()],
+        "rows": law.rows,
+        "order": [int(name) for name in law.tree.layout.order],
+        "pairs": [[i, j, i in near[j] or j in near[i]] for i, j in law.tables],
+    }
+    arrays = {
+        "of": _join([bins.of for bins in law.bins], np.uint8),
+        "inside": _join([bins.inside for bins in law.bins], np.float64),
+        "counts": _join([bins.counts for bins in law.bins], np.float64),
+        "laws": _join(law.tree.laws, np.float64),
+        "tables": _join(list(law.tables.values()), np.float64),
+    }
+    return header, arrays
+
+
+def _join(parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *(part.ravel().astype(dtype) for part in parts)])
+
+
+def law_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TableLaw:
+    """The law that `law_to_arrays` wrote; anything else is refused.
+
+    Raises:
+        ModelError: Not a valid law.
+    """
+    try:
+        return _read(header, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise ModelError("not a valid law of a table: it is damaged.") from error
+
+
+def _read(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TableLaw:
+    _require(header["format"] == _FORMAT, "it was written in another format")
+    domains = {str(name): Domain.from_json(data) for name, data in header["domains"]}
+    codes = [domain.size for domain in domains.values()]
+    _require(len(domains) == len(header["domains"]), "an attribute occurs twice")
+    _require(all(size <= _MAX_CODES for size in codes), "a domain is too large")
+    bins = _bins(codes, arrays)
+    sizes = tuple(part.size for part in bins)
+    order = [int(name) for name in header["order"]]
+    _require(sorted(order) == list(range(len(codes))), "the order is not an order")
+    pairs = [(int(i), int(j)) for i, j, _ in header["pairs"]]
+    known = all(0 <= i < j < len(codes) for i, j in pairs) and len(set(pairs)) == len(pairs)
+    _require(known, "a pair is unknown")
+    inside = [pair for pair, (_, _, held) in zip(pairs, header["pairs"], strict=True) if held]
+    found = layout(order, inside, sizes)
+    _require(found.fits, "a clique is too large")
+    rows = float(header["rows"])
+    _require(0 < rows < 2**53, "its size is no size")
+    tree = JunctionTree(found, sizes, _laws(found, sizes, arrays))
+    return TableLaw(domains, bins, tree, _tables(pairs, sizes, arrays), rows)
+
+
+def _require(condition: bool | np.bool_, message: str) -> None:
+    if not condition:
+        raise ModelError(f"not a valid law of a table: {message}.")
+
+
+def _array(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic], size: int
+) -> NDArray[Any]:
+    value = arrays.get(name)
+    fits = isinstance(value, np.ndarray) and value.dtype == np.dtype(dtype)
+    if value is None or not fits or value.shape != (size,):
+        raise ModelError(f"not a valid law of a table: array {name!r} does not fit.")
+    positive = np.isfinite(value).all() and (value >= 0).all()
+    _require(positive, f"array {name!r} holds a negative or infinite number")
+    return value
+
+
+def _parts(values: NDArray[Any], sizes: Sequence[int]) -> list[NDArray[Any]]:
+    return np.split(values, np.cumsum(sizes)[:-1]) if sizes else []
+
+
+def _bins(codes: Sequence[int], arrays: Mapping[str, NDArray[Any]]) -> tuple[Bins, ...]:
+    of = _parts(_array(arrays, "of", np.uint8, sum(codes)), codes)
+    inside = _parts(_array(arrays, "inside", np.float64, sum(codes)), codes)
+    sizes = [int(part.max()) + 1 for part in of]
+    counts = _parts(_array(arrays, "counts", np.float64, sum(sizes)), sizes)
+    for place, law, size in zip(of, inside, sizes, strict=True):
+        mass = np.bincount(place, law, minlength=size)
+        _require(size <= _MAX_BINS, "an attribute has too many bins")
+        _require((np.abs(mass - 1) <= _TOLERANCE).all(), "a bin's law is not normalised")
+    _require(all(part.sum() > 0 for part in counts), "an attribute has no mass")
+    rows = zip(of, inside, counts, strict=True)
+    return tuple(Bins(place.astype(np.int64), law, mass) for place, law, mass in rows)
+
+
+def _laws(
+    found: Layout, sizes: Sequence[int], arrays: Mapping[str, NDArray[Any]]
+) -> tuple[Floats, ...]:
+    shapes = [
+        (*(sizes[other] for other in near), sizes[name]) for name, near in enumerate(found.near)
+    ]
+    lengths = [prod(shape) for shape in shapes]
+    flat = _parts(_array(arrays, "laws", np.float64, sum(lengths)), lengths)
+    laws = tuple(part.reshape(shape) for part, shape in zip(flat, shapes, strict=True))
+    for law in laws:
+        _require((np.abs(law.sum(axis=-1) - 1) <= _TOLERANCE).all(), "a law is not normalised")
+    return laws
+
+
+def _tables(
+    pairs: Sequence[Pair], sizes: Sequence[int], arrays: Mapping[str, NDArray[Any]]
+) -> dict[Pair, Floats]:
+    shapes = [(sizes[i], sizes[j]) for i, j in pairs]
+    lengths = [prod(shape) for shape in shapes]
+    flat = _parts(_array(arrays, "tables", np.float64, sum(lengths)), lengths)
+    tables = zip(pairs, flat, shapes, strict=True)
+    return {pair: part.reshape(shape) for pair, part, shape in tables}

@@ -1,0 +1,88 @@
+"""Exact pair tables of whole tables: counted once, kept with the private database.
+
+A fit asks for scores of the same pairs dozens of times, each time against other predictions. Rows
+do not change between two queries, so the exact tables are kept in the database's cache: bounded in
+size, never outside the database, and nothing about them leaves but through a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.axes import Axis
+from privbench.privacy.queries.counting import View, add, cells, joint
+from privbench.privacy.queries.regions import Region
+from privbench.privacy.query import Integers
+
+#: Cells of the pair tables that are counted in one pass.
+PASS = 2**24
+
+#: Positions of two axes.
+Pair = tuple[int, int]
+_KIND = "pair table"
+
+
+def pair_tables(
+    data: PrivateDatabase,
+    table: str,
+    axes: Sequence[Axis],
+    region: Region | None,
+    pairs: Sequence[Pair],
+) -> Iterator[Integers]:
+    """The weighted pair histograms of a region, flat, in the order of ``pairs``.
+
+    Args:
+        data: The database.
+        table: The table.
+        axes: Axes that the pairs are made of.
+        region: The region; tables of None, all rows, are kept.
+        pairs: Positions in ``axes``.
+    """
+    sizes = [axis.size for axis in axes]
+    for chosen in _passes(sizes, pairs):
+        keys = [(_KIND, table, axes[i], axes[j]) for i, j in chosen]
+        known = [None if region is not None else data._cache.find(key) for key in keys]
+        missing = [pair for pair, found in zip(chosen, known, strict=True) if found is None]
+        counted = iter(_count(data, table, axes, region, missing))
+        for key, found in zip(keys, known, strict=True):
+            counts = next(counted) if found is None else found[0]
+            if found is None and region is None:
+                data._cache.put(key, (counts,))
+            yield counts
+
+
+def _passes(sizes: Sequence[int], pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+    chosen: list[Pair] = []
+    held = 0
+    for i, j in pairs:
+        if chosen and held + sizes[i] * sizes[j] > PASS:
+            yield chosen
+            chosen, held = [], 0
+        chosen.append((i, j))
+        held += sizes[i] * sizes[j]
+    if chosen:
+        yield chosen
+
+
+def _count(
+    data: PrivateDatabase,
+    table: str,
+    axes: Sequence[Axis],
+    region: Region | None,
+    pairs: Sequence[Pair],
+) -> list[Integers]:
+    """Several tables in one pass over the rows that reads each axis once."""
+    used = sorted({end for pair in pairs for end in pair})
+    place = {end: position for position, end in enumerate(used)}
+    view = View(data, table, [axes[end] for end in used], region)
+    sizes = [(axes[i].size, axes[j].size) for i, j in pairs]
+    found = [np.zeros(cells(size), dtype=np.int64) for size in sizes]
+    if not pairs:
+        return found
+    for columns, weights in view.blocks(max(counts.size for counts in found)):
+        for counts, (i, j), size in zip(found, pairs, sizes, strict=True):
+            add(counts, joint((columns[place[i]], columns[place[j]]), size), weights)
+    return found

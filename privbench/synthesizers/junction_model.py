@@ -1,0 +1,98 @@
+"""What a fit of the junction-tree synthesizer releases: laws of rows and of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from privbench.circuit import Circuit
+from privbench.domain import Codes
+from privbench.errors import ModelError
+from privbench.learning.assemble import TableModel, assemble
+from privbench.learning.fanout import Ints
+from privbench.learning.junction.model import TableLaw
+from privbench.learning.junction.storage import law_from_arrays, law_to_arrays
+from privbench.learning.synthetic import SyntheticDatabase
+from privbench.rng import generator
+from privbench.synthesizers.model import (
+    damaged,
+    load,
+    public_from_state,
+    store,
+    table_from_state,
+    table_to_state,
+)
+
+
+@dataclass(frozen=True)
+class JunctionModel:
+    """A fitted model of junction trees.
+
+    Attributes:
+        tables: Released sizes and keys.
+        laws: Released law of every table's rows.
+        public_rows: Exact row counts of the public tables that keys point to.
+        herding: Whether tables are herded where that is affordable.
+    """
+
+    tables: dict[str, TableModel]
+    laws: dict[str, TableLaw]
+    public_rows: dict[str, int] = field(default_factory=dict)
+    herding: bool = True
+
+    @cached_property
+    def circuits(self) -> Mapping[str, Circuit]:
+        """One circuit per private table, for exact inference; compiled when first asked for."""
+        return {name: law.circuit() for name, law in self.laws.items()}
+
+    def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
+        """Draw a synthetic database.
+
+        Args:
+            scale: Factor on the number of units, above 0.
+            seed: Public seed, or None for fresh entropy; free, since the model is public.
+
+        Raises:
+            ModelError: The model is damaged, or the scale asks for too many rows.
+        """
+        if not scale > 0:
+            raise ModelError("the scale must be above 0.")
+
+        def draw(table: str, rows: int, owners: Ints | None) -> dict[str, Codes]:
+            numbers = generator(seed, "rows", table)
+            return self.laws[table].sample(rows, numbers, herded=self.herding)
+
+        return assemble(self.tables, self.public_rows, draw, scale, seed)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """A JSON object and arrays that `from_state` reads back."""
+        header: dict[str, Any] = {"synthesizer": "privbench", "tables": []}
+        header |= {"public_rows": dict(self.public_rows), "herding": self.herding}
+        arrays: dict[str, NDArray[Any]] = {}
+        for index, (name, table) in enumerate(self.tables.items()):
+            law, parts = law_to_arrays(self.laws[name])
+            store(arrays, parts, index, "law")
+            state = table_to_state(name, table, arrays, index)
+            header["tables"].append({**state, "law": law})
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The model that `to_state` wrote.
+
+        Raises:
+            ModelError: Not such a model.
+        """
+        tables: dict[str, TableModel] = {}
+        laws: dict[str, TableLaw] = {}
+        with damaged():
+            for index, state in enumerate(header["tables"]):
+                name, table = table_from_state(state, arrays, index)
+                tables[name] = table
+                laws[name] = law_from_arrays(state["law"], load(arrays, index, "law"))
+            public, herding = public_from_state(header), bool(header["herding"])
+        return cls(tables, laws, public, herding)
