@@ -163,7 +163,7 @@ class SynthesizerConfig(_Section):
         options: The learner's own parameters; the learner checks them.
     """
 
-    name: str = "privbench-paper"
+    name: str = "privbench"
     options: dict[str, Scalar] = {}
 
 
