@@ -265,7 +265,10 @@ SECTIONS = {
         "[synthesizer.options]\nlearning_rate = 1",
         ["learning_rate", "privbench-paper|synthesizer"],
     ),
-    "option out of range": ("[synthesizer.options]\nalpha = 7", ["alpha", "less than or equal"]),
+    "option out of range": (
+        '[synthesizer]\nname = "privbench-paper"\n[synthesizer.options]\nalpha = 7',
+        ["alpha", "less than or equal"],
+    ),
     "not TOML": ("[tables", ["not valid TOML", r"market\.toml"]),
     "public table that points to a private one": (
         '[tables."public.product"]\nrole = "private"\n[tables."public.customer"]\nrole = "public"',
@@ -464,7 +467,7 @@ def test_an_internal_error_shows_no_values(desk, monkeypatch):
     monkeypatch.setattr("privbench.pipeline.extract._read_private", explode)
     refused(desk.fit(), 5, "rows could not be read", "ValueError")
     monkeypatch.undo()
-    monkeypatch.setattr("privbench.synthesizers.paper.PaperSynthesizer.fit", explode)
+    monkeypatch.setattr("privbench.synthesizers.junction.JunctionSynthesizer.fit", explode)
     result = desk.fit()
     refused(result, 5, "internal error: ValueError", "-v", "private")
     assert "Secret" not in result.stderr
