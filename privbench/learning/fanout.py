@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 
 from privbench.circuit.draw import uniforms
 from privbench.errors import ModelError
-from privbench.learning.denoise import Floats, project
+from privbench.learning.denoise import Floats, combine, project
 from privbench.learning.fanfamily import masses, posterior
 
 Ints = NDArray[np.int64]
@@ -159,7 +159,21 @@ def fit(
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
-    return _calibrate(law, max(target[0], 0.0) / parents, target[1])
+    return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
+
+
+def _both(law: FanLaw, sd: float, parents: float, target: tuple[float, float, float]) -> float:
+    """Σ min(count, clip) by the histogram and by the noisy total, each at its precision.
+
+    The histogram's own sum is off by the noise of the buckets in use, each times its counts, and by
+    a twentieth for what buckets do not tell.
+    """
+    total, clip, noise = target
+    own = parents * law.mean(clip)
+    used = law.mass > 0
+    centre = np.minimum(np.sqrt(np.maximum(law.starts, 0) * (law.ends + 1.0)), clip)
+    spread = np.hypot(sd * float(np.linalg.norm(centre[used])), 0.05 * own)
+    return combine((own, max(total, 0.0)), (float(spread), noise))
 
 
 def law_from_counts(counts: Floats, starts: Ints, ends: Ints) -> FanLaw:
