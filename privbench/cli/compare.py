@@ -13,10 +13,6 @@ from privbench.workload.replay import OnResult
 from privbench.workload.results import QueryResult
 
 
-def _teller(state: State) -> pipeline.Reporter:
-    return state.reporter
-
-
 @click.command()
 @click.argument("workload", metavar="WORKLOAD")
 @click.option("--on", "dsn", required=True, metavar="DSN", help="The database to run it on.")
@@ -33,7 +29,7 @@ def run(state: State, workload: str, dsn: str, output: str, repeats: int, timeou
     Example:
       privbench run workload.sql --on "service=clone" -o results.json
     """
-    teller = _teller(state)
+    teller = state.reporter
     with teller.stage("replay"):
         found = pipeline.run(
             workload, dsn, repeats=repeats, timeout=timeout, on_result=_progress(teller)
@@ -76,7 +72,7 @@ def compare(
     Example:
       privbench compare "service=prod" "service=clone" -w job/ -o report/ --fail-if 'qerror.p95 > 5'
     """
-    teller = _teller(state)
+    teller = state.reporter
     with teller.stage("compare"):
         document = report.compare(
             source,

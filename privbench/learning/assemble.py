@@ -63,8 +63,11 @@ def assemble(
         seed: Public seed, or None.
 
     Raises:
-        ModelError: The OWN keys are cyclic or a key points to an unknown table.
+        ModelError: The scale is not above 0, the OWN keys are cyclic, or a key points to an unknown
+            table.
     """
+    if not scale > 0:
+        raise ModelError("the scale must be above 0.")
     owners: dict[str, Ints | None] = {}
     sizes: dict[str, int] = {}
     for name in ownership_order(tables):

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from privbench.config import Config
 from privbench.errors import UsageError
-from privbench.pipeline.source import connected, read_catalog
+from privbench.postgres.connect import connect
+from privbench.postgres.connect import identity as database_identity
 from privbench.privacy import Ledger
 
 
@@ -81,8 +81,8 @@ def ledger_cap(
 def _identity(source: str, identity: str | None) -> str:
     if identity is not None:
         return identity
-    with connected(source) as connection:
-        return read_catalog(connection, Config(), access=False).identity
+    with connect(source) as connection:
+        return str(database_identity(connection))
 
 
 def _number(value: float | None) -> str:

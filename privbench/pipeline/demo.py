@@ -14,7 +14,7 @@ from privbench.pipeline import demo_source
 from privbench.pipeline.clone import CloneReport, clone
 from privbench.pipeline.inspection import inspect
 from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import connected
+from privbench.postgres.connect import connect
 from privbench.postgres.embedded import embedded_server
 from privbench.postgres.introspect import introspect
 from privbench.workload import Workload, generate
@@ -114,5 +114,5 @@ def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) 
 
 
 def _workload(source: str, queries: int, seed: int) -> Workload:
-    with connected(source) as connection:
+    with connect(source) as connection:
         return generate(connection, introspect(connection), queries=queries, seed=seed)

@@ -13,7 +13,7 @@ from math import log
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
 from privbench.encoding.base import Need, Released
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import DatabaseSpec, Session, allocate
+from privbench.privacy import PART, DatabaseSpec, Session, allocate
 from privbench.privacy.queries import LabelCounts, PublicArray, Quantile, Total
 from privbench.synthesizers import PlanInput, PlannedEvent
 
@@ -59,12 +59,14 @@ def _total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
 def _need_amounts(plan: FitPlan, spec: DatabaseSpec, amount: float) -> dict[str, float]:
     """A category list costs three times as much as bounds: its threshold is Θ(log(1/δ)/ε) units."""
     return allocate(
-        {
-            f"{table}\x1f{need.attribute}": (_weight(need), spec.roots(table))
-            for table, _, need in needs(plan)
-        },
+        {_item(table, need): (_weight(need), spec.roots(table)) for table, _, need in needs(plan)},
         amount,
     )
+
+
+def _item(table: str, need: Need) -> str:
+    """Name of a need's share of the budget."""
+    return f"{table}{PART}{need.attribute}"
 
 
 def _weight(need: Need) -> float:
@@ -108,7 +110,7 @@ def release_domains(
         for name, reader in item.readers.items():
             released: dict[str, Released] = {}
             for need in reader.needs:
-                share = amounts[f"{table}\x1f{need.attribute}"]
+                share = amounts[_item(table, need)]
                 if isinstance(need, BoundsNeed):
                     released[need.attribute] = _bounds(session, table, need, totals[table], share)
                 else:
@@ -160,7 +162,7 @@ def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
         events.append(PlannedEvent.of(f"total {name}", Total(name), spec, amount, source))
     amounts = _need_amounts(plan, spec, split.domains) if split.domains else {}
     for table, column, need in needs(plan):
-        amount = amounts[f"{table}\x1f{need.attribute}"]
+        amount = amounts[_item(table, need)]
         if isinstance(need, CategoriesNeed):
             events.append(
                 _planned(

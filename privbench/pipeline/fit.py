@@ -17,7 +17,8 @@ from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import Catalog, connected, read_catalog
+from privbench.pipeline.source import Catalog, read_catalog
+from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
@@ -109,7 +110,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     if privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
-    with connected(source) as connection:
+    with connect(source) as connection:
         catalog = read_catalog(connection, config)
     plan = prepare(catalog.schema, config)
     require_decided(plan)

@@ -9,7 +9,8 @@ from privbench.config import Config
 from privbench.encoding import CoverageLine
 from privbench.pipeline.literals import literals
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, connected, read_catalog
+from privbench.pipeline.source import Catalog, read_catalog
+from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
 from privbench.schema import Schema, TableName
 
@@ -65,7 +66,7 @@ def inspect(
     if schemas is not None:
         section = config.database.model_copy(update={"schemas": schemas})
         config = config.model_copy(update={"database": section})
-    with connected(source) as connection:
+    with connect(source) as connection:
         catalog = read_catalog(connection, config, access=False)
     proposal = roles.propose(catalog.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
@@ -109,13 +110,14 @@ def check(config: Config, source: str) -> Check:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
         DatabaseError: The source refused.
     """
-    with connected(source) as connection:
+    with connect(source) as connection:
         catalog = read_catalog(connection, config)
-    plan = prepare(catalog.schema, config)
-    require_decided(plan)
+        plan = prepare(catalog.schema, config)
+        require_decided(plan)
+        travels = tuple(literals(dump_ddl(connection, catalog.schema)))
     named = {str(TableName.parse(name)) for name in config.tables}
     undecided = tuple(table.key for table in catalog.schema if table.key not in named)
-    return Check(plan, undecided, ddl_literals(source, config))
+    return Check(plan, undecided, travels)
 
 
 def ddl_literals(source: str, config: Config) -> tuple[str, ...]:
@@ -124,7 +126,7 @@ def ddl_literals(source: str, config: Config) -> tuple[str, ...]:
     Raises:
         DatabaseError: The source refused.
     """
-    with connected(source) as connection:
+    with connect(source) as connection:
         catalog = read_catalog(connection, config)
         return tuple(literals(dump_ddl(connection, catalog.schema)))
 

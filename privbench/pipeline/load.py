@@ -16,8 +16,8 @@ from privbench.pipeline import ddl_guard
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import connected
 from privbench.postgres import target
+from privbench.postgres.connect import connect
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mended, Mending
 from privbench.workload.split import statements
@@ -195,7 +195,7 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
         TargetError: It is the source, or is not empty.
         ConnectionFailed: A server is unreachable.
     """
-    with connected(source) as one, connected(target_dsn) as other:
+    with connect(source) as one, connect(target_dsn) as other:
         target.refuse_source(other, one)
         if not replace:
             target.refuse_contents(target.contents(other))

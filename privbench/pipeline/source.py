@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from privbench.config import Config
 from privbench.postgres.access import check_access
-from privbench.postgres.connect import Connection, connect, identity
+from privbench.postgres.connect import Connection, identity
 from privbench.postgres.introspect import introspect
 from privbench.schema import Schema
 
@@ -48,10 +46,3 @@ def read_catalog(connection: Connection, config: Config, *, access: bool = True)
         return Catalog(schema, declared, "declared in the config")
     found = identity(connection)
     return Catalog(schema, str(found), found.basis)
-
-
-@contextmanager
-def connected(dsn: str) -> Iterator[Connection]:
-    """A connection that is closed at the end."""
-    with connect(dsn) as connection:
-        yield connection

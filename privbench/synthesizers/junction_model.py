@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
 from privbench.domain import Codes
-from privbench.errors import ModelError
 from privbench.learning.assemble import TableModel, assemble
 from privbench.learning.fanout import Ints
 from privbench.learning.junction.model import TableLaw
@@ -59,8 +58,6 @@ class JunctionModel:
         Raises:
             ModelError: The model is damaged, or the scale asks for too many rows.
         """
-        if not scale > 0:
-            raise ModelError("the scale must be above 0.")
 
         def draw(table: str, rows: int, owners: Ints | None) -> dict[str, Codes]:
             numbers = generator(seed, "rows", table)

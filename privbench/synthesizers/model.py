@@ -47,8 +47,6 @@ class CircuitModel:
         Raises:
             ModelError: The model is damaged, or the scale asks for too many rows.
         """
-        if not scale > 0:
-            raise ModelError("the scale must be above 0.")
 
         def draw(table: str, rows: int, owners: Ints | None) -> dict[str, Codes]:
             return sample(self.circuits[table], rows, generator(seed, "rows", table))
