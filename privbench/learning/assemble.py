@@ -1,7 +1,8 @@
 """Putting tables together: owners first, then what they own, then references.
 
-Row counts come before rows: the number of rows of a root table is its noisy total, that of an
-owned table follows from the fan-out law of its OWN key. Rows that could never satisfy a key (a
+The number of rows of a root table is its noisy total; that of an owned table follows from the
+number of children that is drawn with every owner, or from the fan-out law of its OWN key where rows
+do not tell. Rows that could never satisfy a key (a
 NOT NULL key into an empty table, a NOT NULL unique key with more rows than targets) are left out,
 with all that they own. References are attached when all rows exist, so cycles and self-references
 need no special case.
@@ -9,7 +10,7 @@ need no special case.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +19,15 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.fanout import Ints
-from privbench.learning.keys import KeyModel, attach, own_edges
+from privbench.learning.keys import (
+    HIDDEN,
+    KeyModel,
+    Places,
+    attach,
+    fan_variable,
+    link_variable,
+    own_edges,
+)
 from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
 from privbench.rng import generator
 
@@ -69,25 +78,48 @@ def assemble(
     if not scale > 0:
         raise ModelError("the scale must be above 0.")
     owners: dict[str, Ints | None] = {}
+    codes: dict[str, dict[str, Codes]] = {}
     sizes: dict[str, int] = {}
-    for name in ownership_order(tables):
-        owners[name] = _rows_of(tables[name], name, sizes, scale, seed)
-        edges = owners[name]
+    order = ownership_order(tables)
+    for name in order:
+        owners[name] = edges = _rows_of(tables[name], name, sizes, codes, scale, seed)
         sizes[name] = _root_rows(tables[name], scale) if edges is None else len(edges)
-    _prune(tables, public_rows, owners, sizes)
+        codes[name] = draw(name, sizes[name], edges)
+    _prune(tables, public_rows, owners, sizes, codes)
+    units = identities(tables, order, owners, sizes)
     out = {}
-    for name in tables:
-        codes = draw(name, sizes[name], owners[name])
-        out[name] = SyntheticTable(sizes[name], codes, {})
     for name, model in tables.items():
+        shown = {item: held for item, held in codes[name].items() if not item.startswith(HIDDEN)}
+        out[name] = SyntheticTable(sizes[name], shown, {})
         for key in model.keys.values():
             edges = owners[name] if key.role == "own" else None
             if edges is None:
                 targets = _targets(key, sizes, public_rows)
                 draws = generator(seed, "attach", name, key.name)
-                edges = attach(key, sizes[name], targets, draws)
+                links = codes[name].get(link_variable(key.name))
+                places = Places(units[name], units.get(key.parent), links)
+                edges = attach(key, sizes[name], targets, draws, places)
             out[name].parents[key.name] = edges
     return SyntheticDatabase(out)
+
+
+def identities(
+    tables: Mapping[str, TableModel],
+    order: Sequence[str],
+    owners: Mapping[str, Ints | None],
+    sizes: Mapping[str, int],
+) -> dict[str, Ints]:
+    """Unit of every row, the same numbers in all tables; by table, shape (rows,)."""
+    units: dict[str, Ints] = {}
+    start = 0
+    for name in order:
+        edges, own = owners[name], tables[name].own
+        units[name] = np.arange(start, start + sizes[name])
+        start += sizes[name]
+        if edges is not None and own is not None and sizes[own.parent]:
+            above = units[own.parent][np.maximum(edges, 0)]
+            units[name] = np.where(edges >= 0, above, units[name])
+    return units
 
 
 def ownership_order(tables: Mapping[str, TableModel]) -> list[str]:
@@ -115,12 +147,18 @@ def _root_rows(model: TableModel, scale: float) -> int:
 
 
 def _rows_of(
-    model: TableModel, name: str, sizes: Mapping[str, int], scale: float, seed: int | None
+    model: TableModel,
+    name: str,
+    sizes: Mapping[str, int],
+    codes: Mapping[str, Mapping[str, Codes]],
+    scale: float,
+    seed: int | None,
 ) -> Ints | None:
     own = model.own
     if own is None:
         return None
-    return own_edges(own, sizes[own.parent], scale, generator(seed, "own", name))
+    buckets = codes[own.parent].get(fan_variable(name, own.name))
+    return own_edges(own, sizes[own.parent], scale, generator(seed, "own", name), buckets)
 
 
 def _targets(key: KeyModel, sizes: Mapping[str, int], public_rows: Mapping[str, int]) -> int:
@@ -147,6 +185,7 @@ def _prune(
     public_rows: Mapping[str, int],
     owners: dict[str, Ints | None],
     sizes: dict[str, int],
+    codes: dict[str, dict[str, Codes]],
 ) -> None:
     """Leave out rows that could never satisfy a key; every round removes at least one row."""
     while True:
@@ -159,7 +198,7 @@ def _prune(
                 kept = np.linspace(0, sizes[name], room, endpoint=False).astype(np.int64)
                 keep = np.zeros(sizes[name], bool)
                 keep[kept] = True
-                _drop(tables, name, keep, owners, sizes)
+                _drop(tables, name, keep, owners, sizes, codes)
 
 
 def _drop(
@@ -168,6 +207,7 @@ def _drop(
     keep: NDArray[np.bool_],
     owners: dict[str, Ints | None],
     sizes: dict[str, int],
+    codes: dict[str, dict[str, Codes]],
 ) -> None:
     """Remove rows and, downwards, all that they own."""
     place = np.cumsum(keep) - 1
@@ -175,6 +215,7 @@ def _drop(
     if edges is not None:
         owners[name] = edges[keep]
     sizes[name] = int(keep.sum())
+    codes[name] = {item: held[keep] for item, held in codes[name].items()}
     for child, model in tables.items():
         own = model.own
         below = owners.get(child)
@@ -183,4 +224,4 @@ def _drop(
         held = np.maximum(below, 0)
         stays = (below < 0) | keep[held] if len(keep) else below < 0
         owners[child] = np.where(below >= 0, place[held], below) if len(keep) else below
-        _drop(tables, child, np.asarray(stays, bool), owners, sizes)
+        _drop(tables, child, np.asarray(stays, bool), owners, sizes, codes)

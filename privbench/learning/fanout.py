@@ -48,7 +48,11 @@ class FanLaw:
 
     def mean(self, clip: float = np.inf) -> float:
         """Expectation of min(count, clip)."""
-        return float(self.mass @ np.minimum(self._quantiles(), clip).mean(axis=1))
+        return float(self.mass @ self.means(clip))
+
+    def means(self, clip: float = np.inf) -> Floats:
+        """Expectation of min(count, clip) inside every bucket, shape (buckets,)."""
+        return np.asarray(np.minimum(self._quantiles(), clip).mean(axis=1))
 
     def draw(self, size: int, generator: np.random.Generator) -> Ints:
         """Stratified draws in random order, int64, shape (size,)."""
@@ -58,8 +62,12 @@ class FanLaw:
         total = np.cumsum(self.mass)
         numbers = uniforms(one, 1, generator, stratified=True) * total[-1]
         bucket = np.minimum(np.searchsorted(total, numbers, side="right"), len(total) - 1)
-        inside = uniforms(bucket, len(total), generator, stratified=True)
-        return np.floor(self._inverse(bucket, inside)).astype(np.int64)
+        return self.within(bucket, generator)
+
+    def within(self, buckets: NDArray[np.integer[Any]], generator: np.random.Generator) -> Ints:
+        """Stratified draws inside given buckets, int64, shape (rows,)."""
+        inside = uniforms(buckets.astype(np.int64), len(self.mass), generator, stratified=True)
+        return np.floor(self._inverse(buckets, inside)).astype(np.int64)
 
     def tilted(self, theta: float) -> FanLaw:
         """The law whose mass at a count x above 0 is multiplied by x^θ; the share of 0 stays."""

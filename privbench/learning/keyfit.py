@@ -20,6 +20,7 @@ from privbench.privacy.units import bound
 TOTAL_CLIP = 100
 #: Share of a nullable key's amount that goes to its NULL share.
 _NULL_SHARE = 0.15
+_NULLS = "NULL share"
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
 
@@ -57,18 +58,45 @@ class Ask:
         return f"{self.what} of {key.table}.{key.name}"
 
 
-def asks(key: KeySpec, public_rows: Mapping[str, int]) -> list[Ask]:
-    """The queries of one key; public, the same whatever the rows."""
+def asks(key: KeySpec, public_rows: Mapping[str, int], *, own: bool = False) -> list[Ask]:
+    """The queries of one key; public, the same whatever the rows.
+
+    Args:
+        key: The key.
+        public_rows: Exact rows of public tables.
+        own: Whether references into the row's own unit are told apart (REF keys).
+    """
     if key.role == "public":
         return [Ask("targets", PublicTargets(key, max(public_rows.get(key.parent, 0), 0)), 1.0)]
     found = [Ask("fan-out", FanOut(key, _bounds(key)), 1.0)]
     if key.role == "ref":
         found = [Ask("fan-in", FanIn(key), 1.0)] if not key.unique else []
-    if not key.nullable:
+    if not key.nullable and not own:
         return found
     rest = 1.0 - _NULL_SHARE if found else 1.0
     main = [Ask(ask.what, ask.query, ask.part * rest) for ask in found]
-    return [*main, Ask("NULL share", Presence(key), 1.0 - rest if found else 1.0)]
+    return [*main, Ask(_NULLS, Presence(key, own), 1.0 - rest if found else 1.0)]
+
+
+def measure_links(
+    spec: DatabaseSpec, key: KeySpec, amount: float, measure: Measure, *, own: bool
+) -> Floats:
+    """Where references lead: shares of rows without one, into other units, into their own.
+
+    Args:
+        spec: What is public.
+        key: A REF key that may be NULL, or whose targets may be in the row's own unit.
+        amount: What may be spent on the key.
+        measure: Asks the session.
+        own: Whether the third share is measured; else the shape is (2,).
+    """
+    ask = next(ask for ask in asks(key, {}, own=own) if ask.what == _NULLS)
+    noisy, sd = measure(ask.query, amount * ask.part, ask.label(key))
+    counts = np.where(noisy > sd, noisy, 0.0)
+    if not key.nullable:
+        counts[0] = 0.0
+    total = counts.sum()
+    return np.asarray(counts / total if total > 0 else np.eye(len(counts))[1])
 
 
 def fit_key(
@@ -79,6 +107,7 @@ def fit_key(
     sizes: Sizes,
     public_rows: Mapping[str, int],
     noise: Noise,
+    links: Floats | None = None,
 ) -> KeyModel:
     """Measure a key and fit its model.
 
@@ -90,19 +119,23 @@ def fit_key(
         sizes: Noisy rows per table.
         public_rows: Exact rows of public tables.
         noise: Law of the noise.
+        links: What `measure_links` gave, if that was asked before.
     """
+    own = links is not None and len(links) == 3
     answers = {
         ask.what: (ask.query, *measure(ask.query, amount * ask.part, ask.label(key)))
-        for ask in asks(key, public_rows)
+        for ask in asks(key, public_rows, own=own)
+        if links is None or ask.what != _NULLS
     }
-    null = 0.0
-    if "NULL share" in answers:
-        null = _null(spec, key, *answers["NULL share"][1:])
+    null = 0.0 if links is None else float(links[0])
+    if _NULLS in answers:
+        null = _null(spec, key, *answers[_NULLS][1:])
     if "targets" in answers:
         return _public(key, *answers["targets"][1:], noise)
     if "fan-in" in answers:
         query, noisy, sd = answers["fan-in"]
-        linked = sizes.rows[key.table] * (1.0 - null)
+        inside = links[2] if links is not None and own else 0.0
+        linked = sizes.rows[key.table] * (1.0 - null - inside)
         law = _fan_in(query, spec, noisy, sd, sizes.rows[key.parent], linked)
         return KeyModel.of(key, null=null, law=law)
     if "fan-out" in answers:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.circuit.draw import choose, uniforms
+from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats
 from privbench.learning.fanout import FanLaw, Ints
@@ -18,6 +19,20 @@ from privbench.privacy.spec import KeySpec
 
 #: Most public rows that a key model may weigh.
 _MAX_TARGETS = 2**28
+#: Starts the names of variables that are drawn with a row and are no columns.
+HIDDEN = "\x1f"
+#: Code of `link_variable` for a reference into the row's own unit.
+INSIDE = 2
+
+
+def fan_variable(table: str, key: str) -> str:
+    """Name of an owner's variable: the bucket of its number of rows in ``table`` by an OWN key."""
+    return f"{HIDDEN}children{HIDDEN}{table}{HIDDEN}{key}"
+
+
+def link_variable(key: str) -> str:
+    """Name of a row's variable: 0 no reference, 1 into another unit, 2 into its own unit."""
+    return f"{HIDDEN}link{HIDDEN}{key}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +107,13 @@ class KeyModel:
         return cls(*names, *flags, null, law, targets)
 
 
-def own_edges(key: KeyModel, owners: int, scale: float, generator: np.random.Generator) -> Ints:
+def own_edges(
+    key: KeyModel,
+    owners: int,
+    scale: float,
+    generator: np.random.Generator,
+    buckets: Codes | None = None,
+) -> Ints:
     """Owner of every row of an owned table, −1 for rows without one; sorted by owner.
 
     Args:
@@ -100,45 +121,106 @@ def own_edges(key: KeyModel, owners: int, scale: float, generator: np.random.Gen
         owners: Number of rows of the owner's table.
         scale: Factor on the number of rows without an owner.
         generator: Source of randomness.
+        buckets: Bucket of every owner's number of rows, or None to draw it.
     """
     if key.law is None:
         raise ModelError("an OWN key in the model has no fan-out law.", table=key.parent)
-    counts = key.law.draw(owners, generator)
+    if buckets is None:
+        counts = key.law.draw(owners, generator)
+    else:
+        counts = key.law.within(buckets, generator)
     if key.unique:
         counts = np.minimum(counts, 1)
     without = round(key.null * scale) if key.nullable else 0
     return np.concatenate([np.repeat(np.arange(owners), counts), np.full(without, NULL, np.int64)])
 
 
-def attach(key: KeyModel, rows: int, targets: int, generator: np.random.Generator) -> Ints:
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where the rows of a key's two ends stand.
+
+    Attributes:
+        rows: Unit of every referring row.
+        targets: Unit of every row of the referenced table; None for public tables.
+        links: Code of every referring row's `link_variable`, or None where rows do not tell.
+    """
+
+    rows: Ints
+    targets: Ints | None = None
+    links: Codes | None = None
+
+
+def attach(
+    key: KeyModel,
+    rows: int,
+    targets: int,
+    generator: np.random.Generator,
+    places: Places | None = None,
+) -> Ints:
     """Target of every row by a REF key or a key to a public table.
 
-    Targets are hit in proportion to a popularity that follows the fan-in law (REF), or to their
-    released frequency (public); with ``unique``, each at most once.
+    Rows that refer into their own unit take one of its rows at random. The others hit targets in
+    proportion to a popularity that follows the fan-in law (REF), or to their released frequency
+    (public); with ``unique``, each at most once.
 
     Args:
         key: The key.
         rows: Number of referring rows.
         targets: Number of rows of the referenced table.
         generator: Source of randomness.
+        places: Units of both ends, and which rows refer where.
 
     Returns:
         int64, shape (rows,); −1 is NULL.
     """
     edges = np.full(rows, NULL, np.int64)
-    linked = round(rows * (1 - min(key.null, 1.0))) if key.nullable else rows
-    linked = min(linked, targets) if key.unique else linked if targets else 0
-    if linked == 0:
+    chosen = _linked(key, rows, targets, generator, places)
+    if not len(chosen):
         return edges
-    chosen = np.sort(generator.permutation(rows)[:linked])
     weights = _popularity(key, targets, generator)
     if key.unique:
-        edges[chosen] = _distinct(weights, linked, generator)
+        edges[chosen] = _distinct(weights, len(chosen), generator)
         return edges
-    one = np.zeros(linked, np.int64)
+    if places is not None and places.links is not None and places.targets is not None:
+        inside = chosen[places.links[chosen] == INSIDE]
+        edges[inside] = _within(places.rows[inside], places.targets, generator)
+        chosen = chosen[edges[chosen] == NULL]
+    one = np.zeros(len(chosen), np.int64)
     numbers = uniforms(one, 1, generator, stratified=True)
     edges[chosen] = choose(weights, np.zeros(1, np.int64), np.array([targets]), one, numbers)
     return edges
+
+
+def _linked(
+    key: KeyModel,
+    rows: int,
+    targets: int,
+    generator: np.random.Generator,
+    places: Places | None,
+) -> Ints:
+    """Rows that refer to something, ascending."""
+    if not targets:
+        return np.zeros(0, np.int64)
+    if not key.nullable:
+        return np.arange(rows)
+    if places is not None and places.links is not None:
+        found = np.flatnonzero(places.links)
+        linked = len(found)
+    else:
+        linked = round(rows * (1 - min(key.null, 1.0)))
+        found = np.arange(rows)
+    linked = min(linked, targets) if key.unique else linked
+    return np.sort(generator.permutation(found)[:linked])
+
+
+def _within(units: Ints, targets: Ints, generator: np.random.Generator) -> Ints:
+    """A random target in each of some units, −1 where a unit has none; shape of ``units``."""
+    order = np.argsort(targets, kind="stable")
+    ordered = targets[order]
+    first = np.searchsorted(ordered, units, side="left")
+    count = np.searchsorted(ordered, units, side="right") - first
+    place = first + np.floor(generator.random(len(units)) * count).astype(np.int64)
+    return np.where(count > 0, order[np.minimum(place, len(order) - 1)], NULL)
 
 
 def _popularity(key: KeyModel, targets: int, generator: np.random.Generator) -> Floats:

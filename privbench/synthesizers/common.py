@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, noise_law
-from privbench.learning.keyfit import Sizes, asks, fit_key
+from privbench.learning.keyfit import Sizes, asks, fit_key, measure_links
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item, rows_item, shares
 from privbench.privacy import DatabaseSpec, KeySpec, Query, Session, allocate
@@ -95,7 +95,7 @@ class Fitting:
 
     def table_model(self, table: str) -> TableModel:
         """Measure and fit all keys of a table; after the histograms, which tell its size."""
-        keys = [self._key(key) for key in self.spec.tables[table].keys]
+        keys = [self.key(key) for key in self.spec.tables[table].keys]
         return TableModel(self.rows(table), {key.name: key for key in keys})
 
     def sizes(self) -> Sizes:
@@ -108,7 +108,8 @@ class Fitting:
         """What may be spent on a table's attributes."""
         return self.amounts[rows_item(table)]
 
-    def _key(self, key: KeySpec) -> KeyModel:
+    def key(self, key: KeySpec, links: Floats | None = None) -> KeyModel:
+        """Measure and fit a key; ``links`` is what `links` gave for it."""
         return fit_key(
             self.spec,
             key,
@@ -117,7 +118,12 @@ class Fitting:
             self.sizes(),
             self.start.public_rows,
             self.noise,
+            links,
         )
+
+    def links(self, key: KeySpec, *, own: bool) -> Floats:
+        """Measure where a REF key's references lead (`keyfit.measure_links`)."""
+        return measure_links(self.spec, key, self.amounts[key_item(key)], self.measure, own=own)
 
 
 def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:
@@ -136,12 +142,20 @@ def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
     return allocate(items, start.total * _MARGIN) if items else {}
 
 
-def planned_keys(spec: DatabaseSpec, start: PlanInput) -> list[PlannedEvent]:
-    """The events of all keys, as `Fitting.table_model` makes them."""
+def planned_keys(
+    spec: DatabaseSpec, start: PlanInput, own: Callable[[KeySpec], bool] = lambda key: False
+) -> list[PlannedEvent]:
+    """The events of all keys, as `Fitting.key` makes them.
+
+    Args:
+        spec: What is public.
+        start: What the plan starts from.
+        own: Whether references into the row's own unit are told apart.
+    """
     given = amounts(spec, start)
     return [
         PlannedEvent.of(ask.label(key), ask.query, spec, given[key_item(key)] * ask.part, start)
         for table in spec.tables.values()
         for key in table.keys
-        for ask in asks(key, start.public_rows)
+        for ask in asks(key, start.public_rows, own=own(key))
     ]

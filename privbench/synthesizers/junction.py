@@ -7,17 +7,17 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from privbench.learning.junction.budget import Budget, rule
-from privbench.learning.junction.learner import Learner
-from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.planning import planned_queries
-from privbench.learning.junction.structure import layout
-from privbench.learning.junction.tree import fit_tree
 from privbench.learning.shares import rows_item
-from privbench.privacy import DatabaseSpec, Session, noise_sd
-from privbench.privacy.queries import Histogram
+from privbench.privacy import DatabaseSpec, Session
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.common import Fitting, amounts, planned_keys
+from privbench.synthesizers.junction_fit import (
+    DatabaseFit,
+    budget_of,
+    may_stay_inside,
+    released_weight,
+)
 from privbench.synthesizers.junction_model import JunctionModel
 
 
@@ -45,12 +45,10 @@ class JunctionSynthesizer(Synthesizer):
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
         """See `Synthesizer.fit`."""
-        fitting = Fitting.open(session, totals, amount, public_rows)
-        names = session.spec.order()
-        laws = {name: _fit_table(fitting, name) for name in names}
-        tables = {name: fitting.table_model(name) for name in names}
+        fit = DatabaseFit(Fitting.open(session, totals, amount, public_rows))
+        tables = fit.run()
         herding = bool(getattr(self.options, "herding", True))
-        return JunctionModel(tables, laws, dict(fitting.start.public_rows), herding)
+        return JunctionModel(tables, fit.laws, dict(fit.fitting.start.public_rows), herding)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`; pair tables are planned at their largest."""
@@ -59,7 +57,7 @@ class JunctionSynthesizer(Synthesizer):
         for name, table in spec.tables.items():
             if table.attributes:
                 events += _planned_table(spec, name, given[rows_item(name)], plan)
-        return [*events, *planned_keys(spec, plan)]
+        return [*events, *planned_keys(spec, plan, lambda key: may_stay_inside(spec, key))]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
@@ -67,45 +65,12 @@ class JunctionSynthesizer(Synthesizer):
         return JunctionModel.from_state(header, arrays)
 
 
-def table_budget(spec: DatabaseSpec, table: str, amount: float, start: PlanInput) -> Budget:
-    """The rule's decision for one table."""
-    columns = len(spec.tables[table].attributes)
-    noise = noise_sd(Histogram.of(spec, table, []), spec, amount / columns, start.accounting)
-    return rule(units(spec, table, start), noise, columns)
-
-
-def units(spec: DatabaseSpec, table: str, start: PlanInput) -> float:
-    """Released weight of a table's rows: of an owned table, at most its owners' number."""
-    top = (table, *spec.ancestors(table))[-1]
-    return min(start.rows(table), start.rows(top))
-
-
-def _fit_table(fitting: Fitting, table: str) -> TableLaw:
-    spec = fitting.spec
-    if not spec.tables[table].attributes:
-        return TableLaw({}, (), fit_tree(layout([], [], []), [], {}), {}, fitting.start.rows(table))
-    amount = fitting.rows_amount(table)
-    learner = Learner(
-        spec,
-        table,
-        amount,
-        table_budget(spec, table, amount, fitting.start),
-        fitting.start.accounting,
-        fitting.noise,
-        fitting.measure,
-        fitting.session.select,
-    )
-    if spec.tables[table].own is not None:
-        return learner.learn(None)
-    law = learner.learn((fitting.start.rows(table), fitting.sizes().sd[table]))
-    fitting.sums[table] = learner.sums
-    return law
-
-
 def _planned_table(
     spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
 ) -> list[PlannedEvent]:
-    budget = table_budget(spec, table, amount, plan)
+    rows = released_weight(spec, table, plan)
+    given = sum(len(spec.tables[name].attributes) for name in spec.ancestors(table))
+    budget = budget_of(spec, table, amount, rows, given, plan)
     return [
         PlannedEvent.of(label, query, spec, amount * part, plan)
         for label, query, part in planned_queries(spec, table, budget)

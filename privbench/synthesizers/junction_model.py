@@ -14,6 +14,7 @@ from privbench.domain import Codes
 from privbench.learning.assemble import TableModel, assemble
 from privbench.learning.fanout import Ints
 from privbench.learning.junction.model import TableLaw
+from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.storage import law_from_arrays, law_to_arrays
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.rng import generator
@@ -58,12 +59,21 @@ class JunctionModel:
         Raises:
             ModelError: The model is damaged, or the scale asks for too many rows.
         """
+        people = self._population()
 
         def draw(table: str, rows: int, owners: Ints | None) -> dict[str, Codes]:
-            numbers = generator(seed, "rows", table)
-            return self.laws[table].sample(rows, numbers, herded=self.herding)
+            law, numbers = self.laws[table], generator(seed, "rows", table)
+            given = given_rows(law, people, table, owners)
+            codes = law.sample(rows, numbers, herded=self.herding, given=given)
+            people.add(table, codes, owners, rows)
+            return codes
 
         return assemble(self.tables, self.public_rows, draw, scale, seed)
+
+    def _population(self) -> Population:
+        owns = {name: table.own for name, table in self.tables.items()}
+        parents = {name: None if own is None else own.parent for name, own in owns.items()}
+        return Population(parents, {name: law.tau for name, law in self.laws.items()})
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """A JSON object and arrays that `from_state` reads back."""

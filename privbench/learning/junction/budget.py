@@ -75,21 +75,22 @@ class Budget:
         return self.extra * self.rounds[number] / sum(self.rounds)
 
 
-def rule(rows: float, noise: float, columns: int) -> Budget:
+def rule(rows: float, noise: float, columns: int, given: int = 0) -> Budget:
     """The budget of one table.
 
     Args:
         rows: Released weight of the table's rows, n̂.
         noise: Standard deviation, in rows, of a histogram with a ``columns``-th of the amount.
         columns: Number of attributes, at least 1.
+        given: Number of attributes that are given.
 
     >>> rule(48_842, 6.1875, 14).edges
     13
     """
     level = log2(max(rows / (_PIVOT * noise), 2**-12))
-    pairs = columns * (columns - 1) // 2
+    pairs = columns * (columns - 1) // 2 + columns * given
     edges = int(np.clip(round(3 + 3.5 * max(level, -0.5)), 2, 4096))
-    edges = 0 if level < HOPELESS else min(edges, max(columns - 1, 0))
+    edges = 0 if level < HOPELESS else min(edges, max(columns - (not given), 0))
     if not edges:
         return Budget(level, 1.0, 0.0, 0.0, 0.0, 0, (), 16, 0.05)
     rounds = _rounds(int(np.clip(round(level) - 2, 0, 12)), pairs - edges)

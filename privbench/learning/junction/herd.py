@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.denoise import Floats
-from privbench.learning.junction.pool import resample
 
 Ints = NDArray[np.int64]
 #: Candidates for every row.
@@ -46,8 +45,11 @@ def _due(values, weights, pairs, due):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _choose(values, pairs, due, candidates, rows):  # type: ignore[no-untyped-def]
-    """Row numbers, shape (rows,); candidate ``q`` for place ``t`` is ``candidates[q, t]``."""
+def _choose(values, pairs, due, candidates, rows, fixed):  # type: ignore[no-untyped-def]
+    """Row numbers, shape (rows,); candidate ``q`` for place ``t`` is ``candidates[q, t]``.
+
+    Where places are not fixed, the second pass looks at the candidates of other places.
+    """
     count = len(pairs)
     held = np.zeros(len(due), np.float32)
     price = (1.0 / (due + _SOFT)).astype(np.float32)
@@ -66,7 +68,7 @@ def _choose(values, pairs, due, candidates, rows):  # type: ignore[no-untyped-de
                 held[cell] -= np.float32(1.0)
                 best += (np.float32(2.0) * (held[cell] - due[cell]) + np.float32(1.0)) * price[cell]
         for q in range(len(candidates)):
-            shift = 0 if first_pass else _STRIDE + 13 * q
+            shift = 0 if first_pass or fixed else _STRIDE + 13 * q
             other = candidates[q, (place + shift) % rows]
             cost = np.float32(0.0)
             for pair in range(count):
@@ -84,38 +86,35 @@ def _choose(values, pairs, due, candidates, rows):  # type: ignore[no-untyped-de
 
 
 def herd(
-    values: Ints,
-    weights: Floats,
-    rows: int,
-    sizes: Sequence[int],
-    generator: np.random.Generator,
+    values: Ints, weights: Floats, candidates: Ints, sizes: Sequence[int], given: int = 0
 ) -> Ints:
     """Choose rows of a pool.
 
     Args:
         values: Codes of the pool, shape (pool rows, attributes).
         weights: Weight of every row of the pool.
-        rows: How many to choose, at least 1.
+        candidates: Rows to choose from for every place, shape (choices, places).
         sizes: Size of every attribute's domain.
-        generator: From `privbench.rng.generator`.
+        given: How many of the attributes, from the first, are given. Then the candidates of a place
+            are for that place alone.
 
     Returns:
-        Row numbers into the pool, shape (rows,).
+        Row numbers into the pool, shape (places,).
     """
-    pairs, cells = _layout(sizes)
+    pairs, cells = _layout(sizes, given)
     due = np.zeros(cells)
     _due(values, weights, pairs, due)
+    rows = candidates.shape[1]
     due *= rows / weights.sum()
-    candidates = resample(weights, CANDIDATES * rows, generator).reshape(CANDIDATES, rows)
-    return np.asarray(_choose(values, pairs, due, candidates, rows))
+    return np.asarray(_choose(values, pairs, due, candidates, rows, given > 0))
 
 
-def _layout(sizes: Sequence[int]) -> tuple[Ints, int]:
+def _layout(sizes: Sequence[int], given: int) -> tuple[Ints, int]:
     """First and second attribute, factor, start and hash mask of every pair; number of cells."""
     found: list[tuple[int, int, int, int, int]] = []
     start = 0
     for first in range(len(sizes)):
-        for second in range(first + 1, len(sizes)):
+        for second in range(max(first + 1, given), len(sizes)):
             cells = sizes[first] * sizes[second]
             mask = (1 << _HASH) - 1 if cells > 1 << _HASH else 0
             found.append((first, second, sizes[second], start, mask))
@@ -123,7 +122,8 @@ def _layout(sizes: Sequence[int]) -> tuple[Ints, int]:
     return np.array(found, np.int64).reshape(-1, 5), start
 
 
-def affordable(rows: int, sizes: Sequence[int]) -> bool:
+def affordable(rows: int, sizes: Sequence[int], given: int = 0) -> bool:
     """Whether herding that many rows takes seconds, not minutes, and fits in memory."""
-    pairs = len(sizes) * (len(sizes) - 1) // 2
+    own = len(sizes) - given
+    pairs = own * (own - 1) // 2 + own * given
     return 0 < rows <= MOST_ROWS and 0 < pairs * rows <= _MOST_WORK and pairs <= _MOST_PAIRS

@@ -8,14 +8,15 @@ from released numbers, with fixed public seeds, so that a killed fit resumes to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.budget import Budget, table_parts
+from privbench.learning.junction.context import Context, Variable
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
     Measure,
@@ -28,16 +29,17 @@ from privbench.learning.junction.pool import cells_of, draw_pool, rake_pool
 from privbench.learning.junction.ratios import rake, shrink
 from privbench.learning.junction.structure import (
     Components,
+    Layout,
     Pair,
-    best_layout,
     orders,
     thin,
 )
-from privbench.learning.junction.tree import fit_tree
+from privbench.learning.junction.tree import JunctionTree, fit_tree
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.events import Accounting
-from privbench.privacy.queries import Axis, Column, Histogram, PairScores, PublicArray
+from privbench.privacy.queries import Axis, Histogram, PairScores, PublicArray
 from privbench.privacy.query import GRID
+from privbench.privacy.units import bound
 from privbench.rng import generator
 
 #: Asks for a selection: (query, amount, label) → index.
@@ -50,7 +52,7 @@ _SWEEPS = 6
 _FLOOR = 0.003
 
 
-@dataclass(slots=True)
+@dataclass
 class Learner:
     """One table's fit under way.
 
@@ -64,8 +66,8 @@ class Learner:
         measure: Asks the session for a measurement.
         select: Asks the session for a selection.
         rows: Released weight of all rows; set by the fit, as is all that follows.
-        bins: Bins of every attribute.
-        axes: The bins as axes of queries.
+        variables: What is drawn with a row: attributes, and what is added before `learn`.
+        context: What is given before.
         tables: Denoised pair tables.
         sums: Sum of every one-way histogram, and the variance of its noise.
     """
@@ -79,58 +81,114 @@ class Learner:
     measure: Measure
     select: Select
     rows: float = 1.0
-    bins: list[Bins] = field(default_factory=list)
-    axes: tuple[Axis, ...] = ()
+    variables: list[Variable] = field(default_factory=list)
+    context: Context = field(default_factory=Context)
     tables: dict[Pair, Floats] = field(default_factory=dict)
     sums: list[tuple[float, float]] = field(default_factory=list)
+    _edges: list[Pair] = field(default_factory=list)
 
-    def learn(self, total: tuple[float, float] | None) -> TableLaw:
-        """Measure and fit.
+    def one_ways(self, total: tuple[float, float] | None) -> None:
+        """Measure and denoise the one-ways of all attributes; they become the first variables.
 
         Args:
             total: Released total of the weights and its standard deviation, or None.
         """
-        self._one_ways(total)
-        edges = self._tree() if self.budget.edges else []
-        self._measure_pairs(edges, self.budget.tree, self._independent(edges), "tree")
-        if self.budget.rounds:
-            self._rounds(edges)
-        extras = [pair for pair in self.tables if pair not in edges]
-        found, inside = thin(orders(edges, len(self.bins)), edges, extras, self._sizes)
-        tree = fit_tree(found, self._shares, {pair: self.tables[pair] for pair in inside})
         domains = self.spec.tables[self.table].attributes
-        return TableLaw(dict(domains), tuple(self.bins), tree, dict(self.tables), self.rows)
-
-    @property
-    def _sizes(self) -> list[int]:
-        return [bins.size for bins in self.bins]
-
-    @property
-    def _shares(self) -> list[Floats]:
-        return [bins.counts / bins.counts.sum() for bins in self.bins]
-
-    def _one_ways(self, total: tuple[float, float] | None) -> None:
-        """Measure and denoise all one-ways; make bins."""
+        if not domains:
+            self.rows = max(total[0], 1.0) if total else self.rows
+            return
         amount = self.amount * self.budget.one_ways
         raws = measure_one_ways(self.spec, self.table, amount, self.budget, self.measure)
         self.rows = weight_of(raws, *(total or (None, 0.0)))
         self.sums = [raw.total for raw in raws.values()]
-        domains = self.spec.tables[self.table].attributes
-        least = min(2 * self._tree_sd(), 0.2 * self.rows)
+        least = min(2 * self.tree_sd, 0.2 * self.rows)
         for name, raw in raws.items():
             counts = denoise_one_way(raw, domains[name], self.rows, self.noise)
-            self.bins.append(fill_bins(counts, domains[name], self.budget.bins, least))
-        self.axes = tuple(
-            Column.of(self.spec, self.table, name, PublicArray(bins.of))
-            for name, bins in zip(domains, self.bins, strict=True)
-        )
+            bins = fill_bins(counts, domains[name], self.budget.bins, least)
+            self.variables.append(Variable(name, domains[name], bins))
 
-    def _tree_sd(self) -> float:
+    def learn(self) -> TableLaw:
+        """Measure pairs of all variables, given ones included, and fit."""
+        edges = self._tree() if self.budget.edges else []
+        self._measure_pairs(edges, self.budget.tree, self._independent(edges), "tree")
+        if self.budget.rounds:
+            self._rounds(edges)
+        self._edges = edges
+        return self._law()
+
+    def rescale(self, name: str, factor: float) -> TableLaw:
+        """The law in which a number of children is above 0 more or less often; measures nothing.
+
+        Args:
+            name: An early variable.
+            factor: On the probability of every bin of it but that of 0.
+        """
+        place = next(k for k, item in enumerate(self.variables) if item.name == name)
+        item = self.variables[place]
+        counts = item.bins.counts.copy()
+        positive = counts[1:].sum()
+        part = min(positive * factor, 0.999 * counts.sum()) / max(positive, 1e-300)
+        counts[1:] *= part
+        counts[0] = max(item.bins.counts.sum() - counts[1:].sum(), 0.0)
+        self.variables[place] = replace(item, bins=replace(item.bins, counts=counts))
+        self.__dict__.pop("_shares", None)
+        number = self._fixed + place
+        for i, j in [pair for pair in self.tables if number in pair]:
+            margins = self.rows * self._shares[i], self.rows * self._shares[j]
+            self.tables[i, j] = rake(self.tables[i, j], *margins, 30)
+        return self._law()
+
+    def _law(self) -> TableLaw:
+        """Fit the law to all tables measured so far."""
+        edges = self._edges
+        extras = [pair for pair in self.tables if pair not in edges]
+        choices = orders(edges, len(self._sizes), self._classes)
+        found, inside = thin(choices, edges, extras, self._sizes, self._fixed)
+        tree = self._fit(found, inside)
+        domains = {item.name: item.domain for item in self.variables}
+        bins = tuple(item.bins for item in self.variables)
+        columns = self.context.columns
+        law = TableLaw(
+            domains, bins, tree, dict(self.tables), self.rows, columns, bound(self.spec, self.table)
+        )
+        return law.trimmed()
+
+    @property
+    def tree_sd(self) -> float:
         """Noise of a tree table at an even split."""
         amount = self.amount * self.budget.tree / max(self.budget.edges, 1)
         if amount <= 0:
             return 0.0
         return noise_sd(Histogram.of(self.spec, self.table, []), self.spec, amount, self.accounting)
+
+    @property
+    def _fixed(self) -> int:
+        """How many variables are given; they have the first numbers."""
+        return len(self.context.columns)
+
+    @property
+    def _axes(self) -> tuple[Axis, ...]:
+        return (*self.context.axes, *(item.axis for item in self.variables))
+
+    @property
+    def _sizes(self) -> list[int]:
+        own = [item.bins.size for item in self.variables]
+        return [*(column.size for column in self.context.columns), *own]
+
+    @property
+    def _classes(self) -> list[int]:
+        """Given variables first, then those that others are conditioned on."""
+        return [0] * self._fixed + [1 if item.early else 2 for item in self.variables]
+
+    @cached_property
+    def _shares(self) -> list[Floats]:
+        own = [item.bins.counts / item.bins.counts.sum() for item in self.variables]
+        given = self.context.given
+        return [*(given.table((name,)) for name in range(given.count)), *own] if given else own
+
+    def _fit(self, found: Layout, pairs: Sequence[Pair]) -> JunctionTree:
+        tables = {pair: self.tables[pair] for pair in pairs}
+        return fit_tree(found, self._shares, tables, self.context.given)
 
     def _scale(self, sd: float) -> float:
         return sd / float(np.sqrt(2.0)) if self.noise == "laplace" else sd
@@ -139,12 +197,15 @@ class Learner:
         shares = self._shares
         return {(i, j): self.rows * np.outer(shares[i], shares[j]) for i, j in pairs}
 
+    def _pairs(self) -> list[Pair]:
+        """All pairs but those of two given variables."""
+        count = len(self._sizes)
+        return [(i, j) for i in range(count) for j in range(max(i + 1, self._fixed), count)]
+
     def _tree(self) -> list[Pair]:
         """Edges by noisy maximum over pairs that join components."""
-        count = len(self.bins)
-        pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-        choice = _Choice(self, self._independent(pairs), self._scale(self._tree_sd()))
-        forest = Components(count)
+        choice = _Choice(self, self._independent(self._pairs()), self._scale(self.tree_sd))
+        forest = Components(len(self._sizes), self._fixed)
         edges: list[Pair] = []
         for number in range(self.budget.edges):
             pair = choice.take(f"tree edge {number + 1}", forest.apart)
@@ -158,23 +219,26 @@ class Learner:
         """Measure pair tables and denoise them once; they are fixed targets from then on."""
         if not pairs:
             return
-        sizes = self._sizes
+        sizes, axes, shares = self._sizes, self._axes, self._shares
         parts = table_parts([sizes[i] * sizes[j] for i, j in pairs])
         for number, ((i, j), share) in enumerate(zip(pairs, parts, strict=True)):
-            query = Histogram(self.table, (self.axes[i], self.axes[j]))
+            query = Histogram(self.table, (axes[i], axes[j]))
             label = f"{what} pair {number + 1} of {self.table}"
             noisy, sd = self.measure(query, self.amount * part * share, label)
             shrunk = shrink(noisy, predicted[i, j], max(self._scale(sd), 1e-9), self.noise)
-            margins = self.bins[i].counts, self.bins[j].counts
+            margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)
 
     def _rounds(self, edges: Sequence[Pair]) -> None:
         """Choose further pairs where the raked pool is farthest from the rows; measure them."""
-        count, sizes = len(self.bins), self._sizes
-        tree = fit_tree(best_layout(orders(edges, count), edges, sizes), self._shares, self.tables)
+        sizes, choices = self._sizes, orders(edges, len(self._sizes), self._classes)
+        tree = self._fit(*thin(choices, edges, [], sizes, self._fixed))
         rows = int(np.clip(round(self.rows), _LEAST_POOL, _MOST_POOL))
-        pool = draw_pool(tree, rows, generator(0, "junction", "rounds"))
-        pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+        draws = generator(0, "junction", "rounds")
+        held = self.context.given
+        given = None if held is None else held.resampled(rows, draws)
+        pool = draw_pool(tree, rows, draws, given)
+        pairs = self._pairs()
         cells = {pair: cells_of(pool.bins, pair, sizes).astype(np.uint16) for pair in pairs}
         weights = np.full(rows, self.rows / rows)
         for number, chosen in enumerate(self.budget.rounds):
@@ -186,7 +250,7 @@ class Learner:
 
     def _seen(self, cells: NDArray[np.uint16], pair: Pair, weights: Floats) -> Floats:
         """The pool's table of a pair."""
-        shape = self.bins[pair[0]].size, self.bins[pair[1]].size
+        shape = self._sizes[pair[0]], self._sizes[pair[1]]
         held = np.bincount(cells, weights, minlength=shape[0] * shape[1])
         return np.asarray(held.reshape(shape), np.float64)
 
@@ -218,7 +282,7 @@ class _Choice:
         pairs = [pair for pair in self._predicted if allowed(pair)]
         query = PairScores(
             learner.table,
-            learner.axes,
+            learner._axes,
             tuple(pairs),
             tuple(self._predicted[pair] for pair in pairs),
             PublicArray.rounded([self._prices[pair] for pair in pairs], 2 * GRID),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,11 @@ from privbench.circuit import Circuit
 from privbench.domain import Codes, Domain
 from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
+from privbench.learning.junction.given import Given, GivenColumn
 from privbench.learning.junction.herd import CANDIDATES, affordable, herd
 from privbench.learning.junction.pool import (
     Pool,
+    among,
     cells_of,
     draw_pool,
     rake_pool,
@@ -24,6 +26,8 @@ from privbench.learning.junction.tree import JunctionTree, compile_circuit
 
 #: Rows drawn at once where rows are not herded.
 CHUNK = 2**18
+#: Draws for every row with given attributes that is not herded.
+_FEW = 4
 _SWEEPS = 6
 
 Ints = NDArray[np.int64]
@@ -33,12 +37,16 @@ Ints = NDArray[np.int64]
 class TableLaw:
     """Released law of one table's rows.
 
+    Attributes are numbered: the given ones first, then the others in the order of ``domains``.
+
     Attributes:
-        domains: Attributes in order.
-        bins: Bins of every attribute with the laws inside them.
+        domains: Attributes that are not given, in order.
+        bins: Bins of each of them with the laws inside them.
         tree: The junction tree over bins.
         tables: Denoised pair tables, those too wide for the tree included.
         rows: Released weight of the rows; the total of every pair table.
+        given: Attributes that follow from a row's owners.
+        tau: τ of the table: weights of a unit's n rows are proportional to min(n, τ)/n.
     """
 
     domains: dict[str, Domain]
@@ -46,6 +54,18 @@ class TableLaw:
     tree: JunctionTree
     tables: dict[Pair, Floats]
     rows: float
+    given: tuple[GivenColumn, ...] = ()
+    tau: int = 1
+
+    def trimmed(self) -> TableLaw:
+        """The law without given attributes that stand in no table."""
+        fixed = len(self.given)
+        used = {name for pair in self.tables for name in pair}
+        kept = [name for name in range(len(self.tree.sizes)) if name >= fixed or name in used]
+        place = {name: position for position, name in enumerate(kept)}
+        tables = {(place[i], place[j]): table for (i, j), table in self.tables.items()}
+        given = tuple(self.given[name] for name in kept if name < fixed)
+        return replace(self, tree=self.tree.kept(kept), tables=tables, given=given)
 
     @property
     def wide(self) -> bool:
@@ -63,7 +83,12 @@ class TableLaw:
         return compile_circuit(self.tree, self.domains, leaves)
 
     def sample(
-        self, rows: int, generator: np.random.Generator, *, herded: bool = True
+        self,
+        rows: int,
+        generator: np.random.Generator,
+        *,
+        herded: bool = True,
+        given: Given | None = None,
     ) -> dict[str, Codes]:
         """Draw rows.
 
@@ -71,6 +96,7 @@ class TableLaw:
             rows: How many.
             generator: From `privbench.rng.generator`.
             herded: Whether rows are herded where that is affordable.
+            given: What is given for every row, where the law has given attributes.
 
         Returns:
             Codes per attribute, shape (rows,), in the narrowest type.
@@ -78,14 +104,16 @@ class TableLaw:
         sizes = [domain.size for domain in self.domains.values()]
         if not sizes:
             return {}
-        if herded and affordable(rows, sizes):
-            return self._typed(self._herded(rows, sizes, generator))
+        if herded and affordable(
+            rows, [*self.tree.sizes[: len(self.given)], *sizes], len(self.given)
+        ):
+            return self._typed(self._herded(rows, sizes, generator, given))
         out = self._typed(np.zeros((rows, len(sizes)), np.int64))
         for first in range(0, rows, CHUNK):
-            last = min(first + CHUNK, rows)
-            values = self._plain(last - first, generator)
+            part = slice(first, min(first + CHUNK, rows))
+            values = self._plain(part.stop - first, generator, given and given.part(part))
             for name, codes in self._typed(values).items():
-                out[name][first:last] = codes
+                out[name][part] = codes
         return out
 
     def _typed(self, values: Ints) -> dict[str, Codes]:
@@ -94,34 +122,61 @@ class TableLaw:
             for column, (name, domain) in enumerate(self.domains.items())
         }
 
-    def _herded(self, rows: int, sizes: list[int], generator: np.random.Generator) -> Ints:
-        pool = draw_pool(self.tree, CANDIDATES * rows, generator)
-        weights = self._weights(pool)
+    def _herded(
+        self, rows: int, sizes: list[int], generator: np.random.Generator, given: Given | None
+    ) -> Ints:
+        if given is None:
+            pool = draw_pool(self.tree, CANDIDATES * rows, generator)
+            weights = self._weights(pool)
+            candidates = resample(weights, CANDIDATES * rows, generator).reshape(CANDIDATES, rows)
+            values = self._expand(pool)
+            return values[herd(values, weights, candidates, sizes)]
+        pool, shares = self._choices(CANDIDATES, rows, generator, given)
+        numbers = (np.arange(CANDIDATES)[:, None] + generator.random(rows)) / CANDIDATES
+        candidates = among(shares, numbers)
         values = self._expand(pool)
-        return values[herd(values, weights, rows, sizes, generator)]
+        whole = np.hstack([pool.bins[: given.count].T.astype(np.int64), values])
+        widths = [*given.sizes, *sizes]
+        return values[herd(whole, shares.ravel(), candidates, widths, given.count)]
 
-    def _plain(self, rows: int, generator: np.random.Generator) -> Ints:
-        pool = draw_pool(self.tree, rows, generator)
+    def _plain(self, rows: int, generator: np.random.Generator, given: Given | None) -> Ints:
         if not self.wide:
-            return self._expand(pool)
-        chosen = resample(self._weights(pool), rows, generator)
-        return self._expand(Pool(pool.bins[:, chosen], generator.random(pool.rest.shape)))
+            fixed = None if given is None else given.bins
+            return self._expand(draw_pool(self.tree, rows, generator, fixed))
+        if given is None:
+            pool = draw_pool(self.tree, rows, generator)
+            chosen = resample(self._weights(pool), rows, generator)
+        else:
+            pool, shares = self._choices(_FEW, rows, generator, given)
+            chosen = among(shares, generator.random((1, rows)))[0]
+        return self._expand(Pool(pool.bins[:, chosen], generator.random((len(pool.rest), rows))))
 
-    def _weights(self, pool: Pool) -> Floats:
+    def _choices(
+        self, count: int, rows: int, generator: np.random.Generator, given: Given
+    ) -> tuple[Pool, Floats]:
+        """Several draws for every row, and their shares within it, shape (count, rows)."""
+        pool = draw_pool(self.tree, count * rows, generator, np.tile(given.bins, (1, count)))
+        start = np.tile(given.weights, count)
+        weights = self._weights(pool, start)
+        shares = (weights / np.maximum(start, 1e-300)).reshape(count, rows)
+        return pool, shares / np.maximum(shares.sum(axis=0), 1e-300)
+
+    def _weights(self, pool: Pool, start: Floats | None = None) -> Floats:
         """Weights that rake the pool to all pair tables, then to the bins of every attribute."""
         cells = [
             cells_of(pool.bins, pair, self.tree.sizes).astype(np.uint16) for pair in self.tables
         ]
-        cells += list(pool.bins)
+        cells += list(pool.bins[len(self.given) :])
         targets = [table.ravel() for table in self.tables.values()]
         targets += [bins.counts * (self.rows / bins.counts.sum()) for bins in self.bins]
-        return rake_pool(cells, targets, _SWEEPS)
+        return rake_pool(cells, targets, _SWEEPS, start)
 
     def _expand(self, pool: Pool) -> Ints:
         """Codes of rows of bins, shape (rows, attributes); uses up ``pool.rest``."""
         values = np.empty((pool.rows, len(self.bins)), np.int64)
         for column, bins in enumerate(self.bins):
-            values[:, column] = _within(bins, pool.bins[column], pool.rest[column])
+            name = len(self.given) + column
+            values[:, column] = _within(bins, pool.bins[name], pool.rest[name])
         return values
 
 

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from privbench.learning.denoise import Floats
+from privbench.learning.junction.given import BinRows
 from privbench.learning.junction.structure import Pair
 from privbench.learning.junction.tree import JunctionTree
 
 Ints = NDArray[np.int64]
-#: Bins of rows, shape (attributes, rows).
-BinRows = NDArray[np.uint16]
 #: Most dimensions of SciPy's Sobol sequence.
 _DIMENSIONS = 21_201
 #: One raking step changes a weight at most by these factors.
@@ -47,17 +46,26 @@ class Pool:
         return int(self.bins.shape[1])
 
 
-def draw_pool(tree: JunctionTree, rows: int, generator: np.random.Generator) -> Pool:
+def draw_pool(
+    tree: JunctionTree, rows: int, generator: np.random.Generator, given: BinRows | None = None
+) -> Pool:
     """Draw rows of bins.
 
     Args:
         tree: The law.
         rows: How many.
         generator: From `privbench.rng.generator`.
+        given: Bins of the first attributes, shape (attributes, rows): they are kept.
     """
-    rest = _points(len(tree.sizes), rows, generator)
+    fixed = 0 if given is None else len(given)
+    rest = np.zeros((len(tree.sizes), rows))
+    rest[fixed:] = _points(len(tree.sizes) - fixed, rows, generator)
     bins = np.zeros(rest.shape, np.uint16)
+    if given is not None:
+        bins[:fixed] = given
     for name in tree.layout.order:
+        if name < fixed:
+            continue
         near = tree.layout.near[name]
         where = np.zeros(rows if near else 0, np.int64)
         for other in near:
@@ -68,7 +76,7 @@ def draw_pool(tree: JunctionTree, rows: int, generator: np.random.Generator) -> 
 
 
 def _points(columns: int, rows: int, generator: np.random.Generator) -> Floats:
-    if columns > _DIMENSIONS:
+    if columns > _DIMENSIONS or not columns:
         return generator.random((columns, rows))
     engine = qmc.Sobol(columns, scramble=True, rng=generator)
     with warnings.catch_warnings():
@@ -109,7 +117,10 @@ def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp
 
 
 def rake_pool(
-    cells: Sequence[NDArray[np.unsignedinteger[Any]]], targets: Sequence[Floats], sweeps: int
+    cells: Sequence[NDArray[np.unsignedinteger[Any]]],
+    targets: Sequence[Floats],
+    sweeps: int,
+    start: Floats | None = None,
 ) -> Floats:
     """Weights of rows that bring their tables to targets, by cyclic raking.
 
@@ -117,12 +128,14 @@ def rake_pool(
         cells: For every target, the cell of every row, shape (rows,), at most 2¹⁶ cells.
         targets: Counts per cell, each of the same total.
         sweeps: Passes over all targets.
+        start: Weights to begin with, any total; missing means that all are alike.
 
     Returns:
         Weights, shape (rows,), summing to about the targets' total.
     """
     rows = len(cells[0])
-    weights = np.full(rows, float(targets[0].sum()) / rows)
+    weights = np.ones(rows) if start is None else start.copy()
+    weights *= float(targets[0].sum()) / weights.sum()
     codes = np.stack([part.astype(np.uint16, copy=False) for part in cells])
     ends = np.cumsum([0, *(len(target) for target in targets)])
     _rake(codes, np.concatenate(targets), ends, weights, sweeps)
@@ -156,3 +169,18 @@ def resample(weights: Floats, rows: int, generator: np.random.Generator) -> Ints
     points = (np.arange(rows) + generator.random()) / rows * ends[-1]
     found = np.minimum(np.searchsorted(ends, points), len(weights) - 1)
     return np.asarray(order[found][generator.permutation(rows)])
+
+
+def among(shares: Floats, numbers: Floats) -> Ints:
+    """Draws by their shares within every row, as numbers into a pool of draws times rows.
+
+    Args:
+        shares: Share of every draw, shape (draws, rows); sums to 1 in every row.
+        numbers: Numbers in [0, 1), shape (choices, rows).
+    """
+    rows = shares.shape[1]
+    ends = np.cumsum(shares, axis=0)
+    chosen = np.zeros(numbers.shape, np.int64)
+    for end in ends[:-1]:
+        chosen += numbers >= end
+    return np.asarray(chosen * rows + np.arange(rows))

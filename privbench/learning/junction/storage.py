@@ -13,11 +13,12 @@ from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
+from privbench.learning.junction.given import GivenColumn
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.structure import Layout, Pair, layout
 from privbench.learning.junction.tree import JunctionTree
 
-_FORMAT = 1
+_FORMAT = 2
 #: Most codes of a domain, and bins of an attribute, that a stored law may claim.
 _MAX_CODES, _MAX_BINS = 2**31, 255
 _TOLERANCE = 1e-6
@@ -34,12 +35,15 @@ def law_to_arrays(law: TableLaw) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "rows": law.rows,
         "order": [int(name) for name in law.tree.layout.order],
         "pairs": [[i, j, i in near[j] or j in near[i]] for i, j in law.tables],
+        "given": [[column.levels, column.name, len(column.of)] for column in law.given],
+        "tau": law.tau,
     }
     arrays = {
         "of": _join([bins.of for bins in law.bins], np.uint8),
         "inside": _join([bins.inside for bins in law.bins], np.float64),
         "counts": _join([bins.counts for bins in law.bins], np.float64),
         "laws": _join(law.tree.laws, np.float64),
+        "given": _join([column.of for column in law.given], np.uint8),
         "tables": _join(list(law.tables.values()), np.float64),
     }
     return header, arrays
@@ -68,19 +72,33 @@ def _read(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tabl
     _require(len(domains) == len(header["domains"]), "an attribute occurs twice")
     _require(all(size <= _MAX_CODES for size in codes), "a domain is too large")
     bins = _bins(codes, arrays)
-    sizes = tuple(part.size for part in bins)
+    given = _given(header["given"], arrays)
+    sizes = (*(column.size for column in given), *(part.size for part in bins))
     order = [int(name) for name in header["order"]]
-    _require(sorted(order) == list(range(len(codes))), "the order is not an order")
+    _require(sorted(order) == list(range(len(sizes))), "the order is not an order")
+    _require(all(name < len(given) for name in order[: len(given)]), "the order is not an order")
     pairs = [(int(i), int(j)) for i, j, _ in header["pairs"]]
-    known = all(0 <= i < j < len(codes) for i, j in pairs) and len(set(pairs)) == len(pairs)
-    _require(known, "a pair is unknown")
+    known = all(0 <= i < j < len(sizes) for i, j in pairs) and len(set(pairs)) == len(pairs)
+    _require(known and all(j >= len(given) for _, j in pairs), "a pair is unknown")
     inside = [pair for pair, (_, _, held) in zip(pairs, header["pairs"], strict=True) if held]
-    found = layout(order, inside, sizes)
+    found = layout(order, inside, sizes, len(given))
     _require(found.fits, "a clique is too large")
-    rows = float(header["rows"])
-    _require(0 < rows < 2**53, "its size is no size")
+    rows, tau = float(header["rows"]), int(header["tau"])
+    _require(0 < rows < 2**53 and 0 < tau < 2**31, "its size is no size")
     tree = JunctionTree(found, sizes, _laws(found, sizes, arrays))
-    return TableLaw(domains, bins, tree, _tables(pairs, sizes, arrays), rows)
+    return TableLaw(domains, bins, tree, _tables(pairs, sizes, arrays), rows, given, tau)
+
+
+def _given(header: Any, arrays: Mapping[str, NDArray[Any]]) -> tuple[GivenColumn, ...]:
+    lengths = [int(length) for _, _, length in header]
+    _require(all(0 < length <= _MAX_CODES for length in lengths), "a given attribute is empty")
+    parts = _parts(_array(arrays, "given", np.uint8, sum(lengths)), lengths)
+    levels = [int(level) for level, _, _ in header]
+    _require(all(0 < level <= _MAX_BINS for level in levels), "an owner is too far")
+    return tuple(
+        GivenColumn(level, str(name), part.astype(np.int64))
+        for level, (_, name, _), part in zip(levels, header, parts, strict=True)
+    )
 
 
 def _require(condition: bool | np.bool_, message: str) -> None:

@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 
 
 class Components:
-    """Connected components of a growing forest.
+    """Connected components of a growing forest; the first ``given`` attributes are one already.
 
     >>> forest = Components(3)
     >>> forest.join((0, 2))
@@ -21,8 +21,8 @@ class Components:
     (False, True)
     """
 
-    def __init__(self, count: int) -> None:
-        self._of = list(range(count))
+    def __init__(self, count: int, given: int = 0) -> None:
+        self._of = [0 if name < given else name for name in range(count)]
 
     def apart(self, pair: Pair) -> bool:
         """Whether the ends are in different components."""
@@ -40,7 +40,8 @@ class Layout:
 
     Attributes:
         order: Attributes, first drawn first.
-        near: For every attribute, the earlier ones that share a table with it, ascending.
+        near: For every attribute, the earlier ones that share a table with it, ascending; for a
+            given one, its family.
         family: For every attribute, the earlier ones of its clique, ascending: `near` and the
             fill-in that makes the graph chordal along the order.
         largest: Cells of the largest clique.
@@ -64,8 +65,16 @@ class Layout:
         return max(self.family[attribute], key=place.__getitem__, default=None)
 
 
-def layout(order: Sequence[int], pairs: Iterable[Pair], sizes: Sequence[int]) -> Layout:
+def layout(
+    order: Sequence[int], pairs: Iterable[Pair], sizes: Sequence[int], given: int = 0
+) -> Layout:
     """Triangulate along an order, last attribute first.
+
+    Args:
+        order: All attributes; the given ones first.
+        pairs: Pairs that share a table.
+        sizes: Bins of every attribute.
+        given: How many attributes, from number 0, are given before a row is drawn.
 
     >>> layout([0, 1, 2], [(0, 1), (0, 2)], [2, 3, 4]).family
     ((), (0,), (0,))
@@ -75,7 +84,7 @@ def layout(order: Sequence[int], pairs: Iterable[Pair], sizes: Sequence[int]) ->
     for first, second in pairs:
         joined[first].add(second)
         joined[second].add(first)
-    near = tuple(_earlier(joined[name], place, place[name]) for name in range(len(sizes)))
+    near = [_earlier(joined[name], place, place[name]) for name in range(len(sizes))]
     family: list[tuple[int, ...]] = [()] * len(sizes)
     largest = total = 0
     for name in reversed(order):
@@ -84,15 +93,23 @@ def layout(order: Sequence[int], pairs: Iterable[Pair], sizes: Sequence[int]) ->
         largest, total = max(largest, cells), total + cells
         for other in family[name]:
             joined[other] |= set(family[name]) - {other}
-    return Layout(tuple(order), near, tuple(family), largest, total)
+    near[:given] = family[:given]
+    return Layout(tuple(order), tuple(near), tuple(family), largest, total)
 
 
 def _earlier(joined: set[int], place: dict[int, int], before: int) -> tuple[int, ...]:
     return tuple(sorted(other for other in joined if place[other] < before))
 
 
-def orders(edges: Sequence[Pair], count: int) -> list[tuple[int, ...]]:
-    """Breadth-first and depth-first orders of a forest from its busiest roots; no order twice."""
+def orders(edges: Sequence[Pair], count: int, classes: Sequence[int] = ()) -> list[tuple[int, ...]]:
+    """Breadth-first and depth-first orders of a forest from its busiest roots; no order twice.
+
+    Args:
+        edges: The forest.
+        count: Number of attributes.
+        classes: Class of every attribute, e.g. 0 for those that come before all of class 1; missing
+            means that all are alike.
+    """
     beside: list[list[int]] = [[] for _ in range(count)]
     for first, second in edges:
         beside[first].append(second)
@@ -103,7 +120,8 @@ def orders(edges: Sequence[Pair], count: int) -> list[tuple[int, ...]]:
     found: dict[tuple[int, ...], None] = {}
     for breadth in (True, False):
         for root in busy[: max(4, 448 // max(count, 1))]:
-            found[tuple(_walk([root, *busy], beside, breadth))] = None
+            walked = _walk([root, *busy], beside, breadth)
+            found[tuple(sorted(walked, key=classes.__getitem__) if classes else walked)] = None
     return list(found)
 
 
@@ -122,10 +140,13 @@ def _walk(roots: Sequence[int], beside: Sequence[Sequence[int]], breadth: bool) 
 
 
 def best_layout(
-    choices: Sequence[tuple[int, ...]], pairs: Sequence[Pair], sizes: Sequence[int]
+    choices: Sequence[tuple[int, ...]],
+    pairs: Sequence[Pair],
+    sizes: Sequence[int],
+    given: int = 0,
 ) -> Layout:
     """The layout of least total size among orders; one that fits, if there is one."""
-    layouts = (layout(order, pairs, sizes) for order in choices)
+    layouts = (layout(order, pairs, sizes, given) for order in choices)
     return min(layouts, key=lambda found: (not found.fits, found.total))
 
 
@@ -134,23 +155,25 @@ def thin(
     edges: Sequence[Pair],
     extras: Sequence[Pair],
     sizes: Sequence[int],
+    given: int = 0,
 ) -> tuple[Layout, list[Pair]]:
     """The tree and all extra pairs, in their order, that keep the cliques small.
 
     Args:
         choices: Orders to choose from.
-        edges: Edges of the tree; always kept.
+        edges: Edges of the tree; kept unless given attributes make them too wide together.
         extras: Further pairs.
         sizes: Bins of every attribute.
+        given: How many attributes are given.
 
     Returns:
         The best layout, and the pairs that are in it.
     """
-    kept = list(edges)
+    kept: list[Pair] = []
     fitting = list(choices)
-    for pair in extras:
-        still = [order for order in fitting if layout(order, [*kept, pair], sizes).fits]
+    for pair in [*edges, *extras]:
+        still = [order for order in fitting if layout(order, [*kept, pair], sizes, given).fits]
         if still:
             kept.append(pair)
             fitting = still
-    return best_layout(fitting, kept, sizes), kept
+    return best_layout(fitting, kept, sizes, given), kept

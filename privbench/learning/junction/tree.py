@@ -8,7 +8,7 @@ product nodes below, leaves within bins. It is kept as conditional tables, which
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privbench.circuit import Builder, Circuit
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats
+from privbench.learning.junction.given import Given
 from privbench.learning.junction.ratios import rake
 from privbench.learning.junction.structure import Layout, Pair
 
@@ -47,13 +48,28 @@ class JunctionTree:
             code = code * self.sizes[other] + bins[other]
         return code
 
+    def kept(self, names: Sequence[int]) -> JunctionTree:
+        """The tree over some attributes in their order; the others stand in no clique with them."""
+        place = {name: position for position, name in enumerate(names)}
+        near, family = (
+            tuple(tuple(place[other] for other in of[name]) for name in names)
+            for of in (self.layout.near, self.layout.family)
+        )
+        order = tuple(place[name] for name in self.layout.order if name in place)
+        layout = replace(self.layout, order=order, near=near, family=family)
+        sizes = tuple(self.sizes[name] for name in names)
+        return JunctionTree(layout, sizes, tuple(self.laws[name] for name in names))
+
     def flat(self, attribute: int) -> Floats:
         """The conditional law as a table, shape (configurations, own bins)."""
         return self.laws[attribute].reshape(-1, self.sizes[attribute])
 
 
 def fit_tree(
-    layout: Layout, shares: Sequence[Floats], tables: Mapping[Pair, Floats]
+    layout: Layout,
+    shares: Sequence[Floats],
+    tables: Mapping[Pair, Floats],
+    given: Given | None = None,
 ) -> JunctionTree:
     """Fit every attribute's conditional, in order, to the tables that it shares with earlier ones.
 
@@ -61,12 +77,17 @@ def fit_tree(
         layout: Order and cliques; it has a clique for every pair of ``tables``.
         shares: Released law of the bins of every attribute.
         tables: Pair tables, any total, as fixed targets.
+        given: Rows of the attributes that are given, whose joint law is taken from them.
     """
     sizes = tuple(len(share) for share in shares)
     laws: list[Floats] = [np.zeros(0)] * len(sizes)
     joint: dict[int, Floats] = {}
     for name in layout.order:
         near, family = layout.near[name], layout.family[name]
+        if given is not None and name < given.count:
+            joint[name] = given.table((*family, name))
+            laws[name] = _normal(joint[name], shares[name])
+            continue
         above = layout.above(name)
         held = np.ones(()) if above is None else joint[above]
         axes = () if above is None else _clique(layout, above)
@@ -121,7 +142,13 @@ def _conditional(parents: Floats, share: Floats, targets: Sequence[Floats]) -> F
             joint *= ratio.reshape(shape)
         joint *= share / np.maximum(joint.sum(axis=tuple(range(parents.ndim))), 1e-300)
         joint *= (parents / np.maximum(joint.sum(axis=-1), 1e-300))[..., None]
-    joint = np.maximum(joint, 0.0) + _TINY * share * np.maximum(parents[..., None], 1e-30) + 1e-60
+    joint = np.maximum(joint, 0.0) + _TINY * share * np.maximum(parents[..., None], 1e-30)
+    return _normal(joint, share)
+
+
+def _normal(joint: Floats, share: Floats) -> Floats:
+    """Conditional law of the last axis; configurations without mass get the attribute's own law."""
+    joint = joint + 1e-60 * (share + 1e-9)
     return np.asarray(joint / joint.sum(axis=-1, keepdims=True))
 
 
@@ -132,35 +159,45 @@ def compile_circuit(
 
     Args:
         tree: The law over bins.
-        domains: Attributes in their numbers' order.
-        leaves: For every attribute, the law of the codes in every bin, shape (bins, domain size).
+        domains: Attributes that are not given, in their numbers' order.
+        leaves: For each of them, the law of the codes in every bin, shape (bins, domain size).
+
+    Given attributes become sum nodes without leaves: the circuit is the law of rows whatever is
+    given.
     """
     builder = Builder(domains)
-    names = list(domains)
+    names, given = list(domains), len(tree.sizes) - len(domains)
     below: dict[int | None, list[int]] = {}
-    for name in range(len(names)):
+    for name in range(len(tree.sizes)):
         below.setdefault(tree.layout.above(name), []).append(name)
     nodes: dict[int, Ints] = {}
     for name in reversed(tree.layout.order):
-        laws = builder.leaves(names[name], leaves[name])
+        own = name - given
+        laws = builder.leaves(names[own], leaves[own]) if own >= 0 else None
         nodes[name] = _sums(builder, tree, name, laws, {w: nodes[w] for w in below.get(name, [])})
     builder.product([int(nodes[name].ravel()[0]) for name in below.get(None, [])])
     return builder.build()
 
 
 def _sums(
-    builder: Builder, tree: JunctionTree, name: int, leaves: Ints, below: Mapping[int, Ints]
+    builder: Builder,
+    tree: JunctionTree,
+    name: int,
+    leaves: Ints | None,
+    below: Mapping[int, Ints],
 ) -> Ints:
     """A sum node for every configuration of the family; shape of the family's bins."""
     family = tree.layout.family[name]
     shape = tuple(tree.sizes[other] for other in (*family, name))
     axes = dict(zip((*family, name), np.indices(shape, sparse=True), strict=True))
-    columns = [np.broadcast_to(leaves, shape)]
+    columns = [] if leaves is None else [np.broadcast_to(leaves, shape)]
     for child, nodes in below.items():
         place = tuple(axes[other] for other in tree.layout.family[child])
         columns.append(np.broadcast_to(nodes[place], shape))
+    if not columns:
+        columns = [np.broadcast_to(builder.products(np.zeros((1, 0), np.int64)), shape)]
     children = columns[0]
-    if below:
+    if len(columns) > 1:
         fan = np.stack([column.ravel() for column in columns], axis=1)
         children = builder.products(fan).reshape(shape)
     weights = np.broadcast_to(_spread(tree.laws[name], tree.layout.near[name], family), shape)

@@ -1,0 +1,96 @@
+"""Synthetic rows of several tables, and what those of owners give to those that they own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.domain import Codes
+from privbench.learning.junction.given import BinRows, Given, GivenColumn
+from privbench.learning.junction.model import TableLaw
+
+Ints = NDArray[np.int64]
+
+
+class Population:
+    """Tables drawn so far, owners before what they own.
+
+    Args:
+        parents: The owner's table of every table, None for root tables.
+        taus: τ of every table: weights of a unit's n rows are proportional to min(n, τ)/n.
+    """
+
+    def __init__(self, parents: Mapping[str, str | None], taus: Mapping[str, int]) -> None:
+        self._parents, self._taus = dict(parents), dict(taus)
+        self._codes: dict[str, Mapping[str, Codes]] = {}
+        self._owners: dict[str, Ints] = {}
+        self._identity: dict[str, Ints] = {}
+        self._units = 0
+
+    def add(self, table: str, codes: Mapping[str, Codes], owners: Ints | None, rows: int) -> None:
+        """Add the rows of a table; its owner's table is there already."""
+        self._codes[table] = codes
+        self._owners[table] = np.full(rows, -1, np.int64) if owners is None else owners
+        self._identity[table] = self._identify(table, self._owners[table])
+        self._units = max(self._units, int(self._identity[table].max(initial=-1)) + 1)
+
+    def codes(self, table: str, variable: str) -> Codes:
+        """Codes of a variable, shape (rows,)."""
+        return self._codes[table][variable]
+
+    def identity(self, table: str) -> Ints:
+        """Unit of every row, the same numbers in all tables; shape (rows,)."""
+        return self._identity[table]
+
+    def _identify(self, table: str, owners: Ints) -> Ints:
+        parent = self._parents[table]
+        identity = np.arange(self._units, self._units + len(owners))
+        if parent is None or not len(self._identity[parent]):
+            return identity
+        return np.where(owners >= 0, self._identity[parent][np.maximum(owners, 0)], identity)
+
+    def weights(self, table: str, owners: Ints) -> NDArray[np.float64]:
+        """Weights of rows with these owners, up to a factor, as measurements weigh rows."""
+        identity = self._identify(table, owners)
+        if not len(identity):
+            return np.zeros(0)
+        first = int(identity.min())
+        sizes = np.bincount(identity - first)[identity - first]
+        return np.asarray(np.minimum(sizes, self._taus[table]) / sizes, np.float64)
+
+    def index(self, table: str, owners: Ints, level: int) -> Ints:
+        """Row number of every row's owner at a level, −m where it ends at level m."""
+        index = np.where(owners < 0, -1, owners)
+        for step in range(2, level + 1):
+            table = self._parents[table] or ""
+            above = self._owners[table]
+            if not len(above):
+                return index
+            higher = above[np.maximum(index, 0)]
+            index = np.where(index < 0, index, np.where(higher < 0, -step, higher))
+        return index
+
+    def given(self, table: str, owners: Ints, columns: Sequence[GivenColumn]) -> BinRows:
+        """Bins of given attributes for rows with these owners, shape (attributes, rows)."""
+        out = np.zeros((len(columns), len(owners)), np.uint16)
+        chain = [self._parents[table]]
+        places: dict[int, Ints] = {}
+        for row, column in zip(out, columns, strict=True):
+            while len(chain) < column.levels:
+                chain.append(self._parents[chain[-1] or ""])
+            if column.levels not in places:
+                places[column.levels] = self.index(table, owners, column.levels)
+            codes = self.codes(chain[column.levels - 1] or "", column.name)
+            row[:] = column.bins(codes, places[column.levels])
+        return out
+
+
+def given_rows(law: TableLaw, people: Population, table: str, owners: Ints | None) -> Given | None:
+    """What is given for the rows of a table, or None where its law has no given attributes."""
+    if owners is None or not law.given:
+        return None
+    bins = people.given(table, owners, law.given)
+    sizes = tuple(column.size for column in law.given)
+    return Given(sizes, bins, people.weights(table, owners))

@@ -1,0 +1,243 @@
+"""Fitting all tables of a database: owners first, what they own given them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privbench.domain import Codes, Domain
+from privbench.learning.assemble import TableModel
+from privbench.learning.bins import Bins
+from privbench.learning.denoise import Floats
+from privbench.learning.junction.budget import Budget, rule
+from privbench.learning.junction.context import GROUP, Variable, find_context, groups
+from privbench.learning.junction.given import Ints
+from privbench.learning.junction.learner import Learner
+from privbench.learning.junction.model import TableLaw
+from privbench.learning.junction.population import Population, given_rows
+from privbench.learning.keys import KeyModel, fan_variable, link_variable, own_edges
+from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
+from privbench.privacy.queries import Histogram
+from privbench.privacy.units import bound
+from privbench.rng import generator
+from privbench.synthesizers.base import PlanInput
+from privbench.synthesizers.common import Fitting
+
+#: Rows of the largest table of owners that are drawn during a fit.
+MOST_ROWS = 200_000
+#: How often children are brought to their totals, how near that is near enough, and by how much a
+#: drawn total is off by itself.
+_CALIBRATIONS, _CLOSE, _OFF = 3, 0.01, 0.3
+
+
+def own_keys(spec: DatabaseSpec, table: str) -> list[KeySpec]:
+    """OWN keys whose parent is a table, by the order of tables and keys."""
+    every = (key for item in spec.tables.values() for key in item.keys)
+    return [key for key in every if key.role == "own" and key.parent == table]
+
+
+def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
+    """Whether a REF key's references may lead into the row's own unit."""
+    if key.role != "ref" or spec.relation.unit == "row":
+        return False
+    top, other = ((end, *spec.ancestors(end))[-1] for end in (key.table, key.parent))
+    alone = key.table == key.parent and spec.tables[key.table].own is None
+    children = bool(own_keys(spec, key.table)) or spec.tables[key.table].own is not None
+    return top == other and children and not alone
+
+
+def has_links(spec: DatabaseSpec, key: KeySpec) -> bool:
+    """Whether where a key's references lead is a variable of its rows."""
+    return key.role == "ref" and (key.nullable or may_stay_inside(spec, key))
+
+
+def budget_of(
+    spec: DatabaseSpec, table: str, amount: float, rows: float, given: int, start: PlanInput
+) -> Budget:
+    """The rule's decision for one table.
+
+    Args:
+        spec: What is public.
+        table: The table.
+        amount: What may be spent on its rows.
+        rows: Released weight of its rows.
+        given: Number of given attributes.
+        start: Gives the accounting.
+    """
+    columns = max(len(spec.tables[table].attributes), 1)
+    noise = noise_sd(Histogram.of(spec, table, []), spec, amount / columns, start.accounting)
+    more = len(own_keys(spec, table)) + sum(has_links(spec, key) for key in spec.tables[table].keys)
+    return rule(rows, noise, columns + more, given)
+
+
+def released_weight(spec: DatabaseSpec, table: str, start: PlanInput) -> float:
+    """Weight of a table's rows as far as totals tell: of an owned table, at most its owners'."""
+    top = (table, *spec.ancestors(table))[-1]
+    return min(start.rows(table), start.rows(top))
+
+
+@dataclass
+class DatabaseFit:
+    """One fit of all tables under way.
+
+    Attributes:
+        fitting: Session, input and amounts.
+        laws: Laws of the tables fitted so far.
+        keys: Models of the keys fitted so far, by table and name.
+    """
+
+    fitting: Fitting
+    laws: dict[str, TableLaw] = field(default_factory=dict)
+    keys: dict[tuple[str, str], KeyModel] = field(default_factory=dict)
+    _variables: dict[str, list[Variable]] = field(default_factory=dict)
+    _links: dict[tuple[str, str], Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        spec = self.fitting.spec
+        parents = {name: None if t.own is None else t.own.parent for name, t in spec.tables.items()}
+        self._taus = {name: bound(spec, name) for name in spec.tables}
+        self._people = Population(parents, self._taus)
+        largest = max((self.fitting.start.rows(name) for name in spec.tables), default=1.0)
+        self._scale = min(1.0, MOST_ROWS / largest)
+
+    def run(self) -> dict[str, TableModel]:
+        """Fit every table and key."""
+        for name in self.fitting.spec.order():
+            self._table(name)
+        return {name: self._model(name) for name in self.fitting.spec.order()}
+
+    def _model(self, table: str) -> TableModel:
+        spec = self.fitting.spec.tables[table]
+        for key in spec.keys:
+            if key.role != "own":
+                links = self._links.get((table, key.name))
+                self.keys[table, key.name] = self.fitting.key(key, links)
+        keys = {key.name: self.keys[table, key.name] for key in spec.keys}
+        return TableModel(self.fitting.rows(table), keys)
+
+    def _table(self, table: str) -> None:
+        spec = self.fitting.spec
+        owners, rows = self._owners(table)
+        learner = self._learner(table, owners)
+        root = spec.tables[table].own is None
+        sizes = self.fitting.sizes()
+        learner.one_ways((sizes.rows[table], sizes.sd[table]) if root else None)
+        if root:
+            self.fitting.sums[table] = learner.sums
+        learner.variables += [self._fan_out(key, learner) for key in own_keys(spec, table)]
+        keys = [key for key in spec.tables[table].keys if has_links(spec, key)]
+        learner.variables += [self._link(key, learner) for key in keys]
+        if owners is not None:
+            learner.context = find_context(
+                spec, table, self._variables, self._people, owners, learner.rows, learner.tree_sd
+            )
+        self._variables[table] = learner.variables
+        self.laws[table] = learner.learn()
+        if own_keys(spec, table):
+            codes = self._draw(table, owners, rows)
+            if owners is not None:
+                codes = self._calibrated(table, learner, codes, owners, rows)
+            self._people.add(table, codes, owners, rows)
+
+    def _learner(self, table: str, owners: Ints | None) -> Learner:
+        spec, fitting = self.fitting.spec, self.fitting
+        rows, given = released_weight(spec, table, fitting.start), 0
+        if owners is not None:
+            rows = self._weight(table, owners)
+            given = sum(len(self._variables[name]) for name in spec.ancestors(table))
+        amount = fitting.rows_amount(table)
+        budget = budget_of(spec, table, amount, rows, given, fitting.start)
+        learner = Learner(
+            spec,
+            table,
+            amount,
+            budget,
+            fitting.start.accounting,
+            fitting.noise,
+            fitting.measure,
+            fitting.session.select,
+        )
+        learner.rows = rows
+        return learner
+
+    def _weight(self, table: str, owners: Ints) -> float:
+        """Weight of an owned table's rows, from the synthetic owners; at least 1."""
+        total = float(self._people.weights(table, owners).sum()) / self._scale
+        whole = self.fitting.spec.tables[table].bound == "truncation"
+        return max(total if whole else total / self._taus[table], 1.0)
+
+    def _fan_out(self, key: KeySpec, learner: Learner) -> Variable:
+        """Measure a fan-out; its bucket is a variable of the owner."""
+        model = self.fitting.key(key)
+        self.keys[key.table, key.name] = model
+        if model.law is None:
+            raise ValueError("an OWN key has a fan-out law")
+        counts = model.law.mass * learner.rows
+        of = groups(counts, GROUP * learner.tree_sd)
+        held = np.asarray(np.bincount(of, counts), np.float64)
+        inside = np.where(
+            held[of] > 0, counts / np.maximum(held[of], 1e-300), 1 / np.bincount(of)[of]
+        )
+        domain = Domain(len(counts), ordered=True)
+        return Variable(fan_variable(key.table, key.name), domain, Bins(of, inside, held), key)
+
+    def _link(self, key: KeySpec, learner: Learner) -> Variable:
+        """Measure where references lead; it is a variable of the row."""
+        shares = self.fitting.links(key, own=may_stay_inside(self.fitting.spec, key))
+        self._links[key.table, key.name] = shares
+        size = len(shares)
+        bins = Bins(np.arange(size), np.ones(size), shares * learner.rows)
+        return Variable(link_variable(key.name), Domain(size), bins, key)
+
+    def _owners(self, table: str) -> tuple[Ints | None, int]:
+        """Owner of every synthetic row, and the number of rows."""
+        own = self.fitting.spec.tables[table].own
+        if own is None:
+            return None, round(self.fitting.sizes().rows[table] * self._scale)
+        model = self.keys[table, own.name]
+        buckets = self._people.codes(own.parent, fan_variable(table, own.name))
+        draws = generator(0, "fit", "own", table)
+        edges = own_edges(model, len(buckets), self._scale, draws, buckets)
+        return edges, len(edges)
+
+    def _calibrated(
+        self, table: str, learner: Learner, codes: dict[str, Codes], owners: Ints, rows: int
+    ) -> dict[str, Codes]:
+        """Rows of an owned table whose numbers of children add up to what totals say.
+
+        Fan-outs of owned rows are measured with their weights. Where parents of many rows have more
+        or fewer children than others, a law that is right by weight is off by rows.
+        """
+        for _ in range(_CALIBRATIONS):
+            factors = {}
+            for key in own_keys(self.fitting.spec, table):
+                name = fan_variable(key.table, key.name)
+                factor = self._excess(key, codes[name])
+                if abs(factor - 1.0) > _CLOSE:
+                    factors[name] = factor
+            if not factors:
+                break
+            for name, factor in factors.items():
+                self.laws[table] = learner.rescale(name, factor)
+            codes = self._draw(table, owners, rows)
+        return codes
+
+    def _excess(self, key: KeySpec, buckets: Codes) -> float:
+        """Factor from the drawn number of children toward the noisy total, by its precision."""
+        law = self.keys[key.table, key.name].law
+        if law is None or not len(buckets):
+            return 1.0
+        sizes = self.fitting.sizes()
+        drawn = float(law.means()[buckets].sum()) / self._scale
+        total, sd = sizes.rows[key.table], sizes.sd[key.table]
+        if drawn <= 0 or total <= 0:
+            return 1.0
+        trust = _OFF**2 / (_OFF**2 + (sd / total) ** 2)
+        return float((total / drawn) ** trust)
+
+    def _draw(self, table: str, owners: Ints | None, rows: int) -> dict[str, Codes]:
+        law = self.laws[table]
+        given = given_rows(law, self._people, table, owners)
+        draws = generator(0, "fit", "rows", table)
+        return law.sample(rows, draws, herded=False, given=given)
