@@ -97,7 +97,9 @@ def assemble(
                 targets = _targets(key, sizes, public_rows)
                 draws = generator(seed, "attach", name, key.name)
                 links = codes[name].get(link_variable(key.name))
-                places = Places(units[name], units.get(key.parent), links)
+                places = Places(
+                    units[name], units.get(key.parent), links, codes.get(key.parent, {})
+                )
                 edges = attach(key, sizes[name], targets, draws, places)
             out[name].parents[key.name] = edges
     return SyntheticDatabase(out)

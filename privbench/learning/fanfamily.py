@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 #: Mean number of children of parents that may have some, spread of their rates, share of parents
 #: that have none for another reason.
 _MEANS = np.geomspace(0.02, 3000.0, 96)
-_SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0)
+_SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
 _ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97)
 #: A mean twice as large is half as likely beforehand: without evidence no clone grows giants.
 _MEAN_PRIOR = 1.0
@@ -50,6 +50,7 @@ def posterior(
     ends: Ints,
     parents: float,
     target: tuple[float, float, float] | None,
+    design: Floats | None = None,
 ) -> Floats:
     """Posterior mean of the masses of buckets.
 
@@ -62,12 +63,16 @@ def posterior(
         target: Noisy Σ min(count, clip) over all parents, the clip, and the noise's standard
             deviation.
 
+        design: How much a parent of every bucket adds to every noisy cell, shape (cells, buckets);
+            missing means that cells are buckets.
+
     Returns:
         Masses, shape (buckets,), positive, summing to 1.
     """
     laws, prior = _family(tuple(starts.tolist()), tuple(ends.tolist()))
     scale = max(sd, 1e-9) / np.sqrt(2.0)
-    logs = prior - np.abs(noisy - parents * laws).sum(axis=1) / scale
+    seen = laws if design is None else laws @ design.T
+    logs = prior - np.abs(noisy - parents * seen).sum(axis=1) / scale
     if target is not None:
         total, clip, noise = target
         middle = np.sqrt(np.maximum(starts, 0) * np.maximum(ends, 0).astype(np.float64))

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from privbench.learning.denoise import Floats, Noise, denoise
-from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts, spread_law
+from privbench.learning.fanfamily import posterior
+from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts
 from privbench.learning.keys import KeyModel
 from privbench.privacy import DatabaseSpec, KeySpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn, FanOut, Presence, PublicTargets
@@ -19,7 +20,9 @@ from privbench.privacy.units import bound
 #: Clip of the totals of owned tables (P17).
 TOTAL_CLIP = 100
 #: Share of a nullable key's amount that goes to its NULL share.
-_NULL_SHARE = 0.15
+_NULL_SHARE = 0.1
+#: How far the number of references that are kept may be from that of all.
+_OFF = 0.3
 _NULLS = "NULL share"
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
@@ -35,10 +38,16 @@ class Sizes:
     Attributes:
         rows: Rows per table, floored at 1.
         sd: Standard deviation of the noise per table; missing means unknown, taken as 0.
+        weights: Released weight of the rows per table; missing means their number.
     """
 
     rows: Mapping[str, float]
     sd: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def weight(self, table: str) -> float:
+        """Released weight of the rows of a table."""
+        return self.weights.get(table, self.rows[table])
 
     def clear(self, table: str) -> bool:
         """Whether a total stands out from its own noise."""
@@ -136,7 +145,9 @@ def fit_key(
         query, noisy, sd = answers["fan-in"]
         inside = links[2] if links is not None and own else 0.0
         linked = sizes.rows[key.table] * (1.0 - null - inside)
-        law = _fan_in(query, spec, noisy, sd, sizes.rows[key.parent], linked)
+        targets = sizes.weight(key.parent)
+        by_weight = linked * targets / sizes.rows[key.parent]
+        law = _fan_in(query, spec, noisy, sd, targets, by_weight)
         return KeyModel.of(key, null=null, law=law)
     if "fan-out" in answers:
         law = _fan_out(spec, key, *answers["fan-out"][1:], sizes, null)
@@ -190,25 +201,25 @@ def _fan_in(
     """Deconvolve an interpolated histogram (P21) into a law over numbers of references.
 
     Non-negative least squares over octaves of counts: the released buckets at their precision, the
-    number of targets, the number of references within 30 %, and a prior, a lognormal popularity
-    with Poisson draws and the same mean, within its own size.
+    number of targets, the number of references within 30 %, and within its own size a prior: the
+    posterior mean of a family of laws, since hubs are too few to be seen in any one bucket.
     """
     if not isinstance(query, FanIn):
         raise TypeError("a fan-in law is fitted to a fan-in query")
-    mean = linked / targets
-    prior = targets * spread_law(mean, _STARTS, _ENDS)
     design = _interpolation(query.scale(spec), query.buckets)
+    goal = (linked, np.inf, _OFF * linked)
+    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design)
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
     loose = np.maximum(prior, 1e-3)
     rows = np.vstack(
         [
             design / sd,
             np.ones((1, len(_STARTS))) * 1e3 / targets,
-            centre[None, :] / max(0.3 * linked, 1.0),
+            centre[None, :] / max(_OFF * linked, 1.0),
             np.diag(1.0 / loose),
         ]
     )
-    sides = np.concatenate([noisy / sd, [1e3], [linked / max(0.3 * linked, 1.0)], prior / loose])
+    sides = np.concatenate([noisy / sd, [1e3], [linked / max(_OFF * linked, 1.0)], prior / loose])
     # In units of the prior all unknowns are near 1, whatever the size of the tables.
     counts = lsq_linear(rows * loose, sides, bounds=(0.0, np.inf)).x * loose
     return law_from_counts(counts if counts.sum() > 0 else prior, _STARTS, _ENDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats
 from privbench.learning.fanout import FanLaw, Ints
+from privbench.learning.pulls import Pull, attraction, popularity
 from privbench.learning.synthetic import NULL
 from privbench.privacy.spec import KeySpec
 
@@ -21,13 +22,14 @@ from privbench.privacy.spec import KeySpec
 _MAX_TARGETS = 2**28
 #: Starts the names of variables that are drawn with a row and are no columns.
 HIDDEN = "\x1f"
+_FANS = f"{HIDDEN}children{HIDDEN}"
 #: Code of `link_variable` for a reference into the row's own unit.
 INSIDE = 2
 
 
 def fan_variable(table: str, key: str) -> str:
     """Name of an owner's variable: the bucket of its number of rows in ``table`` by an OWN key."""
-    return f"{HIDDEN}children{HIDDEN}{table}{HIDDEN}{key}"
+    return f"{_FANS}{table}{HIDDEN}{key}"
 
 
 def link_variable(key: str) -> str:
@@ -49,6 +51,7 @@ class KeyModel:
             reference.
         law: Children per owner (``own``), references per target (``ref``).
         targets: Relative frequency of every public row (``public``).
+        pulls: What is known of the rows that are referred to (``ref``).
     """
 
     name: str
@@ -59,6 +62,7 @@ class KeyModel:
     null: float = 0.0
     law: FanLaw | None = None
     targets: Floats | None = None
+    pulls: tuple[Pull, ...] = ()
 
     @classmethod
     def of(cls, key: KeySpec, **facts: Any) -> Self:
@@ -80,6 +84,7 @@ class KeyModel:
             "unique": self.unique,
             "null": self.null,
             "law": None if self.law is None else self.law.to_state(),
+            "pulls": [pull.to_state() for pull in self.pulls],
         }
         return state, {} if self.targets is None else {"targets": self.targets}
 
@@ -95,6 +100,7 @@ class KeyModel:
             null = float(state["null"])
             names = str(state["name"]), str(state["parent"]), state["role"]
             flags = bool(state["nullable"]), bool(state["unique"])
+            pulls = tuple(Pull.from_state(pull) for pull in state["pulls"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError("a key in the model is damaged.") from error
         targets = arrays.get("targets")
@@ -104,7 +110,7 @@ class KeyModel:
             raise ModelError("a key in the model is damaged.")
         if targets is not None and not _is_weights(targets):
             raise ModelError("a key in the model is damaged.")
-        return cls(*names, *flags, null, law, targets)
+        return cls(*names, *flags, null, law, targets, pulls)
 
 
 def own_edges(
@@ -143,11 +149,13 @@ class Places:
         rows: Unit of every referring row.
         targets: Unit of every row of the referenced table; None for public tables.
         links: Code of every referring row's `link_variable`, or None where rows do not tell.
+        codes: Variables of the rows of the referenced table.
     """
 
     rows: Ints
     targets: Ints | None = None
     links: Codes | None = None
+    codes: Mapping[str, Codes] = field(default_factory=dict)
 
 
 def attach(
@@ -177,7 +185,7 @@ def attach(
     chosen = _linked(key, rows, targets, generator, places)
     if not len(chosen):
         return edges
-    weights = _popularity(key, targets, generator)
+    weights = _popularity(key, targets, generator, places.codes if places else {})
     if key.unique:
         edges[chosen] = _distinct(weights, len(chosen), generator)
         return edges
@@ -223,13 +231,25 @@ def _within(units: Ints, targets: Ints, generator: np.random.Generator) -> Ints:
     return np.where(count > 0, order[np.minimum(place, len(order) - 1)], NULL)
 
 
-def _popularity(key: KeyModel, targets: int, generator: np.random.Generator) -> Floats:
+def _popularity(
+    key: KeyModel, targets: int, generator: np.random.Generator, codes: Mapping[str, Codes]
+) -> Floats:
     weights = np.ones(targets)
     if key.targets is not None and len(key.targets) == targets:
         weights = key.targets.copy()
+    elif key.unique and key.pulls:
+        weights = attraction(key.pulls, codes, targets)
     elif key.law is not None:
-        weights = key.law.draw(targets, generator).astype(np.float64)
+        counts = key.law.draw(targets, generator)
+        drawn = attraction(key.pulls, codes, targets)
+        weights = popularity(counts, drawn, _activity(codes, targets), generator)
     return weights if weights.sum() > 0 else np.ones(targets)
+
+
+def _activity(codes: Mapping[str, Codes], targets: int) -> Ints:
+    """Sum of the buckets of every target's numbers of children, shape (targets,)."""
+    fans = [held for name, held in codes.items() if name.startswith(_FANS)]
+    return sum((held.astype(np.int64) for held in fans), np.zeros(targets, np.int64))
 
 
 def _distinct(weights: Floats, count: int, generator: np.random.Generator) -> Ints:

@@ -1,8 +1,9 @@
 """Who gets how much of the budget: public shares per table and key.
 
-Within a tree of ownership, 18 parts go to fan-outs, 6.5 to references and the rest to rows
-(whatever is missing falls to the others); rows of a table weigh ``weight·√(d·R̂/m̂)`` with d
-attributes, R̂ noisy rows and m̂ noisy units. `privbench.privacy.allocate` then turns shares into
+Within a tree of ownership, 18 parts go to fan-outs, 6.5 to every reference (at most 26 to all of
+them) and 70.5 to rows (whatever is missing falls to the others); rows of a table weigh
+``weight·√(d·R̂/m̂)`` with d attributes, R̂ noisy rows and m̂ noisy units.
+`privbench.privacy.allocate` then turns shares into
 amounts, so that trees that no reference joins each get the full budget.
 """
 
@@ -15,6 +16,8 @@ from privbench.privacy import DatabaseSpec, KeySpec
 
 #: Parts of a tree's budget.
 FAN_OUTS, REFERENCES, ROWS = 18.0, 6.5, 70.5
+#: Most parts for all references that meet in one tree.
+MOST_REFERENCES = 26.0
 
 #: Public share and charged root tables per item.
 Shares = dict[str, tuple[float, frozenset[str]]]
@@ -48,7 +51,7 @@ def shares(spec: DatabaseSpec, totals: Mapping[str, float]) -> Shares:
         crowd = max(
             sum(tree in _trees(spec, other) for other in links) for tree in _trees(spec, key)
         )
-        items[key_item(key)] = (REFERENCES / crowd, key_roots(spec, key))
+        items[key_item(key)] = (min(REFERENCES, MOST_REFERENCES / crowd), key_roots(spec, key))
     return {**items, **_row_shares(spec, totals)}
 
 

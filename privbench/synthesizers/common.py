@@ -31,6 +31,7 @@ class Fitting:
         amounts: Amount per item of `privbench.learning.shares`.
         total_sd: Per table, noise of its total, as far as this session released it.
         sums: Per root table, sums of its one-way histograms and their variances.
+        weights: Released weight of the rows of owned tables, as far as a synthesizer knows it.
     """
 
     session: Session
@@ -38,6 +39,7 @@ class Fitting:
     amounts: dict[str, float]
     total_sd: dict[str, float]
     sums: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -102,18 +104,25 @@ class Fitting:
         """Rows per table and how uncertain they are."""
         found = {name: self._rows(name) for name in self.spec.tables}
         rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
-        return Sizes(rows, {name: variance**0.5 for name, (_, variance) in found.items()})
+        deviations = {name: variance**0.5 for name, (_, variance) in found.items()}
+        return Sizes(rows, deviations, self.weights)
 
     def rows_amount(self, table: str) -> float:
         """What may be spent on a table's attributes."""
         return self.amounts[rows_item(table)]
 
-    def key(self, key: KeySpec, links: Floats | None = None) -> KeyModel:
-        """Measure and fit a key; ``links`` is what `links` gave for it."""
+    def key(self, key: KeySpec, links: Floats | None = None, part: float = 1.0) -> KeyModel:
+        """Measure and fit a key with a part of its amount.
+
+        Args:
+            key: The key.
+            links: What `links` gave for it.
+            part: Part of the key's amount, the same for both.
+        """
         return fit_key(
             self.spec,
             key,
-            self.amounts[key_item(key)],
+            self.amounts[key_item(key)] * part,
             self.measure,
             self.sizes(),
             self.start.public_rows,
@@ -121,9 +130,10 @@ class Fitting:
             links,
         )
 
-    def links(self, key: KeySpec, *, own: bool) -> Floats:
+    def links(self, key: KeySpec, part: float, *, own: bool) -> Floats:
         """Measure where a REF key's references lead (`keyfit.measure_links`)."""
-        return measure_links(self.spec, key, self.amounts[key_item(key)], self.measure, own=own)
+        amount = self.amounts[key_item(key)] * part
+        return measure_links(self.spec, key, amount, self.measure, own=own)
 
 
 def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:

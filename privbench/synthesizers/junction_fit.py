@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from privbench.learning.junction.given import Ints
 from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
+from privbench.learning.junction.pullfit import fit_pulls
 from privbench.learning.keys import KeyModel, fan_variable, link_variable, own_edges
+from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.privacy.units import bound
@@ -26,6 +28,8 @@ from privbench.synthesizers.common import Fitting
 
 #: Rows of the largest table of owners that are drawn during a fit.
 MOST_ROWS = 200_000
+#: Part of a REF key's amount for the rows that it refers to.
+PULLS = 0.5
 #: How often children are brought to their totals, how near that is near enough, and by how much a
 #: drawn total is off by itself.
 _CALIBRATIONS, _CLOSE, _OFF = 3, 0.01, 0.3
@@ -111,10 +115,32 @@ class DatabaseFit:
         spec = self.fitting.spec.tables[table]
         for key in spec.keys:
             if key.role != "own":
-                links = self._links.get((table, key.name))
-                self.keys[table, key.name] = self.fitting.key(key, links)
+                self.keys[table, key.name] = self._reference(key)
         keys = {key.name: self.keys[table, key.name] for key in spec.keys}
         return TableModel(self.fitting.rows(table), keys)
+
+    def _reference(self, key: KeySpec) -> KeyModel:
+        """Measure and fit a key that does not own: how often, and which rows are referred to."""
+        fitting, links = self.fitting, self._links.get((key.table, key.name))
+        model = fitting.key(key, links, self._key_part(key))
+        if key.role != "ref" or fitting.spec.relation.unit == "row":
+            return model
+        variables = self._variables[key.parent]
+        pulls = fit_pulls(
+            fitting.spec,
+            key,
+            fitting.amounts[key_item(key)] * (1.0 - self._key_part(key)),
+            fitting.measure,
+            fitting.noise,
+            variables,
+            {item.name: self._people.codes(key.parent, item.name) for item in variables},
+            outside=may_stay_inside(fitting.spec, key),
+        )
+        return replace(model, pulls=pulls)
+
+    def _key_part(self, key: KeySpec) -> float:
+        """Part of a key's amount that is not for the rows that it refers to."""
+        return 1.0 - PULLS if key.role == "ref" and self._variables.get(key.parent, True) else 1.0
 
     def _table(self, table: str) -> None:
         spec = self.fitting.spec
@@ -125,6 +151,8 @@ class DatabaseFit:
         learner.one_ways((sizes.rows[table], sizes.sd[table]) if root else None)
         if root:
             self.fitting.sums[table] = learner.sums
+        else:
+            self.fitting.weights[table] = learner.rows
         learner.variables += [self._fan_out(key, learner) for key in own_keys(spec, table)]
         keys = [key for key in spec.tables[table].keys if has_links(spec, key)]
         learner.variables += [self._link(key, learner) for key in keys]
@@ -134,7 +162,8 @@ class DatabaseFit:
             )
         self._variables[table] = learner.variables
         self.laws[table] = learner.learn()
-        if own_keys(spec, table):
+        refs = (key for item in spec.tables.values() for key in item.keys if key.role == "ref")
+        if own_keys(spec, table) or any(key.parent == table for key in refs):
             codes = self._draw(table, owners, rows)
             if owners is not None:
                 codes = self._calibrated(table, learner, codes, owners, rows)
@@ -184,7 +213,8 @@ class DatabaseFit:
 
     def _link(self, key: KeySpec, learner: Learner) -> Variable:
         """Measure where references lead; it is a variable of the row."""
-        shares = self.fitting.links(key, own=may_stay_inside(self.fitting.spec, key))
+        part = self._key_part(key)
+        shares = self.fitting.links(key, part, own=may_stay_inside(self.fitting.spec, key))
         self._links[key.table, key.name] = shares
         size = len(shares)
         bins = Bins(np.arange(size), np.ones(size), shares * learner.rows)

@@ -15,6 +15,8 @@ from privbench.learning.denoise import Floats, Noise
 
 _ROUNDS = 25
 _PSEUDO = 3.0
+#: A cell beyond its largest ratio follows the measurement from this many noise scales on.
+_CLEAR = 6.0
 
 
 def _grid(low: float, high: float, step: float, *tails: float) -> Floats:
@@ -54,7 +56,7 @@ def shrink(noisy: Floats, prediction: Floats, scale: float, noise: Noise) -> Flo
         low = high
         if cells.any():
             found = base[cells] * _posterior(noisy[cells] / scale, strength[cells], ratios, noise)
-            clear = noisy[cells] > 0.9 * ratios[-1] * base[cells]
+            clear = noisy[cells] > np.maximum(0.9 * ratios[-1] * base[cells], _CLEAR * scale)
             out[cells] = np.where(clear, noisy[cells], found)
     return np.asarray(out)
 

@@ -1,0 +1,142 @@
+"""Measuring which rows a REF key refers to.
+
+Which variables of the target are worth measuring is told by what is released already: those that
+say most about the others (mutual information over synthetic rows), so that rows that are right in
+them are about right in the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.domain import Codes
+from privbench.learning.bins import make_bins
+from privbench.learning.denoise import Floats, Noise
+from privbench.learning.junction.context import Variable, groups
+from privbench.learning.junction.oneway import Measure
+from privbench.learning.junction.unordered import denoise_unordered
+from privbench.learning.pulls import Pull
+from privbench.privacy import DatabaseSpec, KeySpec
+from privbench.privacy.queries.targets import TargetHistogram
+
+Ints = NDArray[np.int64]
+#: Most pulls of a key, and most bins of one.
+MOST, BINS = 2, 8
+#: Largest domain of a variable that tells what kind of row it is.
+_KINDS = 20
+#: Weight of the law of all rows, in standard deviations of the sum of a histogram.
+_PULL = 0.5
+#: Synthetic rows that dependence is taken from.
+_ROWS = 20_000
+
+
+def fit_pulls(
+    spec: DatabaseSpec,
+    key: KeySpec,
+    amount: float,
+    measure: Measure,
+    noise: Noise,
+    variables: Sequence[Variable],
+    codes: Mapping[str, Codes],
+    *,
+    outside: bool,
+) -> tuple[Pull, ...]:
+    """Measure the laws of some variables of the rows that a key refers to.
+
+    Args:
+        spec: What is public.
+        key: A REF key.
+        amount: What may be spent.
+        measure: Asks the session.
+        noise: Law of the noise.
+        variables: Variables of the target.
+        codes: Their codes in synthetic rows.
+        outside: Whether references into the row's own unit are told apart.
+    """
+    pulls: list[Pull] = []
+    chosen = telling(variables, codes)
+    for number, variable in enumerate(chosen):
+        of = binned(variable, codes[variable.name], BINS)
+        query = TargetHistogram.of(spec, key, [], [variable.binned(of)], outside=outside)
+        label = f"targets {number + 1} of {key.table}.{key.name}"
+        noisy, sd = measure(query, amount / len(chosen), label)
+        noisy = noisy.ravel()
+        base = np.bincount(of[codes[variable.name]], minlength=len(noisy)).astype(np.float64)
+        base = (base + 1e-3) / (base + 1e-3).sum()
+        pulls.append(Pull(variable.name, of, _shares(noisy, sd, base, noise)))
+    return tuple(pulls)
+
+
+def _shares(noisy: Floats, sd: float, base: Floats, noise: Noise) -> Floats:
+    """Posterior shares of bins, drawn toward those of all rows as far as noise rules.
+
+    How many references are left after the cap on a target is not known: few people may own all
+    targets. So a law is taken from the histogram alone first.
+    """
+    total = max(float(noisy.sum()), sd)
+    scale = max(sd / np.sqrt(2.0) if noise == "laplace" else sd, 1e-9)
+    found = denoise_unordered(noisy, float(scale), total, noise)
+    mixed = found + _PULL * sd * np.sqrt(len(noisy)) * base
+    return np.asarray(mixed / mixed.sum())
+
+
+def planned_pulls(variables: int) -> int:
+    """How many pulls a key with that many variables in its target gets."""
+    return min(MOST, variables)
+
+
+def binned(variable: Variable, codes: Codes, most: int) -> Ints:
+    """At most so many bins of the codes, by the mass of synthetic rows."""
+    counts = np.bincount(codes, minlength=variable.domain.size).astype(np.float64)
+    if variable.domain.size <= most + 2 and not variable.early:
+        return np.arange(variable.domain.size)
+    if variable.early:
+        return groups(counts, counts.sum() / most / 4)
+    if variable.key is not None:
+        return np.arange(variable.domain.size)
+    return make_bins(counts + 1e-9, variable.domain, most, counts.sum() / most / 4).of
+
+
+def telling(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Variable]:
+    """The variables that say most about the others, one after the other.
+
+    The first is one of a small domain, if there is any: what kind of row it is. The next one is
+    that which says most beyond what the chosen ones say, as far as pairs tell.
+    """
+    bins = [binned(item, codes[item.name][:_ROWS], 16) for item in variables]
+    rows = [of[codes[item.name][:_ROWS]] for of, item in zip(bins, variables, strict=True)]
+    usable = [k for k, of in enumerate(bins) if of.max() > 0]
+    shared = {(i, j): _information(rows[i], rows[j]) for i in usable for j in usable}
+    chosen: list[int] = []
+    known = np.zeros(len(variables))
+    while len(chosen) < min(MOST, len(usable)):
+        gains = {
+            i: sum(max(shared[i, j] - known[j], 0.0) for j in usable)
+            for i in usable
+            if i not in chosen
+        }
+        kinds = {i: gain for i, gain in gains.items() if variables[i].domain.size <= _KINDS}
+        gains = kinds if kinds and not chosen else gains
+        best = max(gains, key=gains.__getitem__)
+        chosen.append(best)
+        for j in usable:
+            known[j] = max(known[j], shared[best, j])
+    return [variables[k] for k in chosen]
+
+
+def _information(first: Ints, second: Ints) -> float:
+    """Mutual information over entropy of the second, between 0 and 1."""
+    if not len(first):
+        return 0.0
+    width = int(second.max()) + 1
+    joint = np.bincount(first * width + second).astype(np.float64)
+    whole, a, b = (_entropy(part) for part in (joint, np.bincount(first), np.bincount(second)))
+    return max(a + b - whole, 0.0) / b if b > 0 else 0.0
+
+
+def _entropy(counts: NDArray[np.number] | Floats) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
