@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 #: that have none for another reason.
 _MEANS = np.geomspace(0.02, 3000.0, 96)
 _SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
-_ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97)
+_ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 0.985, 0.995, 0.999)
 #: A mean twice as large is half as likely beforehand: without evidence no clone grows giants.
 _MEAN_PRIOR = 1.0
 

@@ -22,7 +22,7 @@ TOTAL_CLIP = 100
 #: Share of a nullable key's amount that goes to its NULL share.
 _NULL_SHARE = 0.1
 #: How far the number of references that are kept may be from that of all.
-_OFF = 0.3
+_OFF = 0.1
 _NULLS = "NULL share"
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
@@ -117,6 +117,7 @@ def fit_key(
     public_rows: Mapping[str, int],
     noise: Noise,
     links: Floats | None = None,
+    outside: float | None = None,
 ) -> KeyModel:
     """Measure a key and fit its model.
 
@@ -129,6 +130,7 @@ def fit_key(
         public_rows: Exact rows of public tables.
         noise: Law of the noise.
         links: What `measure_links` gave, if that was asked before.
+        outside: Released number of references into other units, if rows tell it.
     """
     own = links is not None and len(links) == 3
     answers = {
@@ -145,6 +147,7 @@ def fit_key(
         query, noisy, sd = answers["fan-in"]
         inside = links[2] if links is not None and own else 0.0
         linked = sizes.rows[key.table] * (1.0 - null - inside)
+        linked = linked if outside is None else max(outside, 1.0)
         targets = sizes.weight(key.parent)
         by_weight = linked * targets / sizes.rows[key.parent]
         law = _fan_in(query, spec, noisy, sd, targets, by_weight)
@@ -201,7 +204,7 @@ def _fan_in(
     """Deconvolve an interpolated histogram (P21) into a law over numbers of references.
 
     Non-negative least squares over octaves of counts: the released buckets at their precision, the
-    number of targets, the number of references within 30 %, and within its own size a prior: the
+    number of targets, the number of references within a tenth, and within its own size a prior: the
     posterior mean of a family of laws, since hubs are too few to be seen in any one bucket.
     """
     if not isinstance(query, FanIn):

@@ -13,15 +13,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats
 
 Ints = NDArray[np.int64]
-#: Correlation of ranks, a public belief: rows with more children are referred to more.
-_RANKS = 0.8
+#: Correlations of ranks, and the belief about them before: rows with more children are referred to
+#: more.
+_GRID = np.array([0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98])
+BELIEF, _SPREAD = 0.85, 0.15
 _SWEEPS = 20
 #: One step of raking changes a weight at most by this factor.
 _STEP = 50.0
@@ -90,28 +92,62 @@ def attraction(pulls: Sequence[Pull], codes: Mapping[str, Codes], targets: int) 
 
 
 def popularity(
-    counts: Ints, weights: Floats, activity: Ints, generator: np.random.Generator
+    counts: Ints, weights: Floats, activity: Ints, ranks: float, generator: np.random.Generator
 ) -> Floats:
     """Popularity of every target: counts of references, placed by weight and by activity.
 
     Args:
         counts: Numbers of references, in any order, shape (targets,).
-        weights: Weight of every target (`attraction`).
+        weights: Weight of every target (`attraction`), or ones.
         activity: Children of every target, or any number that grows with them.
+        ranks: Correlation of the ranks of popularity and activity, below 1.
         generator: Source of randomness.
     """
     held = np.sort(counts[counts > 0])[::-1]
     out = np.zeros(len(counts))
     if not len(held):
         return out
+    score = np.sqrt(1 - ranks**2) * generator.standard_normal(len(counts))
+    if activity.max() > activity.min():
+        order = np.argsort(activity + generator.random(len(counts)))
+        score[order] += ranks * ndtri((np.arange(len(counts)) + 0.5) / len(counts))
+    # The chance to be among the most popular is multiplied by the weight.
+    chance = np.argsort(np.argsort(score)) + 0.5
     with np.errstate(divide="ignore", over="ignore"):
-        race = generator.exponential(size=len(weights)) / weights
-    chosen = np.argpartition(race, len(held) - 1)[: len(held)]
-    order = np.argsort(activity[chosen] + generator.random(len(chosen)))
-    ranks = np.empty(len(chosen))
-    ranks[order] = norm.ppf((np.arange(len(chosen)) + 0.5) / len(chosen))
-    noise = generator.standard_normal(len(chosen))
-    busy = _RANKS if activity.max() > activity.min() else 0.0
-    score = busy * ranks + np.sqrt(1 - busy**2) * noise
-    out[chosen[np.argsort(-score)]] = held
+        race = -np.log(chance / len(counts)) / np.maximum(weights, 1e-300)
+    out[np.argsort(race)[: len(held)]] = held
     return out
+
+
+def rank_correlation(
+    pull: Floats,
+    sd: float,
+    bins: Ints,
+    activity: Ints,
+    counts: Ints,
+    generator: np.random.Generator,
+) -> float:
+    """Posterior mean of the correlation of the ranks of popularity and activity.
+
+    Post-processing: for every correlation on a grid, targets are drawn and their numbers by bins of
+    activity compared with a noisy histogram of the targets, whose own sum is taken as it is.
+
+    Args:
+        pull: Noisy histogram of targets by bins of activity.
+        sd: Standard deviation of its noise.
+        bins: Bin of every synthetic target.
+        activity: Activity of every synthetic target.
+        counts: Drawn numbers of references, shape (targets,).
+        generator: Source of randomness.
+    """
+    total = max(float(pull.sum()), sd)
+    ones = np.ones(len(activity))
+    logs = []
+    for ranks in _GRID:
+        chosen = popularity(counts, ones, activity, float(ranks), generator) > 0
+        shares = np.bincount(bins[chosen], minlength=len(pull)) / max(chosen.sum(), 1)
+        logs.append(-np.abs(pull - total * shares).sum() / (sd / np.sqrt(2.0)))
+    prior = -0.5 * ((_GRID - BELIEF) / _SPREAD) ** 2
+    weights = np.array(logs) + prior
+    weights = np.exp(weights - weights.max())
+    return float(weights @ _GRID / weights.sum())

@@ -111,12 +111,19 @@ class Fitting:
         """What may be spent on a table's attributes."""
         return self.amounts[rows_item(table)]
 
-    def key(self, key: KeySpec, links: Floats | None = None, part: float = 1.0) -> KeyModel:
+    def key(
+        self,
+        key: KeySpec,
+        links: Floats | None = None,
+        outside: float | None = None,
+        part: float = 1.0,
+    ) -> KeyModel:
         """Measure and fit a key with a part of its amount.
 
         Args:
             key: The key.
             links: What `links` gave for it.
+            outside: Released number of references into other units, if rows tell it.
             part: Part of the key's amount, the same for both.
         """
         return fit_key(
@@ -128,6 +135,7 @@ class Fitting:
             self.start.public_rows,
             self.noise,
             links,
+            outside,
         )
 
     def links(self, key: KeySpec, part: float, *, own: bool) -> Floats:

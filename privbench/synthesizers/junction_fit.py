@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import fit_pulls
-from privbench.learning.keys import KeyModel, fan_variable, link_variable, own_edges
+from privbench.learning.keys import OUTSIDE, KeyModel, fan_variable, link_variable, own_edges
 from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
 from privbench.privacy.queries import Histogram
@@ -122,13 +122,14 @@ class DatabaseFit:
     def _reference(self, key: KeySpec) -> KeyModel:
         """Measure and fit a key that does not own: how often, and which rows are referred to."""
         fitting, links = self.fitting, self._links.get((key.table, key.name))
-        model = fitting.key(key, links, self._key_part(key))
+        model = fitting.key(key, links, self._outside(key), self._key_part(key))
         if key.role != "ref" or fitting.spec.relation.unit == "row":
             return model
         variables = self._variables[key.parent]
-        pulls = fit_pulls(
+        return fit_pulls(
             fitting.spec,
             key,
+            model,
             fitting.amounts[key_item(key)] * (1.0 - self._key_part(key)),
             fitting.measure,
             fitting.noise,
@@ -136,7 +137,11 @@ class DatabaseFit:
             {item.name: self._people.codes(key.parent, item.name) for item in variables},
             outside=may_stay_inside(fitting.spec, key),
         )
-        return replace(model, pulls=pulls)
+
+    def _outside(self, key: KeySpec) -> float | None:
+        """Number of references into other units, as far as synthetic rows tell."""
+        codes = self._people.find(key.table, link_variable(key.name))
+        return None if codes is None else float((codes == OUTSIDE).sum()) / self._scale
 
     def _key_part(self, key: KeySpec) -> float:
         """Part of a key's amount that is not for the rows that it refers to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from privbench.learning.junction.pool import (
     resample,
 )
 from privbench.learning.junction.structure import Pair
+from privbench.learning.junction.ties import Tie, find_ties, tie
 from privbench.learning.junction.tree import JunctionTree, compile_circuit
 
 #: Rows drawn at once where rows are not herded.
@@ -33,7 +35,7 @@ _SWEEPS = 6
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TableLaw:
     """Released law of one table's rows.
 
@@ -66,6 +68,17 @@ class TableLaw:
         tables = {(place[i], place[j]): table for (i, j), table in self.tables.items()}
         given = tuple(self.given[name] for name in kept if name < fixed)
         return replace(self, tree=self.tree.kept(kept), tables=tables, given=given)
+
+    @cached_property
+    def ties(self) -> dict[int, Tie]:
+        """Ordered attributes whose place within a bin follows that of another."""
+        domains = list(self.domains.values())
+        fixed = len(self.given)
+        ordinary: dict[int, NDArray[np.bool_]] = {}
+        for column, (domain, bins) in enumerate(zip(domains, self.bins, strict=True)):
+            if domain.ordered and domain.values:
+                ordinary[fixed + column] = np.arange(bins.size) <= bins.of[domain.values - 1]
+        return find_ties(self.tables, ordinary, self.tree.layout.order)
 
     @property
     def wide(self) -> bool:
@@ -173,6 +186,7 @@ class TableLaw:
 
     def _expand(self, pool: Pool) -> Ints:
         """Codes of rows of bins, shape (rows, attributes); uses up ``pool.rest``."""
+        tie(pool, self.ties, self.tree.layout.order)
         values = np.empty((pool.rows, len(self.bins)), np.int64)
         for column, bins in enumerate(self.bins):
             name = len(self.given) + column

@@ -40,6 +40,10 @@ class Population:
         """Codes of a variable, shape (rows,)."""
         return self._codes[table][variable]
 
+    def find(self, table: str, variable: str) -> Codes | None:
+        """Codes of a variable, or None where the rows or the variable are missing."""
+        return self._codes.get(table, {}).get(variable)
+
     def identity(self, table: str) -> Ints:
         """Unit of every row, the same numbers in all tables; shape (rows,)."""
         return self._identity[table]

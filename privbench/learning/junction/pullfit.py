@@ -8,6 +8,7 @@ them are about right in the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,15 @@ from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.context import Variable, groups
 from privbench.learning.junction.oneway import Measure
 from privbench.learning.junction.unordered import denoise_unordered
-from privbench.learning.pulls import Pull
+from privbench.learning.keys import KeyModel, activity_of
+from privbench.learning.pulls import BELIEF, Pull, rank_correlation
 from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries.targets import TargetHistogram
+from privbench.rng import generator
 
 Ints = NDArray[np.int64]
 #: Most pulls of a key, and most bins of one.
-MOST, BINS = 2, 8
+MOST, BINS = 1, 8
 #: Largest domain of a variable that tells what kind of row it is.
 _KINDS = 20
 #: Weight of the law of all rows, in standard deviations of the sum of a histogram.
@@ -36,6 +39,7 @@ _ROWS = 20_000
 def fit_pulls(
     spec: DatabaseSpec,
     key: KeySpec,
+    model: KeyModel,
     amount: float,
     measure: Measure,
     noise: Noise,
@@ -43,12 +47,13 @@ def fit_pulls(
     codes: Mapping[str, Codes],
     *,
     outside: bool,
-) -> tuple[Pull, ...]:
-    """Measure the laws of some variables of the rows that a key refers to.
+) -> KeyModel:
+    """Measure which rows a key refers to: its model with pulls and the correlation of ranks.
 
     Args:
         spec: What is public.
         key: A REF key.
+        model: What is known of it so far.
         amount: What may be spent.
         measure: Asks the session.
         noise: Law of the noise.
@@ -56,18 +61,24 @@ def fit_pulls(
         codes: Their codes in synthetic rows.
         outside: Whether references into the row's own unit are told apart.
     """
-    pulls: list[Pull] = []
     chosen = telling(variables, codes)
+    pulls: list[Pull] = []
+    ranks = BELIEF
     for number, variable in enumerate(chosen):
-        of = binned(variable, codes[variable.name], BINS)
+        held = codes[variable.name]
+        of = binned(variable, held, BINS)
         query = TargetHistogram.of(spec, key, [], [variable.binned(of)], outside=outside)
         label = f"targets {number + 1} of {key.table}.{key.name}"
         noisy, sd = measure(query, amount / len(chosen), label)
-        noisy = noisy.ravel()
-        base = np.bincount(of[codes[variable.name]], minlength=len(noisy)).astype(np.float64)
-        base = (base + 1e-3) / (base + 1e-3).sum()
-        pulls.append(Pull(variable.name, of, _shares(noisy, sd, base, noise)))
-    return tuple(pulls)
+        if variable.early and model.law is not None:
+            activity = activity_of(codes, len(held))
+            draws = generator(0, "pulls", key.table, key.name)
+            counts = model.law.draw(len(held), draws)
+            ranks = rank_correlation(noisy.ravel(), sd, of[held], activity, counts, draws)
+        else:
+            base = np.bincount(of[held], minlength=noisy.size) + 1e-3
+            pulls.append(Pull(variable.name, of, _shares(noisy.ravel(), sd, base, noise)))
+    return replace(model, pulls=tuple(pulls), ranks=ranks)
 
 
 def _shares(noisy: Floats, sd: float, base: Floats, noise: Noise) -> Floats:
@@ -79,7 +90,7 @@ def _shares(noisy: Floats, sd: float, base: Floats, noise: Noise) -> Floats:
     total = max(float(noisy.sum()), sd)
     scale = max(sd / np.sqrt(2.0) if noise == "laplace" else sd, 1e-9)
     found = denoise_unordered(noisy, float(scale), total, noise)
-    mixed = found + _PULL * sd * np.sqrt(len(noisy)) * base
+    mixed = found + _PULL * sd * np.sqrt(len(noisy)) * base / base.sum()
     return np.asarray(mixed / mixed.sum())
 
 
