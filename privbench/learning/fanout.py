@@ -212,21 +212,25 @@ def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
         return _cut(plain, noisy, sd, total)
     curve = _concave(tail, max(sd, 0.5))
     # Where a bucket is further from the curve than noise explains, the curve is what is wrong.
-    trust = np.maximum((_CURVE_ERROR * curve) ** 2, (tail - curve) ** 2 - 9 * sd * sd)
+    seen = np.arange(len(tail)) <= max(_last_clear(noisy, sd) - mode, 0)
+    off = np.where(seen, (tail - curve) ** 2 - 9 * sd * sd, 0.0)
+    trust = np.maximum((_CURVE_ERROR * curve) ** 2, off)
     blended = (tail * trust + curve * sd * sd) / (trust + sd * sd)
-    lost = (curve < 0.5) & (tail < _CLEAR * sd)
+    lost = (curve < 0.2) & (tail < _CLEAR * sd)
     blended = np.where(lost, 0.0, np.maximum(blended, 0.0))
     return _cut(np.concatenate([noisy[:mode], blended]), noisy, sd, total)
 
 
 def _cut(counts: Floats, noisy: Floats, sd: float, total: float) -> Floats:
-    """Drop buckets more than two past the last clear one, then restore the total.
+    """Drop buckets more than four past the last clear one, then restore the total.
 
     Without the cut, noise alone would put parents into buckets of tens of thousands of children.
     """
-    last = min(_last_clear(noisy, sd) + 2, len(noisy) - 1)
+    last = min(_last_clear(noisy, sd) + 4, len(noisy) - 1)
     out = np.zeros(len(counts))
-    out[: last + 1] = project(counts[: last + 1], total)
+    kept = np.maximum(counts[: last + 1], 0.0)
+    # In proportion: an equal shift would put parents where a few have thousands of children.
+    out[: last + 1] = kept * (total / kept.sum()) if kept.sum() > 0 else project(kept, total)
     return out
 
 

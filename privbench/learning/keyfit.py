@@ -77,7 +77,7 @@ def asks(key: KeySpec, public_rows: Mapping[str, int], *, own: bool = False) -> 
     """
     if key.role == "public":
         return [Ask("targets", PublicTargets(key, max(public_rows.get(key.parent, 0), 0)), 1.0)]
-    found = [Ask("fan-out", FanOut(key, _bounds(key)), 1.0)]
+    found = [Ask("fan-out", FanOut(key, bounds_of(key)), 1.0)]
     if key.role == "ref":
         found = [Ask("fan-in", FanIn(key), 1.0)] if not key.unique else []
     if not key.nullable and not own:
@@ -158,7 +158,8 @@ def fit_key(
     return KeyModel.of(key, null=null, law=constant(1))
 
 
-def _bounds(key: KeySpec) -> tuple[int, ...]:
+def bounds_of(key: KeySpec) -> tuple[int, ...]:
+    """Lower ends of the buckets of a fan-out."""
     return (0, 1) if key.unique else FAN_OUT_BOUNDS
 
 
@@ -182,7 +183,7 @@ def _fan_out(
 ) -> FanLaw:
     is_root = spec.tables[key.parent].own is None
     parents = sizes.rows[key.parent] if is_root else max(float(noisy.sum()), 1.0)
-    starts = np.array(_bounds(key), np.int64)
+    starts = np.array(bounds_of(key), np.int64)
     ends = np.array([0, 1], np.int64) if key.unique else _ENDS
     part = parents / sizes.rows[key.parent]
     total = max(sizes.rows[key.table] - null, 0.0) * part

@@ -12,15 +12,17 @@ from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
 from privbench.learning.junction.budget import Budget, rule
 from privbench.learning.junction.context import GROUP, Variable, find_context, groups
+from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.given import Ints
 from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import fit_pulls
+from privbench.learning.keyfit import bounds_of
 from privbench.learning.keys import OUTSIDE, KeyModel, fan_variable, link_variable, own_edges
 from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
-from privbench.privacy.queries import Histogram
+from privbench.privacy.queries import Children, Histogram
 from privbench.privacy.units import bound
 from privbench.rng import generator
 from privbench.synthesizers.base import PlanInput
@@ -28,6 +30,8 @@ from privbench.synthesizers.common import Fitting
 
 #: Rows of the largest table of owners that are drawn during a fit.
 MOST_ROWS = 200_000
+#: Part of an OWN key's amount for the joint histogram with another one of the same owner.
+JOINT = 0.45
 #: Part of a REF key's amount for the rows that it refers to.
 PULLS = 0.5
 #: How often children are brought to their totals, how near that is near enough, and by how much a
@@ -39,6 +43,11 @@ def own_keys(spec: DatabaseSpec, table: str) -> list[KeySpec]:
     """OWN keys whose parent is a table, by the order of tables and keys."""
     every = (key for item in spec.tables.values() for key in item.keys)
     return [key for key in every if key.role == "own" and key.parent == table]
+
+
+def joint_fan_outs(table: str, first: KeySpec, second: KeySpec) -> Histogram:
+    """The joint histogram of two fan-outs of a table."""
+    return Histogram(table, tuple(Children(key, bounds_of(key)) for key in (first, second)))
 
 
 def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
@@ -158,7 +167,7 @@ class DatabaseFit:
             self.fitting.sums[table] = learner.sums
         else:
             self.fitting.weights[table] = learner.rows
-        learner.variables += [self._fan_out(key, learner) for key in own_keys(spec, table)]
+        self._fan_outs(table, learner)
         keys = [key for key in spec.tables[table].keys if has_links(spec, key)]
         learner.variables += [self._link(key, learner) for key in keys]
         if owners is not None:
@@ -201,9 +210,31 @@ class DatabaseFit:
         whole = self.fitting.spec.tables[table].bound == "truncation"
         return max(total if whole else total / self._taus[table], 1.0)
 
-    def _fan_out(self, key: KeySpec, learner: Learner) -> Variable:
+    def _fan_outs(self, table: str, learner: Learner) -> None:
+        """Measure all fan-outs of a table, and each jointly with the first."""
+        keys = own_keys(self.fitting.spec, table)
+        first = len(learner.variables)
+        for number, key in enumerate(keys):
+            learner.variables.append(self._fan_out(key, learner, 1.0 - JOINT if number else 1.0))
+            if number:
+                place = first, first + number
+                learner.fine[place] = self._joint(table, keys[0], key, learner)
+
+    def _joint(self, table: str, first: KeySpec, second: KeySpec, learner: Learner) -> Floats:
+        """Measure two fan-outs jointly."""
+        fitting = self.fitting
+        label = f"fan-outs of {first.table}.{first.name} and {second.table}.{second.name}"
+        query = joint_fan_outs(table, first, second)
+        noisy, sd = fitting.measure(query, fitting.amounts[key_item(second)] * JOINT, label)
+        masses = [self.keys[key.table, key.name].law for key in (first, second)]
+        if masses[0] is None or masses[1] is None:
+            raise ValueError("an OWN key has a fan-out law")
+        one, two = (law.mass * learner.rows for law in masses if law is not None)
+        return joint_law(noisy, sd, one, two, fitting.noise)
+
+    def _fan_out(self, key: KeySpec, learner: Learner, part: float) -> Variable:
         """Measure a fan-out; its bucket is a variable of the owner."""
-        model = self.fitting.key(key)
+        model = self.fitting.key(key, part=part)
         self.keys[key.table, key.name] = model
         if model.law is None:
             raise ValueError("an OWN key has a fan-out law")

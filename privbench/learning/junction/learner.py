@@ -70,6 +70,7 @@ class Learner:
         context: What is given before.
         tables: Denoised pair tables.
         sums: Sum of every one-way histogram, and the variance of its noise.
+        fine: Joint laws of the codes of two variables, by their places in ``variables``.
     """
 
     spec: DatabaseSpec
@@ -85,6 +86,7 @@ class Learner:
     context: Context = field(default_factory=Context)
     tables: dict[Pair, Floats] = field(default_factory=dict)
     sums: list[tuple[float, float]] = field(default_factory=list)
+    fine: dict[Pair, Floats] = field(default_factory=dict)
     _edges: list[Pair] = field(default_factory=list)
 
     def one_ways(self, total: tuple[float, float] | None) -> None:
@@ -109,8 +111,14 @@ class Learner:
 
     def learn(self) -> TableLaw:
         """Measure pairs of all variables, given ones included, and fit."""
-        edges = self._tree() if self.budget.edges else []
-        self._measure_pairs(edges, self.budget.tree, self._independent(edges), "tree")
+        for (i, j), table in self.fine.items():
+            of = self.variables[i].bins.of, self.variables[j].bins.of
+            held = np.zeros((int(of[0].max()) + 1, int(of[1].max()) + 1))
+            np.add.at(held, (of[0][:, None], of[1]), table)
+            self.tables[self._fixed + i, self._fixed + j] = held
+        edges = self._tree() if self.budget.edges else list(self.tables)
+        new = [pair for pair in edges if pair not in self.tables]
+        self._measure_pairs(new, self.budget.tree, self._independent(new), "tree")
         if self.budget.rounds:
             self._rounds(edges)
         self._edges = edges
@@ -204,10 +212,14 @@ class Learner:
 
     def _tree(self) -> list[Pair]:
         """Edges by noisy maximum over pairs that join components."""
-        choice = _Choice(self, self._independent(self._pairs()), self._scale(self.tree_sd))
+        pairs = [pair for pair in self._pairs() if pair not in self.tables]
+        choice = _Choice(self, self._independent(pairs), self._scale(self.tree_sd))
         forest = Components(len(self._sizes), self._fixed)
-        edges: list[Pair] = []
-        for number in range(self.budget.edges):
+        edges = list(self.tables)
+        for pair in edges:
+            forest.join(pair)
+        apart = len(self.variables) - (not self._fixed) - len(edges)
+        for number in range(min(self.budget.edges, apart)):
             pair = choice.take(f"tree edge {number + 1}", forest.apart)
             forest.join(pair)
             edges.append(pair)

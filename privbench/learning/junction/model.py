@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from privbench.learning.junction.pool import (
     among,
     cells_of,
     draw_pool,
+    invert,
     rake_pool,
     resample,
 )
@@ -49,6 +50,8 @@ class TableLaw:
         rows: Released weight of the rows; the total of every pair table.
         given: Attributes that follow from a row's owners.
         tau: τ of the table: weights of a unit's n rows are proportional to min(n, τ)/n.
+        fine: Joint laws of the codes of two attributes, by their places in ``domains``, which say
+            how codes within bins go together.
     """
 
     domains: dict[str, Domain]
@@ -58,6 +61,7 @@ class TableLaw:
     rows: float
     given: tuple[GivenColumn, ...] = ()
     tau: int = 1
+    fine: dict[Pair, Floats] = field(default_factory=dict)
 
     def trimmed(self) -> TableLaw:
         """The law without given attributes that stand in no table."""
@@ -190,8 +194,24 @@ class TableLaw:
         values = np.empty((pool.rows, len(self.bins)), np.int64)
         for column, bins in enumerate(self.bins):
             name = len(self.given) + column
-            values[:, column] = _within(bins, pool.bins[name], pool.rest[name])
+            beside = next((pair for pair in self.fine if pair[1] == column), None)
+            if beside is None:
+                values[:, column] = _within(bins, pool.bins[name], pool.rest[name])
+            else:
+                joint, other = self.fine[beside], values[:, beside[0]]
+                values[:, column] = _beside(bins, joint, pool.bins[name], other, pool.rest[name])
         return values
+
+
+def _beside(
+    bins: Bins, joint: Floats, chosen: NDArray[np.integer], other: Ints, numbers: Floats
+) -> Ints:
+    """A code in every row's bin, by a joint law with an attribute whose code is known."""
+    inside = np.where(bins.of == np.arange(bins.size)[:, None], bins.inside, 0.0)
+    mask = (bins.of == np.arange(bins.size)[:, None])[None]
+    laws = joint[:, None, :] * mask + 1e-9 * inside + 1e-300 * mask
+    flat = laws.reshape(-1, joint.shape[1])
+    return invert(flat, other * bins.size + chosen, numbers.copy())
 
 
 def _within(bins: Bins, chosen: NDArray[np.integer], numbers: Floats) -> Ints:

@@ -76,7 +76,7 @@ def fit_pulls(
             counts = model.law.draw(len(held), draws)
             ranks = rank_correlation(noisy.ravel(), sd, of[held], activity, counts, draws)
         else:
-            base = np.bincount(of[held], minlength=noisy.size) + 1e-3
+            base = np.asarray(np.bincount(of[held], minlength=noisy.size) + 1e-3, np.float64)
             pulls.append(Pull(variable.name, of, _shares(noisy.ravel(), sd, base, noise)))
     return replace(model, pulls=tuple(pulls), ranks=ranks)
 

@@ -37,6 +37,7 @@ def law_to_arrays(law: TableLaw) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "pairs": [[i, j, i in near[j] or j in near[i]] for i, j in law.tables],
         "given": [[column.levels, column.name, len(column.of)] for column in law.given],
         "tau": law.tau,
+        "fine": [[i, j] for i, j in law.fine],
     }
     arrays = {
         "of": _join([bins.of for bins in law.bins], np.uint8),
@@ -44,6 +45,7 @@ def law_to_arrays(law: TableLaw) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "counts": _join([bins.counts for bins in law.bins], np.float64),
         "laws": _join(law.tree.laws, np.float64),
         "given": _join([column.of for column in law.given], np.uint8),
+        "fine": _join(list(law.fine.values()), np.float64),
         "tables": _join(list(law.tables.values()), np.float64),
     }
     return header, arrays
@@ -86,7 +88,10 @@ def _read(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tabl
     rows, tau = float(header["rows"]), int(header["tau"])
     _require(0 < rows < 2**53 and 0 < tau < 2**31, "its size is no size")
     tree = JunctionTree(found, sizes, _laws(found, sizes, arrays))
-    return TableLaw(domains, bins, tree, _tables(pairs, sizes, arrays), rows, given, tau)
+    beside = [(int(i), int(j)) for i, j in header["fine"]]
+    _require(all(0 <= i < j < len(codes) for i, j in beside), "a pair is unknown")
+    fine = _tables(beside, codes, arrays, "fine")
+    return TableLaw(domains, bins, tree, _tables(pairs, sizes, arrays), rows, given, tau, fine)
 
 
 def _given(header: Any, arrays: Mapping[str, NDArray[Any]]) -> tuple[GivenColumn, ...]:
@@ -151,10 +156,13 @@ def _laws(
 
 
 def _tables(
-    pairs: Sequence[Pair], sizes: Sequence[int], arrays: Mapping[str, NDArray[Any]]
+    pairs: Sequence[Pair],
+    sizes: Sequence[int],
+    arrays: Mapping[str, NDArray[Any]],
+    name: str = "tables",
 ) -> dict[Pair, Floats]:
     shapes = [(sizes[i], sizes[j]) for i, j in pairs]
     lengths = [prod(shape) for shape in shapes]
-    flat = _parts(_array(arrays, "tables", np.float64, sum(lengths)), lengths)
+    flat = _parts(_array(arrays, name, np.float64, sum(lengths)), lengths)
     tables = zip(pairs, flat, shapes, strict=True)
     return {pair: part.reshape(shape) for pair, part, shape in tables}
