@@ -22,6 +22,9 @@ Ints = NDArray[np.int64]
 _MEANS = np.geomspace(0.02, 3000.0, 96)
 _SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
 _ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 0.985, 0.995, 0.999)
+#: Exponents and cut-offs of power laws, and their shares of parents without children.
+_EXPONENTS, _CUTS = (1.1, 1.4, 1.7, 2.0, 2.4), (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
+_POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
 #: A mean twice as large is half as likely beforehand: without evidence no clone grows giants.
 _MEAN_PRIOR = 1.0
 
@@ -98,6 +101,20 @@ def _plausible(means: Floats, weights: Floats) -> NDArray[np.bool_]:
     return np.asarray(means <= 2.0 * median)
 
 
+def _power_laws(starts: Ints, ends: Ints) -> list[Floats]:
+    """Masses of buckets for counts from 1 on with density x^−a·e^(−x/c)."""
+    counts = np.arange(1.0, min(int(ends[-1]), 2**17) + 1)
+    laws = []
+    for exponent in _EXPONENTS:
+        for cut in _CUTS:
+            below = np.concatenate([[0.0], np.cumsum(counts**-exponent * np.exp(-counts / cut))])
+            last = np.minimum(ends, len(counts))
+            first = np.minimum(np.maximum(starts, 1) - 1, len(counts))
+            mass = np.maximum(below[last] - below[first], 1e-12)
+            laws.append(mass / mass.sum())
+    return laws
+
+
 @lru_cache(maxsize=8)
 def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Masses of every member, shape (members, buckets), and its log prior."""
@@ -110,4 +127,9 @@ def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Flo
             for zero in _ZEROS:
                 rows.append(zero * nothing + (1.0 - zero) * law)
                 prior.append(-_MEAN_PRIOR * np.log(mean))
+    for law in _power_laws(first, last):
+        mean = float(law @ np.sqrt(np.maximum(first, 0) * (last + 1.0)))
+        for zero in _POWER_ZEROS:
+            rows.append(zero * nothing + (1.0 - zero) * law)
+            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, _MEANS[0])))
     return np.array(rows), np.array(prior)
