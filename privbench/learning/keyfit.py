@@ -79,7 +79,7 @@ def asks(key: KeySpec, public_rows: Mapping[str, int], *, own: bool = False) -> 
         return [Ask("targets", PublicTargets(key, max(public_rows.get(key.parent, 0), 0)), 1.0)]
     found = [Ask("fan-out", FanOut(key, bounds_of(key)), 1.0)]
     if key.role == "ref":
-        found = [Ask("fan-in", FanIn(key), 1.0)] if not key.unique else []
+        found = [Ask("fan-in", FanIn(key, outside=own), 1.0)] if not key.unique else []
     if not key.nullable and not own:
         return found
     rest = 1.0 - _NULL_SHARE if found else 1.0

@@ -32,6 +32,11 @@ def fan_variable(table: str, key: str) -> str:
     return f"{_FANS}{table}{HIDDEN}{key}"
 
 
+def is_fan(variable: str) -> bool:
+    """Whether a variable is a `fan_variable`."""
+    return variable.startswith(_FANS)
+
+
 def link_variable(key: str) -> str:
     """Name of a row's variable: 0 no reference, 1 into another unit, 2 into its own unit."""
     return f"{HIDDEN}link{HIDDEN}{key}"
@@ -251,7 +256,7 @@ def _popularity(
 
 def activity_of(codes: Mapping[str, Codes], targets: int) -> Ints:
     """Sum of the buckets of every target's numbers of children, shape (targets,)."""
-    fans = [held for name, held in codes.items() if name.startswith(_FANS)]
+    fans = [held for name, held in codes.items() if is_fan(name)]
     return sum((held.astype(np.int64) for held in fans), np.zeros(targets, np.int64))
 
 

@@ -26,7 +26,7 @@ from privbench.learning.junction.oneway import (
     weight_of,
 )
 from privbench.learning.junction.pool import cells_of, draw_pool, rake_pool
-from privbench.learning.junction.ratios import rake, shrink
+from privbench.learning.junction.ratios import rake, shrink, shrink_upwards
 from privbench.learning.junction.structure import (
     Components,
     Layout,
@@ -35,6 +35,7 @@ from privbench.learning.junction.structure import (
     thin,
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
+from privbench.learning.keys import is_fan
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.events import Accounting
 from privbench.privacy.queries import Axis, Histogram, PairScores, PublicArray
@@ -237,9 +238,24 @@ class Learner:
             query = Histogram(self.table, (axes[i], axes[j]))
             label = f"{what} pair {number + 1} of {self.table}"
             noisy, sd = self.measure(query, self.amount * part * share, label)
-            shrunk = shrink(noisy, predicted[i, j], max(self._scale(sd), 1e-9), self.noise)
+            shrunk = self._shrunk((i, j), noisy, predicted[i, j], max(self._scale(sd), 1e-9))
             margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)
+
+    def _shrunk(self, pair: Pair, noisy: Floats, predicted: Floats, scale: float) -> Floats:
+        """Posterior mean of a pair table, along groups of owners where there are any."""
+        counts = self._counts
+        if counts[pair[0]] and noisy.shape[0] > 2:
+            return shrink_upwards(noisy, predicted, scale, self.noise)
+        if counts[pair[1]] and noisy.shape[1] > 2:
+            return shrink_upwards(noisy.T, predicted.T, scale, self.noise).T
+        return shrink(noisy, predicted, scale, self.noise)
+
+    @property
+    def _counts(self) -> list[bool]:
+        """Which variables are numbers of children."""
+        own = [item.early for item in self.variables]
+        return [*(is_fan(column.name) for column in self.context.columns), *own]
 
     def _rounds(self, edges: Sequence[Pair]) -> None:
         """Choose further pairs where the raked pool is farthest from the rows; measure them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,6 +32,8 @@ from privbench.learning.junction.tree import JunctionTree, compile_circuit
 CHUNK = 2**18
 #: Draws for every row with given attributes that is not herded.
 _FEW = 4
+#: Most attributes whose bins a fine law looks at.
+_BESIDE = 2
 _SWEEPS = 6
 
 Ints = NDArray[np.int64]
@@ -188,27 +191,48 @@ class TableLaw:
         targets += [bins.counts * (self.rows / bins.counts.sum()) for bins in self.bins]
         return rake_pool(cells, targets, _SWEEPS, start)
 
+    def _before(self, pool: Pool, column: int, others: Sequence[int]) -> Ints:
+        """Codes of an attribute given the bins of those that share a fine law with it."""
+        bins, fixed = self.bins[column], len(self.given)
+        laws = np.where(_member(bins), bins.inside, 0.0)
+        where = pool.bins[fixed + column].astype(np.int64)
+        for other in others:
+            near = self.bins[other]
+            joint = self.fine[column, other] @ _member(near).T
+            shares = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300) + 1e-9
+            laws = (laws[:, None, :] * shares.T).reshape(-1, laws.shape[-1])
+            where = where * near.size + pool.bins[fixed + other]
+        return invert(laws, where, pool.rest[fixed + column].copy())
+
     def _expand(self, pool: Pool) -> Ints:
         """Codes of rows of bins, shape (rows, attributes); uses up ``pool.rest``."""
         tie(pool, self.ties, self.tree.layout.order)
         values = np.empty((pool.rows, len(self.bins)), np.int64)
         for column, bins in enumerate(self.bins):
             name = len(self.given) + column
-            beside = next((pair for pair in self.fine if pair[1] == column), None)
-            if beside is None:
-                values[:, column] = _within(bins, pool.bins[name], pool.rest[name])
-            else:
-                joint, other = self.fine[beside], values[:, beside[0]]
+            before = [pair for pair in self.fine if pair[1] == column]
+            after = [pair[1] for pair in self.fine if pair[0] == column]
+            if before:
+                joint, other = self.fine[before[0]], values[:, before[0][0]]
                 values[:, column] = _beside(bins, joint, pool.bins[name], other, pool.rest[name])
+            elif after:
+                values[:, column] = self._before(pool, column, after[:_BESIDE])
+            else:
+                values[:, column] = _within(bins, pool.bins[name], pool.rest[name])
         return values
+
+
+def _member(bins: Bins) -> NDArray[np.bool_]:
+    """Which codes are in which bin, shape (bins, codes)."""
+    return np.asarray(bins.of == np.arange(bins.size)[:, None])
 
 
 def _beside(
     bins: Bins, joint: Floats, chosen: NDArray[np.integer], other: Ints, numbers: Floats
 ) -> Ints:
     """A code in every row's bin, by a joint law with an attribute whose code is known."""
-    inside = np.where(bins.of == np.arange(bins.size)[:, None], bins.inside, 0.0)
-    mask = (bins.of == np.arange(bins.size)[:, None])[None]
+    mask = _member(bins)
+    inside = np.where(mask, bins.inside, 0.0)
     laws = joint[:, None, :] * mask + 1e-9 * inside + 1e-300 * mask
     flat = laws.reshape(-1, joint.shape[1])
     return invert(flat, other * bins.size + chosen, numbers.copy())

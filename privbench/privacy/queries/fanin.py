@@ -98,6 +98,10 @@ class FanIn(Query):
        rank: no other row of their unit takes their place, since NULL and ⊥ are dropped after the
        cut to 16.
 
+    With ``outside`` edges into the row's own unit are dropped after the cut too. Whether an edge
+    is one follows from its own unit, so 1 to 3 hold as they are; U's targets then hold edges of
+    others alone.
+
     So at most C + e·δ. If no unit can hold both source and target rows (disjoint roots), only one
     of 1 and 2 occurs: max(C, e·δ). Replace doubles it. In L2 and L∞ likewise with the enumerated
     step norms. Moving one edge from 16 to 17 changes two released cells by log₂(33/32) each, which
@@ -114,12 +118,14 @@ class FanIn(Query):
         buckets: K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14.
         by: An axis of the target table, or None.
         zero: Whether bucket 0 is measured too.
+        outside: Whether edges into the row's own unit are left out.
     """
 
     key: KeySpec
     buckets: int = 10
     by: Axis | None = None
     zero: bool = False
+    outside: bool = False
     kind = "fan-in"
     unit = GRID
 
@@ -196,5 +202,10 @@ class FanIn(Query):
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
         ranks = data._units.ranks(self.key.table)
-        kept = edges[(ranks < self._most(data.spec)) & (edges >= 0)]
+        counts = (ranks < self._most(data.spec)) & (edges >= 0)
+        if self.outside:
+            units = data._units
+            target = units.identity(self.key.parent)[np.maximum(edges, 0)]
+            counts &= target != units.identity(self.key.table)
+        kept = edges[counts]
         return np.bincount(kept, minlength=data._rows(self.key.parent)).astype(np.int64)
