@@ -20,6 +20,8 @@ from privbench.synthesizers import PlanInput, PlannedEvent
 #: Shares of the whole budget: totals, bounds, categories. What is not needed goes to the
 #: synthesizer.
 TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
+#: The same for totals where every table's histograms tell its size too.
+TOTALS_BESIDE = 0.02
 
 #: Codecs per table and column.
 Codecs = dict[str, dict[str, Codec]]
@@ -36,10 +38,22 @@ class Stages:
 
 def stages(plan: FitPlan, amount: float) -> Stages:
     """Split the budget by a public rule: what the plan needs decides, never rows."""
-    totals = TOTALS * amount if plan.spec.tables else 0.0
+    totals = _totals_share(plan) * amount if plan.spec.tables else 0.0
     kinds = {type(need) for _, _, need in needs(plan)}
     share = BOUNDS * (BoundsNeed in kinds) + CATEGORIES * (CategoriesNeed in kinds)
     return Stages(totals, share * amount, amount * (1 - share) - totals)
+
+
+def _totals_share(plan: FitPlan) -> float:
+    """Totals matter less where all tables are roots with attributes.
+
+    Every row of a root stands in one cell of each one-way histogram with weight 1, so that their
+    sums are further totals; an owned table's weights say nothing of its rows.
+    """
+    told = all(
+        item.readers and plan.spec.tables[item.table.key].own is None for item in plan.private
+    )
+    return TOTALS_BESIDE if told else TOTALS
 
 
 def needs(plan: FitPlan) -> Iterator[tuple[str, str, Need]]:

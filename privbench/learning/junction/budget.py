@@ -95,7 +95,7 @@ def rule(rows: float, noise: float, columns: int, given: int = 0) -> Budget:
         return Budget(level, 1.0, 0.0, 0.0, 0.0, 0, (), 16, 0.05)
     rounds = _rounds(int(np.clip(round(level) - 2, 0, 12)), pairs - edges)
     one_ways = float(np.clip(0.9 - 0.085 * level, 0.45, 0.92))
-    selection = float(np.clip(0.04 + 0.01 * level, 0.03, 0.08))
+    selection = float(np.clip(min(0.04 + 0.01 * level, 0.16 - 0.02 * level), 0.03, 0.08))
     rest = 1.0 - one_ways - selection
     tree = rest * (_tree_part(level) if rounds else 1.0)
     bins = 16 if level < 5.5 else (20 if level < 8 else 32)

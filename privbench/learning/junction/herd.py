@@ -1,7 +1,9 @@
 """Herding: choose, from a pool, the rows that together match the pool's value-level pair tables.
 
 Greedy choice among a few candidates for every row, then one pass that exchanges rows. What a row
-costs is its squared excess in every pair cell over what is due so far, divided by the due count.
+costs is the growth of the squared excess over what is due so far, in every pair cell, divided by
+the due count. A row's own square counts half: counted whole it makes every cell that is due less
+than one row dear, so that such cells get half of what is due to them; at half they get their due.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ MOST_ROWS, _MOST_PAIRS, _MOST_WORK = 200_000, 500, 2 * 10**7
 _HASH = 20
 #: Added to due counts, so that rare cells do not rule.
 _SOFT = 4.0
+#: Weight of a row's own square in its cost; see above.
+_OWN = np.float32(0.5)
 _STRIDE, _MULTIPLIER = 7919, 2654435761
 
 
@@ -66,7 +70,7 @@ def _choose(values, pairs, due, candidates, rows, fixed):  # type: ignore[no-unt
                 p = pairs[pair]
                 cell = _cell(values, row, p[0], p[1], p[2], p[3], p[4])
                 held[cell] -= np.float32(1.0)
-                best += (np.float32(2.0) * (held[cell] - due[cell]) + np.float32(1.0)) * price[cell]
+                best += (np.float32(2.0) * (held[cell] - due[cell]) + _OWN) * price[cell]
         for q in range(len(candidates)):
             shift = 0 if first_pass or fixed else _STRIDE + 13 * q
             other = candidates[q, (place + shift) % rows]
@@ -74,7 +78,7 @@ def _choose(values, pairs, due, candidates, rows, fixed):  # type: ignore[no-unt
             for pair in range(count):
                 p = pairs[pair]
                 cell = _cell(values, other, p[0], p[1], p[2], p[3], p[4])
-                excess = np.float32(2.0) * (held[cell] - due[cell] * part) + np.float32(1.0)
+                excess = np.float32(2.0) * (held[cell] - due[cell] * part) + _OWN
                 cost += excess * price[cell]
             if cost < best:
                 best, row = cost, other
