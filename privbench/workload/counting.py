@@ -38,9 +38,9 @@ def generate_counting(
 
     Tables are joined along foreign keys, each key at most once; a table that two of the keys reach
     occurs twice. Predicates are =, <=, >= and BETWEEN, at most one a column, and hold for one
-    tuple of rows that join, drawn at random. Sizes are drawn evenly: as many queries of one table
-    as of two, three, …. No two queries are alike, and the same seed on the same data gives the
-    same workload.
+    tuple of rows that join, drawn at random. There are as many queries of one table as of two, of
+    three, …, where the schema and the data yield them. No two queries are alike, and the same
+    seed on the same data gives the same workload.
 
     Args:
         connection: To the source; only read.
@@ -60,17 +60,20 @@ def generate_counting(
     """
     if not schema.tables:
         raise UsageError("the schema has no table to query.")
-    writer = _Writer(connection, schema, seed, max_joins, max_predicates)
+    writer = _Writer(connection, schema, seed, max_predicates)
     found: dict[str, int] = {}
-    for _ in range(_TRIES * queries):
+    # Sizes by turns: what larger trees lose to dead ends and time-outs is tried again.
+    for turn in range(2 * queries):
         if len(found) == queries:
             break
-        query = writer.draw()
-        if query is None or (text := query.as_string(connection)) in found:
-            continue
-        count = _count(connection, query, timeout)
-        if count is not None and 0 < count <= most:
-            found[text] = count
+        for _ in range(_TRIES):
+            query = writer.draw(turn % (max_joins + 1))
+            if query is None or (text := query.as_string(connection)) in found:
+                continue
+            count = _count(connection, query, timeout)
+            if count is not None and 0 < count <= most:
+                found[text] = count
+                break
     if queries and not found:
         raise UsageError("no query with an answer was found: are the tables empty?")
     made = [Query(f"g{i}", f"{text};", n) for i, (text, n) in enumerate(found.items(), 1)]
@@ -85,19 +88,16 @@ class _Writer:
         connection: psycopg.Connection[Any],
         schema: Schema,
         seed: int,
-        max_joins: int,
         max_predicates: int,
     ) -> None:
         self._schema = schema
         self._anchors = Anchors(connection, seed)
         self._literals = SampledLiterals(connection, seed)
-        self._max_joins = max_joins
         self._max_predicates = max_predicates
         self._rng = generator(seed, "counting workload")
 
-    def draw(self) -> sql.Composed | None:
+    def draw(self, joins: int) -> sql.Composed | None:
         """A query, or None where no tuple was found or its columns allow no predicate."""
-        joins = int(self._rng.integers(self._max_joins + 1))
         tree = draw(self._schema, joins, self._rng, repeats=True)
         # Rows without children are frequent: a tree that only some of them have is tried again.
         tries = (self._anchors.draw(tree, self._rng) for _ in range(_TRIES))
@@ -117,8 +117,10 @@ class _Writer:
             if (text := values.short(row[values.column.name])) is not None
         ]
         wanted = min(len(columns), 1 + int(self._rng.integers(self._max_predicates)))
-        chosen = self._rng.choice(len(columns), wanted, replace=False).tolist() if columns else []
-        return [_predicate(*columns[i], self._rng) for i in chosen]
+        if not columns:
+            return []
+        chosen = self._rng.choice(len(columns), wanted, replace=False)
+        return [_predicate(*columns[int(i)], self._rng) for i in chosen]
 
 
 def _predicate(alias: str, values: Values, text: str, rng: np.random.Generator) -> sql.Composable:
