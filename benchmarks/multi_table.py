@@ -159,11 +159,27 @@ class Bench:
             }
             checks = integrity.check(connection, self.schema, clone)
         broken = {f"{c.table} {c.kind} {c.name}": c.violations for c in checks if c.violations}
-        figures = {name: self._figures(work, target) for name, work in self.workloads.items()}
+        counts = self._counts(target)
+        figures = {
+            name: self._figures(work, target, counts) for name, work in self.workloads.items()
+        }
         return Clone(figures, rows, broken, fitted, loaded)
 
-    def _figures(self, workload: Workload, target: str) -> Figures:
-        own = self._own_figures(workload, target)
+    def _counts(self, target: str) -> dict[str, int | None]:
+        """The clone's answers by the query's text; None where it took too long."""
+        queries = {query.sql: query for work in self.workloads.values() for query in work}
+        with _counting(target, self.options.timeout) as connection:
+            counts = {text: _count(connection, query) for text, query in queries.items()}
+        if self.options.answers:
+            database = conninfo.conninfo_to_dict(target)["dbname"]
+            with Path(self.options.answers).open("a", encoding="utf-8") as lines:
+                for text, count in counts.items():
+                    answer = {"clone": database, "true": queries[text].card, "count": count}
+                    lines.write(json.dumps({**answer, "sql": text}) + "\n")
+        return counts
+
+    def _figures(self, workload: Workload, target: str, counts: dict[str, int | None]) -> Figures:
+        own = _own_figures(workload, counts)
         if not self.options.judge:
             return own
         judged = _judged(self.options.judge, self.source, target, workload, self.options.timeout)
@@ -173,22 +189,6 @@ class Bench:
                     f"the judge differs: {workload.name} {name} {judged.points[name]}, not {value}"
                 )
         return judged
-
-    def _own_figures(self, workload: Workload, target: str) -> Figures:
-        with _counting(target, self.options.timeout) as connection:
-            counts = [_count(connection, query) for query in workload]
-        done = [(q, n) for q, n in zip(workload, counts, strict=True) if n is not None]
-        true, made = [q.card or 0 for q, _ in done], [n for _, n in done]
-        if self.options.answers:
-            _append(Path(self.options.answers), workload.name, target, workload, counts)
-        report = qerror.report(true, made, [q.shape.joins for q, _ in done])
-        points = {} if report.overall is None else asdict(report.overall)
-        return Figures(
-            {name: points[name] for name in _POINTS if name in points},
-            {joins: part.p95 for joins, part in report.by_joins.items()},
-            report.clone_zero,
-            len(counts) - len(done),
-        )
 
 
 def _config(options: argparse.Namespace) -> Config:
@@ -237,14 +237,17 @@ def _judged(judge: Path, source: str, target: str, workload: Workload, timeout: 
     return Figures(points, by_joins, found["clone_zero"], found["timeouts"])
 
 
-def _append(
-    path: Path, name: str, target: str, workload: Workload, counts: list[int | None]
-) -> None:
-    database = conninfo.conninfo_to_dict(target)["dbname"]
-    with path.open("a", encoding="utf-8") as lines:
-        for query, count in zip(workload, counts, strict=True):
-            answer = {"clone": database, "workload": name, "id": query.id, "true": query.card}
-            lines.write(json.dumps({**answer, "count": count, "sql": query.sql}) + "\n")
+def _own_figures(workload: Workload, counts: dict[str, int | None]) -> Figures:
+    done = [(query, n) for query in workload if (n := counts[query.sql]) is not None]
+    joins = [query.shape.joins for query, _ in done]
+    report = qerror.report([query.card or 0 for query, _ in done], [n for _, n in done], joins)
+    points = {} if report.overall is None else asdict(report.overall)
+    return Figures(
+        {name: points.get(name, float("nan")) for name in _POINTS},
+        {joins: part.p95 for joins, part in report.by_joins.items()},
+        report.clone_zero,
+        len(workload) - len(done),
+    )
 
 
 def _timed(work: Callable[[], object]) -> float:
