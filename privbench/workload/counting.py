@@ -110,30 +110,46 @@ class _Writer:
         return sql.SQL("SELECT COUNT(*) {}").format(tree.tail(predicates))
 
     def _predicates(self, tree: JoinTree, anchor: Anchor) -> list[sql.Composable]:
-        columns = [
-            (alias, values, text)
+        usable = [
+            (alias, values, text, operators)
             for table, alias, row in zip(tree.tables, tree.aliases, anchor, strict=True)
             for values in self._literals.values(table)
             if (text := values.short(row[values.column.name])) is not None
+            and (operators := _operators(values, text))
         ]
-        wanted = min(len(columns), 1 + int(self._rng.integers(self._max_predicates)))
-        if not columns:
+        if not usable:
             return []
-        chosen = self._rng.choice(len(columns), wanted, replace=False)
-        return [_predicate(*columns[int(i)], self._rng) for i in chosen]
+        wanted = min(len(usable), 1 + int(self._rng.integers(self._max_predicates)))
+        chosen = self._rng.choice(len(usable), wanted, replace=False)
+        return [_predicate(*usable[int(i)], self._rng) for i in chosen]
 
 
-def _predicate(alias: str, values: Values, text: str, rng: np.random.Generator) -> sql.Composable:
-    """A condition on a column that holds for the value `text`."""
+def _operators(values: Values, text: str) -> list[str]:
+    """What may be asked of a column so that the value `text` passes.
+
+    An equality asks for a value that other rows have too: joins lead to the rows with the most
+    children, whose values are often theirs alone, and such a query asks for a single row.
+    """
+    common = values.few and values.texts.count(text) > 1
+    return ["="] * common + ["<=", ">=", "between"] * values.ordered
+
+
+def _predicate(
+    alias: str, values: Values, text: str, operators: list[str], rng: np.random.Generator
+) -> sql.Composable:
+    """A condition on a column that holds for the value `text`.
+
+    Bounds are values of random rows, as in MSCN, or `text` where they would exclude it.
+    """
     column = column_of(alias, values)
-    operators = ["="] * values.few + ["<=", ">=", "between"] * values.ordered
     operator = operators[int(rng.integers(len(operators)))]
-    if operator != "between":
-        return sql.SQL("{} {} {}").format(column, sql.SQL(operator), values.literal(text))
-    bounds = sorted((pick(values, rng) or text, text, pick(values, rng) or text), key=values.place)
-    return sql.SQL("{} BETWEEN {} AND {}").format(
-        column, values.literal(bounds[0]), values.literal(bounds[-1])
-    )
+    if operator == "=":
+        return sql.SQL("{} = {}").format(column, values.literal(text))
+    drawn = [text, *(pick(values, rng) or text for _ in range(1 + (operator == "between")))]
+    low, high = (values.literal(pole(drawn, key=values.place)) for pole in (min, max))
+    if operator == "between":
+        return sql.SQL("{} BETWEEN {} AND {}").format(column, low, high)
+    return sql.SQL("{} {} {}").format(column, sql.SQL(operator), low if operator == ">=" else high)
 
 
 def _count(connection: psycopg.Connection[Any], query: sql.Composed, timeout: float) -> int | None:
