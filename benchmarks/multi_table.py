@@ -66,10 +66,20 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """One release: its figures by workload, rows by table, broken constraints, and seconds."""
+    """One release.
+
+    Attributes:
+        figures: By workload.
+        rows: By table.
+        checks: How many keys, NOT NULLs and CHECKs of the source's schema were counted on it.
+        broken: Rows that break one, by constraint.
+        fit: Seconds.
+        load: Seconds, ANALYZE included.
+    """
 
     figures: dict[str, Figures]
     rows: dict[str, int]
+    checks: int
     broken: dict[str, int]
     fit: float
     load: float
@@ -163,7 +173,7 @@ class Bench:
         figures = {
             name: self._figures(work, target, counts) for name, work in self.workloads.items()
         }
-        return Clone(figures, rows, broken, fitted, loaded)
+        return Clone(figures, rows, len(checks), broken, fitted, loaded)
 
     def _counts(self, target: str) -> dict[str, int | None]:
         """The clone's answers by the query's text; None where it took too long."""
@@ -324,7 +334,8 @@ def _show(bench: Bench, name: str, epsilon: float, clones: list[Clone]) -> None:
         print(f"{work[:23]:24s}{''.join(map(_cell, cells))}{zeros:7.0f}{late:6.0f}")
     print("rows: " + ", ".join(_rows(bench, key, clones) for key in clones[0].rows))
     broken = sorted({fault for clone in clones for fault in clone.broken})
-    print("broken: " + (", ".join(broken) if broken else "nothing"), flush=True)
+    said = ", ".join(broken) if broken else "nothing"
+    print(f"broken of {clones[0].checks} constraints: {said}", flush=True)
 
 
 def _rows(bench: Bench, key: str, clones: list[Clone]) -> str:
