@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privbench.workload.counting import generate_counting
 from privbench.workload.formats import FORMATS, read, write
 from privbench.workload.generate import generate
 from privbench.workload.query import Query, Shape, Workload
@@ -18,6 +19,7 @@ __all__ = [
     "Side",
     "Workload",
     "generate",
+    "generate_counting",
     "read",
     "replay",
     "write",

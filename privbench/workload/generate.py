@@ -16,7 +16,7 @@ from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload.joins import JoinTree, draw
-from privbench.workload.literals import Literals, SampledLiterals, Values, pick
+from privbench.workload.literals import Literals, SampledLiterals, Values, column_of, pick
 from privbench.workload.query import Query, Workload
 
 _KINDS = ("count", "group", "top")
@@ -91,48 +91,32 @@ class _Writer:
 
     def _one(self) -> str | None:
         tree = draw(self._schema, int(self._rng.integers(self._max_joins + 1)), self._rng)
-        names = _aliases(tree)
-        tail = self._tail(tree, names)
-        query = self._head(tree, names, tail)
+        tail = tree.tail(self._predicates(tree))
+        query = self._head(tree, tail)
         if not self._literals.holds(sql.SQL("SELECT 1 {}").format(tail)):
             return None
         return f"{query.as_string(self._connection)};"
 
-    def _tail(self, tree: JoinTree, names: list[str]) -> sql.Composable:
-        """FROM and WHERE."""
-        conditions = [*_joins(tree, names), *self._predicates(tree, names)]
-        tail = sql.SQL("FROM {}").format(
-            sql.SQL(", ").join(
-                sql.SQL("{} AS {}").format(
-                    sql.Identifier(table.name.schema, table.name.name), sql.Identifier(name)
-                )
-                for table, name in zip(tree.tables, names, strict=True)
-            )
-        )
-        if not conditions:
-            return tail
-        return sql.SQL("{} WHERE {}").format(tail, sql.SQL(" AND ").join(conditions))
-
-    def _columns(self, tree: JoinTree, names: list[str]) -> list[tuple[str, Values]]:
+    def _columns(self, tree: JoinTree) -> list[tuple[str, Values]]:
         return [
             (name, values)
-            for table, name in zip(tree.tables, names, strict=True)
+            for table, name in zip(tree.tables, tree.aliases, strict=True)
             for values in self._literals.values(table)
         ]
 
-    def _predicates(self, tree: JoinTree, names: list[str]) -> list[sql.Composable]:
-        columns = self._columns(tree, names)
+    def _predicates(self, tree: JoinTree) -> list[sql.Composable]:
+        columns = self._columns(tree)
         if not columns or self._max_predicates < 1:
             return []
         wanted = min(len(columns), 1 + int(self._rng.integers(self._max_predicates)))
         chosen = self._rng.choice(len(columns), wanted, replace=False)
         return [_predicate(*columns[int(i)], self._rng) for i in chosen]
 
-    def _head(self, tree: JoinTree, names: list[str], tail: sql.Composable) -> sql.Composable:
+    def _head(self, tree: JoinTree, tail: sql.Composable) -> sql.Composable:
         kind = _KINDS[int(self._rng.choice(len(_KINDS), p=_SHARES))]
-        columns = self._columns(tree, names)
-        groups = [_column(name, v) for name, v in columns if v.few]
-        orders = [_column(name, v) for name, v in columns if v.ordered]
+        columns = self._columns(tree)
+        groups = [column_of(name, v) for name, v in columns if v.few]
+        orders = [column_of(name, v) for name, v in columns if v.ordered]
         if kind == "group" and groups:
             by = groups[int(self._rng.integers(len(groups)))]
             return sql.SQL("SELECT {by}, COUNT(*) {tail} GROUP BY {by}").format(by=by, tail=tail)
@@ -145,33 +129,8 @@ class _Writer:
         return sql.SQL("SELECT COUNT(*) {}").format(tail)
 
 
-def _aliases(tree: JoinTree) -> list[str]:
-    """First letters of the tables, numbered where they clash."""
-    names: list[str] = []
-    for table in tree.tables:
-        letter = next((c for c in table.name.name.lower() if c.isalpha()), "t")
-        number = sum(name.startswith(letter) for name in names)
-        names.append(f"{letter}{number + 1}" if number else letter)
-    return names
-
-
-def _joins(tree: JoinTree, names: list[str]) -> list[sql.Composable]:
-    alias = {table.name: name for table, name in zip(tree.tables, names, strict=True)}
-    return [
-        sql.SQL("{} = {}").format(
-            sql.Identifier(alias[key.table], column), sql.Identifier(alias[key.ref_table], target)
-        )
-        for key in tree.keys
-        for column, target in zip(key.columns, key.ref_columns, strict=True)
-    ]
-
-
-def _column(name: str, values: Values) -> sql.Composable:
-    return sql.Identifier(name, values.column.name)
-
-
 def _predicate(name: str, values: Values, rng: np.random.Generator) -> sql.Composable:
-    column = _column(name, values)
+    column = column_of(name, values)
     text = pick(values, rng)
     if text is None:
         word = "IS NULL" if rng.random() < 0.5 else "IS NOT NULL"

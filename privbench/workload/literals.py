@@ -50,6 +50,11 @@ class Values:
         """Where a value stands in the column's order, if it is `ordered`."""
         return (float(text), "") if self.column.type.category == "N" else (0.0, text)
 
+    @staticmethod
+    def short(text: str | None) -> str | None:
+        """The text, or None where it is NULL or too long for a literal."""
+        return text if text is not None and len(text) <= _LONGEST else None
+
     def literal(self, text: str) -> sql.Composable:
         """The text as a literal of the column's type."""
         if self.column.type.category == "N" and _NUMBER.match(text):
@@ -106,7 +111,7 @@ class SampledLiterals:
             "SELECT {columns} FROM {table} AS t"
             " ORDER BY hashtextextended(to_json(t)::text, {seed}) LIMIT {n}"
         ).format(
-            columns=sql.SQL(", ").join(_text(column) for column in columns),
+            columns=sql.SQL(", ").join(as_text(column) for column in columns),
             table=sql.Identifier(table.name.schema, table.name.name),
             seed=sql.Literal(self._seed),
             n=sql.Literal(self._rows),
@@ -127,14 +132,14 @@ def _plain(table: Table, column: Column) -> bool:
     return column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
 
 
-def _text(column: Column) -> sql.Composable:
+def as_text(column: Column) -> sql.Composable:
     """The column as text; dates in ISO order whatever the session's DateStyle."""
     form = "to_json(t.{}) #>> '{{}}'" if column.type.base in _DATES else "t.{}::text"
     return sql.SQL(form).format(sql.Identifier(column.name))
 
 
 def _values(column: Column, texts: tuple[str | None, ...]) -> Values:
-    short = tuple(text if text is None or len(text) <= _LONGEST else None for text in texts)
+    short = tuple(Values.short(text) for text in texts)
     distinct = len({text for text in short if text is not None})
     return Values(
         column,
@@ -147,3 +152,8 @@ def _values(column: Column, texts: tuple[str | None, ...]) -> Values:
 def pick(values: Values, rng: np.random.Generator) -> str | None:
     """The value of a random sampled row; NULL as often as the column holds it."""
     return values.texts[int(rng.integers(len(values.texts)))]
+
+
+def column_of(alias: str, values: Values) -> sql.Composable:
+    """The column, of the table under that alias."""
+    return sql.Identifier(alias, values.column.name)
