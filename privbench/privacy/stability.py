@@ -151,9 +151,16 @@ def check(
     chosen = list(all_units(database)) if every else list(units or telling_units(database))
     report = StabilityReport(len(queries), worst=[0.0] * len(queries))
     spec = _recoded(database, recodings).spec
+    known: list[tuple[PrivateDatabase, list[Statistic]]] = []
     for root, first, second in _pairs(database, chosen):
         report.neighbours += 1
-        before, after = (_statistics(queries, side, recodings) for side in (first, second))
+        # One side of a pair is a side of the next one as well: it is evaluated once.
+        known = [
+            next((pair for pair in known if pair[0] is side), None)
+            or (side, _statistics(queries, side, recodings))
+            for side in (first, second)
+        ]
+        before, after = (found for _, found in known)
         for event, query in enumerate(queries):
             for reason, ratio in judge(query, spec, root, before[event], after[event]):
                 _record(report, event, query, root, reason, ratio)

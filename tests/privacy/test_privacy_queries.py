@@ -281,9 +281,9 @@ def test_overlap_is_the_largest_sum_over_rows(seed: int) -> None:
     for region, amount in zip(regions, amounts, strict=True):
         rows = rows_of(database, region)
         holds[slice(None) if rows is None else rows] += amount
-    claimed = overlap((r.path, float(a)) for r, a in zip(regions, amounts, strict=True))
+    claimed = overlap((r, float(a)) for r, a in zip(regions, amounts, strict=True))
     assert claimed >= holds.max()
-    assert overlap([(r.path, 1.0) for r in regions[:1]]) == 1.0
+    assert overlap([(r, 1.0) for r in regions[:1]]) == 1.0
 
 
 def test_costs_of_joint_parts_become_multipliers() -> None:

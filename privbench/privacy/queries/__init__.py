@@ -7,6 +7,7 @@ from privbench.privacy.queries.axes import (
     Column,
     Owner,
     Refers,
+    UnitRows,
     Whole,
 )
 from privbench.privacy.queries.bounds import Quantile
@@ -20,6 +21,7 @@ from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.references import Presence, PublicTarget, PublicTargets
 from privbench.privacy.queries.regions import Region, Split
 from privbench.privacy.queries.scores import PairScores, SplitScores
+from privbench.privacy.queries.targets import TargetHistogram
 from privbench.privacy.queries.totals import Total
 
 __all__ = [
@@ -45,7 +47,9 @@ __all__ = [
     "RegionMoments",
     "Split",
     "SplitScores",
+    "TargetHistogram",
     "Total",
+    "UnitRows",
     "Whole",
     "centred",
 ]

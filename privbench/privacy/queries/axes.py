@@ -185,6 +185,49 @@ class Children(Axis):
 
 
 @dataclass(frozen=True, slots=True)
+class UnitRows(Axis):
+    """Bucket of the number of rows that the row's unit has in some table, its own or another.
+
+    It counts rows of the row's own unit alone (P7), so the code stays when another unit goes. For
+    tables that no unit of this table reaches it is 0.
+
+    Attributes:
+        counted: The table whose rows are counted.
+        bounds: Lower ends of the buckets, ascending from 0.
+    """
+
+    counted: str
+    bounds: tuple[int, ...] = FAN_OUT_BOUNDS
+
+    def __post_init__(self) -> None:
+        check_bounds(self.bounds)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of cells."""
+        return len(self.bounds)
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return f"#{self.counted}"
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        (codes,) = data._cache.get((self, table), lambda: (self._count(data, table),))
+        return codes, None
+
+    def _count(self, data: PrivateDatabase, table: str) -> NDArray[np.uint16]:
+        mine = data._units.identity(table)
+        if not data._rows(self.counted):
+            return np.zeros(mine.size, dtype=np.uint16)
+        least, counts = data._units.members(self.counted)
+        inside = (mine >= least) & (mine < least + counts.size)
+        found = np.where(inside, counts[np.where(inside, mine - least, 0)], 0)
+        return bucket(found, self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
 class Owner(Axis):
     """The code that the row's owner has on another axis; the last code means no owner.
 
