@@ -32,6 +32,7 @@ from privbench.privacy.queries import (
     FanIn,
     FanOut,
     Histogram,
+    Joined,
     JointHistogram,
     JointScores,
     LabelCounts,
@@ -218,6 +219,11 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
     other = list(spec.tables)[rng.integers(len(spec.tables))]
     yield Histogram.of(spec, name, ("c1", UnitRows(name, (0, 1, 2)), UnitRows(other, (0, 1, 3))))
     own = own_keys(spec, name)
+    group = Joined(
+        (Column("c1", 2), UnitRows(name, (0, 1, 2))), PublicArray([[0, 1, 1], [0, 2, 2]])
+    )
+    for key in own:
+        yield Histogram.of(spec, key.table, ("c0", Owner(key, group)))
     if len(own) > 1:
         yield Histogram.of(spec, name, tuple(Children(key, (0, 1, 2, 5)) for key in own))
     for key in own:
@@ -247,7 +253,7 @@ def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     far: list[Any] = [Children(child, (0, 1, 3)) for child in own_keys(spec, key.parent)]
     far += [] if target is None else [Owner(target, Column("c0", SIZES[0]))]
     yield TargetHistogram.of(spec, key, (*near, Refers(key)), far, outside=True)
-    for by in ("c2", *far):
+    for by in ("c2", *far, Joined((Column("c0", SIZES[0]), *far))):
         yield FanIn(key, buckets=3, by=Column.of(spec, key.parent, by) if by == "c2" else by)
 
 
