@@ -121,6 +121,26 @@ def telling_units(database: PrivateDatabase, most: int = 3) -> list[Unit]:
     return list(found)
 
 
+def worst_hub(database: PrivateDatabase) -> Unit | None:
+    """The unit into which most references of other units lead, or None without any."""
+    units = database._units
+    size = sum(database._rows(name) for name in database.spec.tables)
+    counts = np.zeros(size, dtype=np.int64)
+    for key in (key for table in database.spec.tables.values() for key in table.keys):
+        if key.role != "ref":
+            continue
+        edges = database._parents(key)
+        leads = np.flatnonzero(edges >= 0)
+        target = units.identity(key.parent)[edges[leads]]
+        other = target != units.identity(key.table)[leads]
+        counts += np.bincount(target[other], minlength=size)
+    if not counts.any():
+        return None
+    number = int(counts.argmax())
+    starts = ((name, number - units.number(name, 0)) for name in database.spec.tables)
+    return next((name, row) for name, row in starts if 0 <= row < database._rows(name))
+
+
 def _scores(database: PrivateDatabase) -> Iterator[NDArray[np.integer[Any]]]:
     """Per unit number: rows in all tables and in each, then edges out and in by each key."""
     units = database._units

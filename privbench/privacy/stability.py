@@ -86,6 +86,20 @@ class StabilityReport:
         """The largest ratio over all queries, 0 without any."""
         return max(self.worst, default=0.0)
 
+    def add(self, other: StabilityReport) -> None:
+        """Take in the report of another check of the same queries."""
+        self.neighbours += other.neighbours
+        self.checks += other.checks
+        self.worst = [max(pair) for pair in zip(self.worst, other.worst, strict=True)]
+        self.violations += other.violations
+
+    def __str__(self) -> str:
+        return (
+            f"{self.events} events checked on {self.neighbours} neighbours "
+            f"({self.checks} comparisons): worst ratio {self.worst_ratio:.6f}, "
+            f"{len(self.violations)} violations"
+        )
+
 
 def change(first: Statistic, second: Statistic) -> Change:
     """Norms of the difference of two statistics of one query.
@@ -151,9 +165,16 @@ def check(
     chosen = list(all_units(database)) if every else list(units or telling_units(database))
     report = StabilityReport(len(queries), worst=[0.0] * len(queries))
     spec = _recoded(database, recodings).spec
+    known: list[tuple[PrivateDatabase, list[Statistic]]] = []
     for root, first, second in _pairs(database, chosen):
         report.neighbours += 1
-        before, after = (_statistics(queries, side, recodings) for side in (first, second))
+        # One side of a pair is a side of the next one as well: it is evaluated once.
+        known = [
+            next((pair for pair in known if pair[0] is side), None)
+            or (side, _statistics(queries, side, recodings))
+            for side in (first, second)
+        ]
+        before, after = (found for _, found in known)
         for event, query in enumerate(queries):
             for reason, ratio in judge(query, spec, root, before[event], after[event]):
                 _record(report, event, query, root, reason, ratio)

@@ -28,9 +28,11 @@ from privbench.privacy.data import (
 )
 from privbench.privacy.queries import (
     Children,
+    Column,
     FanIn,
     FanOut,
     Histogram,
+    Joined,
     JointHistogram,
     JointScores,
     LabelCounts,
@@ -45,7 +47,9 @@ from privbench.privacy.queries import (
     RegionMoments,
     Split,
     SplitScores,
+    TargetHistogram,
     Total,
+    UnitRows,
 )
 from privbench.privacy.query import Query
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
@@ -158,6 +162,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield Histogram.of(spec, name, ())
     yield Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
     yield Histogram.of(spec, name, ("g", "l"))
+    yield from _of_parent(spec, name, rng)
     yield Quantile.of(name, "g", [-5, 0, 1, 7, 30], 0.05)
     yield Quantile.of(name, "g", [-5, 0, 1, 7, 30], 0.5)
     yield from (LabelCounts(name, "l"), LabelCounts(name, "l", per_unit=3))
@@ -209,6 +214,49 @@ def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterato
     yield RegionMoments.of(spec, name, ("c0",), [root, parts[0]], [first, first])
 
 
+def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+    """Context that units give: sizes, fan-outs together, and rows that have children."""
+    other = list(spec.tables)[rng.integers(len(spec.tables))]
+    yield Histogram.of(spec, name, ("c1", UnitRows(name, (0, 1, 2)), UnitRows(other, (0, 1, 3))))
+    own = own_keys(spec, name)
+    group = Joined(
+        (Column("c1", 2), UnitRows(name, (0, 1, 2))), PublicArray([[0, 1, 1], [0, 2, 2]])
+    )
+    for key in own:
+        yield Histogram.of(spec, key.table, ("c0", Owner(key, group)))
+    if len(own) > 1:
+        yield Histogram.of(spec, name, tuple(Children(key, (0, 1, 2, 5)) for key in own))
+    for key in own:
+        some = Region.of_parents(key)
+        inner = some.child(Split.by_code("c0", rng.integers(0, 2, 3)), 0)
+        yield Total(name, 3, some)
+        yield Total(name, 2, inner)
+        yield Histogram.of(spec, name, ("c2", Children(key, (0, 1, 2))), some)
+        mixed = [Histogram.of(spec, name, ("c1",), at) for at in (None, some, inner)]
+        yield JointHistogram(tuple((part, 1.0) for part in mixed))
+        yield _region_scores(spec, name, rng, some)
+        yield JointScores(tuple(_region_scores(spec, name, rng, at) for at in (some, inner)))
+
+
+def own_keys(spec: DatabaseSpec, parent: str) -> list[KeySpec]:
+    """OWN keys that lead to a table."""
+    keys = [key for table in spec.tables.values() for key in table.keys]
+    return [key for key in keys if key.role == "own" and key.parent == parent]
+
+
+def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
+    """Attributes of both ends of a reference: columns, fan-outs, owners' columns."""
+    yield TargetHistogram.of(spec, key, (), ())
+    yield TargetHistogram.of(spec, key, ("c0",), ("c1",), cap=2)
+    source, target = spec.tables[key.table].own, spec.tables[key.parent].own
+    near: list[Any] = ["c1"] if source is None else [Owner(source, Column("c1", SIZES[1]))]
+    far: list[Any] = [Children(child, (0, 1, 3)) for child in own_keys(spec, key.parent)]
+    far += [] if target is None else [Owner(target, Column("c0", SIZES[0]))]
+    yield TargetHistogram.of(spec, key, (*near, Refers(key)), far, outside=True)
+    for by in ("c2", *far, Joined((Column("c0", SIZES[0]), *far))):
+        yield FanIn(key, buckets=3, by=Column.of(spec, key.parent, by) if by == "c2" else by)
+
+
 def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     if key.role == "public":
         yield PublicTargets(key, PUBLIC_ROWS)
@@ -227,11 +275,8 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
             )
     else:
         yield from (FanIn(key), FanIn(key, buckets=1, zero=True))
-        if not row:
-            own = [k for table in spec.tables.values() for k in table.keys if k.role == "own"]
-            for child in (k for k in own if k.parent == key.parent):
-                yield FanIn(key, buckets=3, by=Children(child, (0, 1, 3)))
-        else:
+        yield from _of_targets(spec, key)
+        if row:
             yield FanOut(key)
 
 

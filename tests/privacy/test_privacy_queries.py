@@ -45,6 +45,7 @@ from privbench.privacy.queries import (
     FanIn,
     FanOut,
     Histogram,
+    Joined,
     JointHistogram,
     LabelCounts,
     Owner,
@@ -206,6 +207,27 @@ def test_axes_fit_their_table() -> None:
         Histogram("users", (Column("u", 2**16), Column("u", 2**16)))
 
 
+def test_joined_axes_are_one_axis() -> None:
+    database = chain()
+    own = database.spec.tables["posts"].own
+    assert own is not None
+    axes = (Column("p", 3), Owner(own, Column("u", 2)))
+    assert Joined(axes).size == 9
+    assert Joined(axes).codes(database, "posts").tolist() == [1, 4, 6, 8]
+    groups = PublicArray([[0, 0, 1], [2, 2, 1], [0, 0, 1]])
+    assert Joined(axes, groups).codes(database, "posts").tolist() == [0, 2, 0, 1]
+    apart = Histogram("posts", axes).evaluate(database)
+    assert np.array_equal(Histogram("posts", (Joined(axes),)).evaluate(database), apart.ravel())
+    for wrong in (
+        lambda: Joined(()),
+        lambda: Joined((Column("p", 2**13), Column("p", 2**13))),
+        lambda: Joined(axes, PublicArray([0, 1])),
+        lambda: Joined(axes, PublicArray([[0, 0, 1], [2, 2, 1], [0, 0, -1]])),
+    ):
+        with pytest.raises(SchemaError):
+            wrong()
+
+
 def test_bins_and_whole() -> None:
     database = chain()
     binned = Histogram.of(database.spec, "posts", (("p", PublicArray([1, 0, 0])),))
@@ -281,9 +303,9 @@ def test_overlap_is_the_largest_sum_over_rows(seed: int) -> None:
     for region, amount in zip(regions, amounts, strict=True):
         rows = rows_of(database, region)
         holds[slice(None) if rows is None else rows] += amount
-    claimed = overlap((r.path, float(a)) for r, a in zip(regions, amounts, strict=True))
+    claimed = overlap((r, float(a)) for r, a in zip(regions, amounts, strict=True))
     assert claimed >= holds.max()
-    assert overlap([(r.path, 1.0) for r in regions[:1]]) == 1.0
+    assert overlap([(r, 1.0) for r in regions[:1]]) == 1.0
 
 
 def test_costs_of_joint_parts_become_multipliers() -> None:

@@ -21,10 +21,11 @@ from small_databases import (
     two_tables,
 )
 
-from privbench.privacy.neighbour import all_units, telling_units
+from privbench.privacy.data import PrivateDatabase, PrivateTable
+from privbench.privacy.neighbour import all_units, telling_units, worst_hub
 from privbench.privacy.queries import FanIn, FanOut, Histogram, JointHistogram, LabelCounts, Total
 from privbench.privacy.query import GRID
-from privbench.privacy.spec import DatabaseSpec, Relation
+from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import StabilityReport, change, check, outline, same_events
 
 SLOW = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -145,9 +146,6 @@ def test_all_units_are_the_roots() -> None:
 
 def test_fan_out_by_row_claims_are_reached() -> None:
     """P12's 2 is reached by a key between two tables, 3 by a self-reference."""
-    from privbench.privacy.data import PrivateDatabase, PrivateTable
-    from privbench.privacy.spec import KeySpec, TableSpec
-
     key = KeySpec("up", "t", "t", "ref", nullable=True)
     spec = DatabaseSpec({"t": TableSpec("t", {}, (key,))}, ROW)
     # Row 1 refers to row 0; row 2 refers to row 1: row 1 leaves bucket 1 as row 0 does.
@@ -163,3 +161,20 @@ def test_joint_histograms_need_their_multiplicity() -> None:
     report = check([JointHistogram(((whole, 1.0), (whole, 1.0)))], database)
     assert report.ok
     assert report.worst_ratio == 1.0
+
+
+def test_the_worst_hub_is_found_beside_empty_tables() -> None:
+    """References inside a unit do not count; a table without rows shares its neighbour's start."""
+    key = KeySpec("ref", "b", "c", "ref", nullable=True)
+    tables = {name: TableSpec(name, {}) for name in ("a", "c", "d")}
+    spec = DatabaseSpec({**tables, "b": TableSpec("b", {}, (key,))})
+    rows = {
+        "a": PrivateTable(0, {}, {}),
+        "b": PrivateTable(3, {}, {"ref": np.array([1, 1, 0])}),
+        "c": PrivateTable(2, {}, {}),
+        "d": PrivateTable(0, {}, {}),
+    }
+    assert worst_hub(PrivateDatabase(spec, rows)) == ("c", 1)
+    inside = two_tables([0, 0, 1], refs=[0, 0, 2], users=3)
+    assert worst_hub(inside) == ("users", 2)
+    assert worst_hub(two_tables([0, 1], refs=[0, 1])) is None

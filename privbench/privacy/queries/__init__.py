@@ -5,8 +5,10 @@ from privbench.privacy.queries.axes import (
     Axis,
     Children,
     Column,
+    Joined,
     Owner,
     Refers,
+    UnitRows,
     Whole,
 )
 from privbench.privacy.queries.bounds import Quantile
@@ -20,6 +22,7 @@ from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.references import Presence, PublicTarget, PublicTargets
 from privbench.privacy.queries.regions import Region, Split
 from privbench.privacy.queries.scores import PairScores, SplitScores
+from privbench.privacy.queries.targets import TargetHistogram
 from privbench.privacy.queries.totals import Total
 
 __all__ = [
@@ -30,6 +33,7 @@ __all__ = [
     "FanIn",
     "FanOut",
     "Histogram",
+    "Joined",
     "JointHistogram",
     "JointScores",
     "LabelCounts",
@@ -45,7 +49,9 @@ __all__ = [
     "RegionMoments",
     "Split",
     "SplitScores",
+    "TargetHistogram",
     "Total",
+    "UnitRows",
     "Whole",
     "centred",
 ]

@@ -8,6 +8,7 @@ edge into another unit (P9).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,6 +25,9 @@ from privbench.privacy.units import NONE
 
 #: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more (P22).
 FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
+
+#: Most joint cells of a `Joined` axis.
+MOST_JOINED = 2**24
 
 #: Codes of every row and, where they have to be looked up first, a public table of cells.
 Read = tuple[NDArray[np.integer[Any]], NDArray[np.int64] | None]
@@ -185,6 +189,49 @@ class Children(Axis):
 
 
 @dataclass(frozen=True, slots=True)
+class UnitRows(Axis):
+    """Bucket of the number of rows that the row's unit has in some table, its own or another.
+
+    It counts rows of the row's own unit alone (P7), so the code stays when another unit goes. For
+    tables that no unit of this table reaches it is 0.
+
+    Attributes:
+        counted: The table whose rows are counted.
+        bounds: Lower ends of the buckets, ascending from 0.
+    """
+
+    counted: str
+    bounds: tuple[int, ...] = FAN_OUT_BOUNDS
+
+    def __post_init__(self) -> None:
+        check_bounds(self.bounds)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of cells."""
+        return len(self.bounds)
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return f"#{self.counted}"
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        (codes,) = data._cache.get((self, table), lambda: (self._count(data, table),))
+        return codes, None
+
+    def _count(self, data: PrivateDatabase, table: str) -> NDArray[np.uint16]:
+        mine = data._units.identity(table)
+        if not data._rows(self.counted):
+            return np.zeros(mine.size, dtype=np.uint16)
+        least, counts = data._units.members(self.counted)
+        inside = (mine >= least) & (mine < least + counts.size)
+        found = np.where(inside, counts[np.where(inside, mine - least, 0)], 0)
+        return bucket(found, self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
 class Owner(Axis):
     """The code that the row's owner has on another axis; the last code means no owner.
 
@@ -226,6 +273,58 @@ class Owner(Axis):
         known = known.astype(np.min_scalar_type(self.axis.size))
         edges = data._parents(self.key)
         return np.asarray(known[np.where(edges >= 0, edges, codes.size)])
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Axis):
+    """Several axes of one table as one: their joint cell, or a public grouping of it.
+
+    A public function of codes that each read the row's own unit alone, so it reads no more than
+    they do. As context of owned rows (`Owner`), or as the one axis that a `FanIn` takes.
+
+    Attributes:
+        axes: The axes, the last one fastest.
+        groups: Group of every joint cell, shape (sizes of the axes), or None.
+    """
+
+    axes: tuple[Axis, ...]
+    groups: PublicArray | None = None
+
+    def __post_init__(self) -> None:
+        if not self.axes or math.prod(self._sizes) > MOST_JOINED:
+            raise SchemaError(f"joined axes have 1 to {MOST_JOINED} cells.")
+        if self.groups is None:
+            return
+        if self.groups.shape != self._sizes or int(self.groups.values.min()) < 0:
+            raise SchemaError("groups do not fit the joined axes.")
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Number of cells or groups."""
+        if self.groups is None:
+            return math.prod(self._sizes)
+        return int(self.groups.values.max()) + 1
+
+    @property
+    def label(self) -> str:
+        """Name for the ledger."""
+        return "×".join(axis.label for axis in self.axes)
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        """See `Axis.read`."""
+        (codes,) = data._cache.get((self.axes, table), lambda: (self._cells(data, table),))
+        return codes, None if self.groups is None else self.groups.values.ravel()
+
+    def _cells(self, data: PrivateDatabase, table: str) -> NDArray[np.int32]:
+        index = np.zeros(data._rows(table), dtype=np.int32)
+        for axis in self.axes:
+            index *= np.int32(axis.size)
+            index += axis.codes(data, table).astype(np.int32)
+        return index
 
 
 def check_bounds(bounds: tuple[int, ...]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read
-from privbench.privacy.queries.regions import Region, rows_of
+from privbench.privacy.queries.regions import Region, region_weights, rows_of
 from privbench.privacy.query import Integers
 
 #: Most cells of one histogram.
@@ -65,7 +65,7 @@ class View:
         self._rows = rows_of(data, region)
         self._length = data._rows(table) if self._rows is None else self._rows.size
         self._reads: list[Read] = [axis.read(data, table) for axis in axes]
-        self._weights = data._units.weights(table) if weighted else None
+        self._weights = region_weights(data, table, region) if weighted else None
         self.sizes = tuple(axis.size for axis in axes)
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.int64] | int]]:

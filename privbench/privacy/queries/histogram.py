@@ -162,9 +162,7 @@ class JointHistogram(Query):
 
     def _most(self, power: int) -> float:
         amounts = zip(self.parts, self.multipliers, strict=True)
-        return overlap(
-            (part.region.path if part.region else (), float(m**power)) for (part, _), m in amounts
-        )
+        return overlap((part.region, float(m**power)) for (part, _), m in amounts)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""

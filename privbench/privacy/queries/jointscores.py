@@ -65,10 +65,8 @@ class JointScores(Query):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        paths = (
-            (part.region.path if part.region else (), float(len(part.pairs))) for part in self.parts
-        )
-        total, most = contribution(spec, self.table), overlap(paths)
+        regions = ((part.region, float(len(part.pairs))) for part in self.parts)
+        total, most = contribution(spec, self.table), overlap(regions)
         claim = Sensitivity(math.ceil(total * most), up(total * math.sqrt(most)), total)
         return doubled(spec, claim)
 

@@ -123,7 +123,7 @@ class RegionMoments(Query):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
         total, d = contribution(spec, self.source), len(self.attributes)
-        times = overlap((region.path, 1.0) for region in self.regions)
+        times = overlap((region, 1.0) for region in self.regions)
         l1 = math.ceil(total * times * (1 + d / 2))
         return doubled(spec, Sensitivity(l1, up(total * math.sqrt(times * (1 + d / 4))), total))
 

@@ -2,6 +2,12 @@
 
 A split gives every row of a table one of k parts by public lookup tables alone. It reads the row
 itself, so a region costs nothing; it reveals nothing until a measurement over it is released.
+
+A region may start from the *parents* of an OWN key instead of all rows: those that own at least one
+row by it. Weights are then shared among these rows alone (`region_weights`). Whether a row is one
+of them follows from its own unit, so n, the unit's number of them, stays when another unit goes,
+and the weights sum to at most `units.contribution` as ever. The same filter by a REF key would
+change other units' weights when its children's unit goes; it is refused.
 """
 
 from __future__ import annotations
@@ -14,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.errors import SchemaError
+from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.public import PublicArray, as_public
-from privbench.privacy.units import Index, index_type
+from privbench.privacy.query import GRID
+from privbench.privacy.spec import KeySpec
+from privbench.privacy.units import Index, bound, index_type, row_weights
 
 _BLOCK = 2**17
 
@@ -85,56 +93,134 @@ class Region:
     Attributes:
         table: The table.
         path: Each split on the way and the part that was taken.
+        parents: An OWN key into the table: only rows that own a row by it, weighted among
+            themselves. None: all rows, with the table's weights.
     """
 
     table: str
     path: tuple[tuple[Split, int], ...] = ()
+    parents: KeySpec | None = None
 
     def __post_init__(self) -> None:
         if any(not 0 <= part < split.parts for split, part in self.path):
             raise SchemaError("a region takes a part that its split does not have.")
+        if self.parents is None:
+            return
+        if self.parents.role != "own":
+            raise PrivacyRefusal(
+                f"key {self.parents.name!r} is no OWN key: its parents depend on other units.",
+                table=self.parents.table,
+            )
+        if self.parents.parent != self.table:
+            raise SchemaError(f"it is not the parent of {self.parents.name!r}.", table=self.table)
+
+    @classmethod
+    def of_parents(cls, key: KeySpec) -> Region:
+        """The rows that own at least one row by an OWN key, weighted among themselves."""
+        return cls(key.parent, (), key)
 
     def child(self, split: Split, part: int) -> Region:
         """The part of this region that a further split gives."""
-        return Region(self.table, (*self.path, (split, part)))
+        return Region(self.table, (*self.path, (split, part)), self.parents)
 
     def children(self, split: Split) -> tuple[Region, ...]:
         """All parts of this region under a further split; disjoint, together the region."""
         return tuple(self.child(split, part) for part in range(split.parts))
 
 
-def overlap(paths: Iterable[tuple[tuple[tuple[Split, int], ...], float]]) -> float:
+_Path = tuple[tuple[Split, int], ...]
+
+
+def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
     """Largest sum of amounts over the regions that one row can lie in, from their paths alone.
 
     A row takes one part at every split, so of the regions that continue one common path by the same
     split it lies in those of a single part: their maximum counts. Regions that continue it by
     different splits may overlap: their sum counts. Regions that end there hold the row: they add.
 
+    Regions that start from different rows (`Region.parents`) weigh a row differently, so that a
+    unit's rows in one of them and its rows in another do not share one weight. Their largest sums
+    add, even where the regions are disjoint: a vector of L1 norm C·a in the entries of the one
+    kind and C·b in those of the other has L1 norm at most C·(a + b), and L2 norm at most
+    C·√(a + b) if these are C·√a and C·√b, since the entries are different ones.
+
     Args:
-        paths: Path and amount of every region.
+        regions: Every region, None for all rows, and its amount.
 
     >>> split = Split.by_code("a", [0, 1])
-    >>> overlap([((), 1), (((split, 0),), 1), (((split, 1),), 3)])
+    >>> low, high = Region("t").children(split)
+    >>> overlap([(None, 1), (low, 1), (high, 3)])
     4.0
     """
+    kinds: dict[KeySpec | None, list[tuple[_Path, float]]] = {}
+    for region, amount in regions:
+        start, path = (None, ()) if region is None else (region.parents, region.path)
+        kinds.setdefault(start, []).append((path, amount))
+    return sum(_overlap(paths) for paths in kinds.values())
+
+
+def _overlap(paths: Iterable[tuple[_Path, float]]) -> float:
     here = 0.0
-    below: dict[Split, dict[int, list[tuple[tuple[tuple[Split, int], ...], float]]]] = {}
+    below: dict[Split, dict[int, list[tuple[_Path, float]]]] = {}
     for path, amount in paths:
         if not path:
             here += amount
         else:
             split, part = path[0]
             below.setdefault(split, {}).setdefault(part, []).append((path[1:], amount))
-    return here + sum(max(overlap(rest) for rest in parts.values()) for parts in below.values())
+    return here + sum(max(_overlap(rest) for rest in parts.values()) for parts in below.values())
 
 
 def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
     """Row indices of a region, ascending; None for a whole table."""
-    if region is None or not region.path:
+    if region is None:
         return None
+    if not region.path:
+        return None if region.parents is None else _parent_rows(data, region.parents)[0]
     split, part = region.path[-1]
-    parent = Region(region.table, region.path[:-1])
+    parent = Region(region.table, region.path[:-1], region.parents)
     return divide(data, parent, split)[part]
+
+
+def region_weights(data: PrivateDatabase, table: str, region: Region | None) -> NDArray[np.int64]:
+    """Weight of every row in grid units, shape (rows of the table,); see the module's docstring.
+
+    Among the parents of an OWN key: ⌊`GRID`·min(n, τ)/(τ·n)⌋ with n the unit's number of them, or
+    under truncation `GRID` for the τ of them that come first in random order; 0 for other rows.
+    """
+    if region is None or region.parents is None:
+        return data._units.weights(table)
+    return _parent_rows(data, region.parents)[1]
+
+
+def _parent_rows(data: PrivateDatabase, key: KeySpec) -> tuple[Index, NDArray[np.int64]]:
+    """The parents of an OWN key, ascending, and the weights of all rows; cached."""
+
+    def make() -> tuple[Index, NDArray[np.int64]]:
+        table, units = key.parent, data._units
+        edges = data._parents(key)
+        owns = np.zeros(data._rows(table), dtype=bool)
+        owns[edges[edges >= 0]] = True
+        rows = np.flatnonzero(owns).astype(index_type(owns.size))
+        order, place, sizes = _grouped(units.identity(table)[rows], units.ranks(table)[rows])
+        tau = bound(data.spec, table)
+        weights = np.zeros(owns.size, dtype=np.int64)
+        if data.spec.tables[table].bound == "truncation":
+            weights[rows[order]] = np.where(place < tau, GRID, 0)
+        else:
+            weights[rows[order]] = row_weights(sizes, tau)
+        return rows, weights
+
+    found: tuple[Index, NDArray[np.int64]] = data._cache.get(("parents", key), make)  # type: ignore[assignment]
+    return found
+
+
+def _grouped(unit: Index, rank: Index) -> tuple[Index, Index, Index]:
+    """Rows by unit and rank; in that order, each one's place in its unit and its unit's size."""
+    order = np.lexsort((rank, unit))
+    _, first, counts = np.unique(unit[order], return_index=True, return_counts=True)
+    sizes = np.repeat(counts, counts)
+    return order, np.arange(unit.size) - np.repeat(first, counts), sizes
 
 
 def divide(data: PrivateDatabase, region: Region, split: Split) -> tuple[Index, ...]:

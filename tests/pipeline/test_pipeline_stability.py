@@ -1,0 +1,117 @@
+"""The harness over a whole fit of a live source, and over every query that context may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import market
+import pytest
+
+from privbench.pipeline.stability import Trace, check_trace, trace
+from privbench.privacy import DatabaseSpec, KeySpec, Query
+from privbench.privacy.neighbour import remove_unit, worst_hub
+from privbench.privacy.queries import (
+    Children,
+    FanIn,
+    Histogram,
+    JointHistogram,
+    Owner,
+    Refers,
+    Region,
+    TargetHistogram,
+    Total,
+    UnitRows,
+)
+from privbench.privacy.stability import check
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    market.create(dsn, 40)
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def traced(source, tmp_path_factory) -> Trace:
+    ledger = tmp_path_factory.mktemp("stability") / "ledger"
+    found = trace(source, market.config(ledger))
+    assert not ledger.exists()
+    return found
+
+
+def test_every_claim_of_a_fit_holds_also_where_hubs_are_gone(traced: Trace) -> None:
+    report = check_trace(traced, ordinary=4, gone=2)
+    assert report.ok, [(traced.labels[bad.event], bad) for bad in report.violations]
+    assert report.events == len(traced.queries) >= 15
+    assert report.neighbours >= 20
+    assert report.worst_ratio > 0.9
+    assert f"{report.events} events checked on {report.neighbours} neighbours" in str(report)
+    assert "0 violations" in str(report)
+
+
+def test_the_worst_hub_leaves_bottom_edges(traced: Trace) -> None:
+    hub = worst_hub(traced.rows)
+    assert hub is not None
+    rest = remove_unit(traced.rows, *hub)
+    keys = [key for table in rest.spec.tables.values() for key in table.keys]
+    gone = {key.name for key in keys if (rest._parents(key) == -2).any()}
+    assert gone
+    assert all(key.role == "ref" for key in keys if key.name in gone)
+
+
+def context(spec: DatabaseSpec) -> Iterator[Query]:
+    """Every query that context and references may need, over the real keys and columns."""
+    for name, table in spec.tables.items():
+        columns = list(table.attributes)[:2]
+        for other in spec.tables:
+            yield Histogram.of(spec, name, (*columns[:1], UnitRows(other, (0, 1, 2, 5))))
+        for key in table.keys:
+            yield from _of_key(spec, key, columns)
+
+
+def _of_key(spec: DatabaseSpec, key: KeySpec, columns: list[str]) -> Iterator[Query]:
+    if key.role == "public":
+        return
+    theirs = list(spec.tables[key.parent].attributes)[:2]
+    far = [Histogram.of(spec, key.parent, theirs).axes[0]]
+    if key.role == "own":
+        some = Region.of_parents(key)
+        yield Total(key.parent, 16, some)
+        yield Histogram.of(spec, key.table, (*columns, Owner(key, far[0]), Refers(key)))
+        both = [Histogram.of(spec, key.parent, (*theirs, Children(key)), at) for at in (None, some)]
+        yield JointHistogram(tuple((part, 1.0) for part in both))
+        return
+    for cap in (1, 4):
+        yield TargetHistogram.of(spec, key, columns, theirs, cap=cap, outside=cap > 1)
+    owned = spec.tables[key.parent].own
+    far += [] if owned is None else [Owner(owned, UnitRows(key.table))]
+    for by in (*far, UnitRows(key.table)):
+        yield FanIn(key, by=by)
+        yield TargetHistogram.of(spec, key, columns[:1], (by,))
+
+
+def test_claims_of_context_hold_on_real_rows(traced: Trace) -> None:
+    settled = traced.rows.copy()
+    for table, attribute, recoding in traced.recodings:
+        settled.recode(table, attribute, recoding)
+    asked = tuple(context(settled.spec))
+    assert {"target histogram", "joint histogram", "fan-in"} <= {query.kind for query in asked}
+    report = check_trace(replace(traced, queries=asked), ordinary=4, gone=1)
+    assert report.ok, report.violations
+    assert report.worst_ratio > 0.9
+
+
+def test_a_claim_that_is_too_small_is_found(traced: Trace) -> None:
+    class Half(Total):
+        def sensitivity(self, spec):
+            claim = super().sensitivity(spec)
+            return replace(claim, l1=claim.l1 // 2)
+
+    mutant = replace(traced, queries=(Half("public.purchase", 2),))
+    report = check_trace(mutant, gone=0, ordinary=0)
+    assert {bad.reason for bad in report.violations} == {"l1"}
+    sound = replace(traced, queries=(Total("public.purchase", 2),))
+    assert check_trace(sound, gone=0, ordinary=0).ok
+    assert check(sound.queries, traced.rows).ok

@@ -1,0 +1,261 @@
+"""Attributes of the rows that references lead to: definition, sharp claims and mutants."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_databases import ADD, ROW, fill, settled, specs, two_tables
+
+from privbench.domain import Domain
+from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.privacy.data import NONE, Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.queries import (
+    TargetHistogram,
+)
+from privbench.privacy.queries.targets import share
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.stability import check
+from privbench.privacy.units import BOTTOM, row_weights, single
+
+QUICK = settings(max_examples=30, deadline=None)
+SEED = st.integers(0, 2**32)
+
+
+def caught(query: Query, database: PrivateDatabase, **given: Any) -> set[str]:
+    report = check([query], database, every=not given, **given)
+    return {violation.reason for violation in report.violations}
+
+
+# attributes of targets ----------------------------------------------------------------------------
+
+
+def by_definition(database: PrivateDatabase, query: TargetHistogram) -> Integers:
+    """Row by row, with exact fractions."""
+    key, units = query.key, database._units
+    spec = database.spec.tables[key.table]
+    most = 1 if single(database.spec, key.table) else 16
+    tau = 1 if single(database.spec, key.table) else spec.tau
+    near = [axis.codes(database, key.table).tolist() for axis in query.source]
+    far = [axis.codes(database, key.parent).tolist() for axis in query.target]
+    mine, theirs = units.identity(key.table), units.identity(key.parent)
+    incoming: dict[int, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+    for row, edge in enumerate(database._parents(key).tolist()):
+        if units.ranks(key.table)[row] >= most or edge < 0:
+            continue
+        if query.outside and mine[row] == theirs[edge]:
+            continue
+        n = min(int((mine == mine[row]).sum()), most)
+        cell = (*(axis[row] for axis in near), *(axis[edge] for axis in far))
+        incoming[int(theirs[edge])][cell] += GRID * min(n, tau) // (tau * n)
+    found = np.zeros(query.shape, dtype=np.int64)
+    for held in incoming.values():
+        whole = sum(held.values())
+        factor = min(Fraction(1), Fraction(query.cap * GRID, whole))
+        for cell, weight in held.items():
+            found[cell] += math.floor(weight * factor)
+    return found
+
+
+@given(data=st.data(), seed=SEED, cap=st.sampled_from([1, 2, 5]), outside=st.booleans())
+@QUICK
+def test_targets_count_rows_one_by_one(
+    data: st.DataObject, seed: int, cap: int, outside: bool
+) -> None:
+    spec = data.draw(specs(data.draw(st.sampled_from([ADD, ROW]))))
+    database = settled(fill(spec, 40, seed))
+    for key in (key for table in spec.tables.values() for key in table.keys if key.role == "ref"):
+        query = TargetHistogram.of(
+            database.spec, key, ("c0", "c2"), ("c1",), cap=cap, outside=outside
+        )
+        assert np.array_equal(query.evaluate(database), by_definition(database, query))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**60 - 1), st.integers(0, 2**60 - 1)), min_size=1),
+    st.integers(1, 2**36),
+)
+@QUICK
+def test_shares_are_exact(pairs: list[tuple[int, int]], amount: int) -> None:
+    part, whole = np.array([sorted(pair) for pair in pairs], dtype=np.int64).T
+    whole = np.maximum(whole, 1)
+    expected = [amount * int(p) // int(w) for p, w in zip(part, whole, strict=True)]
+    assert share(part, amount, whole).tolist() == expected
+
+
+def worst_case(cap: int = 1) -> PrivateDatabase:
+    """User 0 sends sixteen edges to sixteen full targets, and is a full target itself.
+
+    Cell 0 holds the others' edges into the sixteen, cell 1 all edges from and into user 0.
+    """
+    owners, refs, cells = [0] * 16, list(range(1, 17)), [1] * 16
+    for target in range(17):
+        for _ in range(cap):
+            owners.append(max(owners) + 1)
+            refs.append(target)
+            cells.append(int(target == 0))
+    return two_tables(owners, [cells], [2], refs=refs, users=max(owners) + 1)
+
+
+@pytest.mark.parametrize("cap", [1, 3])
+def test_the_claim_for_targets_is_reached(cap: int) -> None:
+    database = worst_case(cap)
+    key = database.spec.tables["posts"].key("ref")
+    query = TargetHistogram.of(database.spec, key, ("a0",), (), cap=cap)
+    claim = query.sensitivity(database.spec)
+    assert claim.l1 == pytest.approx(GRID * (cap + 32 * cap / (16 * cap + 1)))
+    report = check([query], database, every=True)
+    assert report.ok
+    assert report.worst_ratio > 0.9999
+
+
+def apart(sources: int, relation: Relation = ADD) -> PrivateDatabase:
+    """Rows of a root table that refer to one row of another root table, in two cells."""
+    key = KeySpec("ref", "tags", "posts", "ref", nullable=True)
+    spec = DatabaseSpec(
+        {"tags": TableSpec("tags", {}, (key,)), "posts": TableSpec("posts", {})}, relation
+    )
+    cells = Cells(np.array([1] + [0] * (sources - 1)), Domain(2))
+    tags = PrivateTable(sources, {"c": cells}, {"ref": np.zeros(sources, dtype=np.int64)})
+    return PrivateDatabase(spec, {"tags": tags, "posts": PrivateTable(1, {}, {})})
+
+
+@pytest.mark.parametrize("relation", [ADD, ROW], ids=str)
+@pytest.mark.parametrize("sources", [1, 2, 5])
+def test_disjoint_roots_with_one_edge_have_sensitivity_one(
+    sources: int, relation: Relation
+) -> None:
+    database = apart(sources, relation)
+    key = database.spec.tables["tags"].key("ref")
+    query = TargetHistogram.of(database.spec, key, ("c",), ())
+    claim = query.sensitivity(database.spec)
+    assert claim.l1 == pytest.approx(GRID)
+    assert claim.l2 == pytest.approx(GRID)
+    report = check([query], database, every=True)
+    assert report.ok
+    assert report.worst_ratio > 0.9999
+    assert query.roots(database.spec) == {"tags", "posts"}
+
+
+class Uncapped(TargetHistogram):
+    """A hub counts every edge into it."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        return TargetHistogram(self.key, self.source, self.target, 64).evaluate(data)
+
+
+class CappedByRow(TargetHistogram):
+    """Each target row is capped, not each target unit."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        kept, weights = self._kept(data)
+        edges = data._parents(self.key)[kept]
+        counts = np.bincount(edges, weights, minlength=data._rows(self.key.parent))
+        return np.array([[int(np.minimum(counts, GRID).sum())]], dtype=np.int64)
+
+
+class OneLipschitz(TargetHistogram):
+    """Scaling taken for a contraction: κ + 1."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return replace(super().sensitivity(spec), l1=(self.cap + 1) * GRID)
+
+
+class WeightsOfValidEdges(TargetHistogram):
+    """A unit's weight is shared among the rows whose edge is valid: it moves with the hubs."""
+
+    def _kept(self, data: PrivateDatabase) -> tuple[Any, Any]:
+        rows, _ = super()._kept(data)
+        identity = data._units.identity(self.key.table)[rows]
+        _, inverse, sizes = np.unique(identity, return_inverse=True, return_counts=True)
+        return rows, row_weights(sizes[inverse], 1)
+
+
+def test_targets_without_a_cap() -> None:
+    database = two_tables(range(12), refs=[0] * 12)
+    key = database.spec.tables["posts"].key("ref")
+    assert caught(TargetHistogram.of(database.spec, key, (), ()), database) == set()
+    assert {"l1", "linf"} <= caught(Uncapped.of(database.spec, key, (), ()), database)
+
+
+def test_a_cap_for_each_target_row() -> None:
+    """User 0 owns five posts that are referred to by two users' posts each."""
+    owners = [0] * 5 + list(range(1, 11))
+    database = two_tables(owners, refs=[NONE] * 5 + [k // 2 for k in range(10)])
+    table = database.spec.tables["posts"]
+    key = replace(table.key("ref"), parent="posts")
+    spec = DatabaseSpec(
+        {**database.spec.tables, "posts": replace(table, keys=(table.key("own"), key))}
+    )
+    database = PrivateDatabase(spec, database._tables)
+    assert caught(TargetHistogram.of(spec, key, (), ()), database) == set()
+    assert "l1" in caught(CappedByRow.of(spec, key, (), ()), database)
+
+
+def test_scaling_is_no_contraction() -> None:
+    database = worst_case()
+    key = database.spec.tables["posts"].key("ref")
+    assert "l1" in caught(OneLipschitz.of(database.spec, key, ("a0",), ()), database)
+
+
+def test_weights_shared_among_valid_edges() -> None:
+    """When the hub goes, the other fifteen edges of each of its referrers would weigh more."""
+    owners = np.repeat(np.arange(1, 40), 2)
+    refs = np.stack([np.zeros(39), np.arange(40, 79)], 1).ravel().astype(int)
+    database = two_tables(owners.tolist(), refs=refs.tolist(), users=79)
+    key = database.spec.tables["posts"].key("ref")
+    assert caught(TargetHistogram.of(database.spec, key, (), ()), database) == set()
+    assert "l1" in caught(WeightsOfValidEdges.of(database.spec, key, (), ()), database)
+
+
+class DropsBeforeTheCut(TargetHistogram):
+    """NULL and ⊥ edges are dropped first, then sixteen rows are kept."""
+
+    def _kept(self, data: PrivateDatabase) -> tuple[Any, Any]:
+        valid = np.flatnonzero(data._parents(self.key) >= 0)
+        units = data._units
+        identity, ranks = units.identity(self.key.table)[valid], units.ranks(self.key.table)[valid]
+        order = np.lexsort((ranks, identity))
+        _, first, counts = np.unique(identity[order], return_index=True, return_counts=True)
+        kept = valid[order][np.arange(valid.size) - np.repeat(first, counts) < 16]
+        return kept, np.full(kept.size, GRID // 16, dtype=np.int64)
+
+
+def test_dropping_null_edges_before_the_cut() -> None:
+    """When the hub goes, all edges of each of its referrers to another target come to count."""
+    owners, refs = [], []
+    for user in range(1, 31):
+        owners += [user] * 40
+        refs += [0] * 24 + [user + 30] * 16
+    database = two_tables(owners, refs=refs, users=61)
+    key = database.spec.tables["posts"].key("ref")
+    assert caught(TargetHistogram.of(database.spec, key, (), ()), database) == set()
+    assert "l1" in caught(DropsBeforeTheCut.of(database.spec, key, (), ()), database)
+
+
+def test_edges_into_the_own_unit_and_to_nowhere() -> None:
+    database = two_tables([0, 0, 1], refs=[0, 1, BOTTOM], users=2)
+    key = database.spec.tables["posts"].key("ref")
+    whole = TargetHistogram.of(database.spec, key, (), ())
+    assert whole.evaluate(database).tolist() == [[GRID]]
+    assert replace(whole, outside=True).evaluate(database).tolist() == [[GRID // 2]]
+
+
+def test_what_target_histograms_refuse() -> None:
+    database = two_tables([0], refs=[0])
+    table = database.spec.tables["posts"]
+    with pytest.raises(PrivacyRefusal, match="REF"):
+        TargetHistogram.of(database.spec, table.key("own"), (), ())
+    for cap in (0, 65):
+        with pytest.raises(SchemaError, match="cap"):
+            TargetHistogram.of(database.spec, table.key("ref"), (), (), cap=cap)
+    with pytest.raises(SchemaError, match="axis"):
+        TargetHistogram(table.key("ref"), (), ())
