@@ -112,7 +112,9 @@ class Learner:
     def _one_ways(self, total: tuple[float, float] | None) -> None:
         """Measure and denoise all one-ways; make bins."""
         amount = self.amount * self.budget.one_ways
-        raws = measure_one_ways(self.spec, self.table, amount, self.budget, self.measure)
+        raws = measure_one_ways(
+            self.spec, self.table, amount, self.budget, self.measure, self.noise
+        )
         self.rows = weight_of(raws, *(total or (None, 0.0)))
         self.sums = [raw.total for raw in raws.values()]
         domains = self.spec.tables[self.table].attributes
