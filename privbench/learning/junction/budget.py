@@ -27,7 +27,7 @@ CLIQUE, CLIQUES = 50_000, 1_000_000
 #: heavy values, and on finer cells.
 REFINE = 2.5
 #: Parts of a large domain's amount for the first two.
-COARSE, SCAN = 0.25, 0.3
+COARSE, SCAN = 0.2, 0.4
 
 #: Level below which no pair is worth measuring.
 HOPELESS = -4.0

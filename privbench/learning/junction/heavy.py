@@ -24,7 +24,7 @@ _OPEN = 3.0
 #: A heavy code holds this many times what the codes of its cell hold on average.
 _STANDS_OUT = 8.0
 #: Expected number of empty codes that pass for heavy ones.
-_FALSE = 0.1
+_FALSE = 8.0
 
 
 def opened(cell: Ints, noisy: Floats, sd: float, domain: Domain) -> Ints:
