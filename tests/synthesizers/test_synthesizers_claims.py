@@ -156,10 +156,10 @@ def test_no_claim_is_passed_on_any_neighbour_of_any_tiny_table(neighbours, accou
 
 @NEIGHBOURS
 def test_a_fit_of_every_stage_was_replayed(neighbours, tmp_path):
-    """The queries above include coarse and fine one-ways, selections and pair tables."""
+    """The queries above include coarse, scanned and fine one-ways, selections and pair tables."""
     asked = queries(FITTED["three kinds"], neighbours, "pure", tmp_path)
     histograms = [query for query in asked if isinstance(query, Histogram)]
-    assert sum(query.columns == ("many",) for query in histograms) == 2
+    assert sum(query.columns == ("many",) for query in histograms) == 3
     assert sum(len(query.axes) == 2 for query in histograms) == 3
     assert sum(isinstance(query, PairScores) for query in asked) == 3
 
