@@ -4,21 +4,24 @@
     python benchmarks/scale.py --shapes 4000000x3,500000x30 --parts 4,2,1
 
 Makes coded tables of correlated, skewed columns (no PostgreSQL) at a half, a quarter … of each
-size, each in a process of its own, fits and samples them, and prints per stage the seconds, their
-ratio at every step, and the exponent e of seconds ∝ rows^e fitted to all of them. 1 is linear;
-below 1 a fixed part still weighs. Stages:
+size, each in a process of its own, fits and samples them, and prints per stage the CPU seconds of
+all threads (a busy machine stretches the others), their ratio at every step, and the exponent e of
+seconds ∝ rows^e fitted to all of them. 1 is linear; below 1 a fixed part still weighs. Stages:
 
     make      the rows themselves, not privbench's work
     hold      codes into the private database
     ask       everything that reads private rows: counting, scores, noise, ledger
     learn     the rest of the fit, from released numbers alone
     sample    as many rows as were released
+    fit       ask and learn
+    wall      seconds on the clock of fit and sample
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -67,16 +70,18 @@ class Clock:
     """Seconds and the peak of the process's memory, stage by stage."""
 
     def __init__(self) -> None:
-        self.seconds = dict.fromkeys(STAGES, 0.0)
+        self.seconds = dict.fromkeys((*STAGES, "wall"), 0.0)
         self.peaks = dict.fromkeys(STAGES, 0.0)
 
     def run(self, stage: str, work: Callable[[], Any]) -> Any:
         """Do the work and add to its stage."""
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        begun = time.perf_counter()
+        begun, walled = time.process_time(), time.perf_counter()
         found = work()
-        self.seconds[stage] += time.perf_counter() - begun
+        self.seconds[stage] += time.process_time() - begun
+        if stage in ("learn", "sample"):
+            self.seconds["wall"] += time.perf_counter() - walled
         self.peaks[stage] = max(self.peaks[stage], _peak())
         return found
 
@@ -87,9 +92,9 @@ class Clock:
 
     def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*given: Any) -> Any:
-            begun = time.perf_counter()
+            begun = time.process_time()
             found = call(*given)
-            self.seconds["ask"] += time.perf_counter() - begun
+            self.seconds["ask"] += time.process_time() - begun
             return found
 
         return timed
@@ -141,10 +146,10 @@ def report(found: list[dict[str, Any]], columns: int) -> None:
     rows = [item["rows"] for item in found]
     print(f"\n{columns} columns; {os.cpu_count()} CPUs")
     print(f"{'stage':8s}" + "".join(f"{f'{n:,} rows':>26s}" for n in rows) + f"{'exponent':>10s}")
-    for stage in (*STAGES, "fit"):
+    for stage in (*STAGES, "fit", "wall"):
         parts = ("ask", "learn") if stage == "fit" else (stage,)
         seconds = [sum(item["seconds"][part] for part in parts) for item in found]
-        peaks = [max(item["peaks"][part] for part in parts) for item in found]
+        peaks = [max(item["peaks"].get(part, math.nan) for part in parts) for item in found]
         ratios = ["", *(f" ×{b / max(a, 1e-6):.2f}" for a, b in pairwise(seconds))]
         shown = "".join(
             f"{f'{value:.2f} s{ratio} {peak:.0f} MiB':>26s}"
