@@ -152,10 +152,14 @@ def report(found: list[dict[str, Any]], columns: int) -> None:
         peaks = [max(item["peaks"].get(part, math.nan) for part in parts) for item in found]
         ratios = ["", *(f" ×{b / max(a, 1e-6):.2f}" for a, b in pairwise(seconds))]
         shown = "".join(
-            f"{f'{value:.2f} s{ratio} {peak:.0f} MiB':>26s}"
+            f"{f'{value:.2f} s{ratio}{_memory(peak)}':>26s}"
             for value, ratio, peak in zip(seconds, ratios, peaks, strict=True)
         )
         print(f"{stage:8s}{shown}{exponent(rows, seconds):>10.2f}", flush=True)
+
+
+def _memory(peak: float) -> str:
+    return "" if math.isnan(peak) else f" {peak:.0f} MiB"
 
 
 def main() -> None:
