@@ -4,10 +4,12 @@
     python benchmarks/single_table.py ... --epsilon 3.2,0.8,0.1 --seeds 5 --judge judge.py
     python benchmarks/single_table.py ... --peers mst,aim,privbayes --peer-python ENV/bin/python
 
-TABLE.csv holds integer codes, DOMAIN.json the number of codes of every column; ``--ordered`` names
-columns whose codes follow an order. Every fit goes through a session with OpenDP noise and a ledger
-of its own in a temporary directory; no PostgreSQL is needed. Prints medians over seeds: λ-way KLD
-for λ = 2, 3, 4, 2-way TVD, mean Q-error, CPU seconds of fit and of sampling.
+TABLE.csv holds integer codes, DOMAIN.json the number of codes of every column, or an object with
+``size``, ``ordered`` and ``nullable`` (the last code is NULL) as `code_csv.py` writes it;
+``--ordered`` names further columns whose codes follow an order. Every fit goes through a session
+with OpenDP noise and a ledger of its own in a temporary directory; no PostgreSQL is needed. Prints
+medians over seeds: λ-way KLD for λ = 2, 3, 4, 2-way TVD, mean Q-error, CPU seconds of fit and of
+sampling.
 
 Figures are this project's own measures, or those of an external script given by ``--judge`` that
 takes two CSV files and prints one JSON object with ``kld``, ``tvd`` and ``qerror``. Peers are run
@@ -28,6 +30,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -70,7 +73,14 @@ def read(path: Path, domain: Path, ordered: str) -> Table:
     sizes = json.loads(domain.read_text())
     if not names <= set(rows.columns):
         sys.exit(f"no such columns: {sorted(names - set(rows.columns))}")
-    return Table(rows, {name: Domain(int(sizes[name]), name in names) for name in rows.columns})
+    return Table(rows, {name: _domain(sizes[name], name in names) for name in rows.columns})
+
+
+def _domain(size: int | dict[str, Any], ordered: bool) -> Domain:
+    if isinstance(size, int):
+        return Domain(size, ordered)
+    nullable = bool(size["nullable"])
+    return Domain(int(size["size"]) - nullable, ordered or bool(size["ordered"]), (), nullable)
 
 
 def clone(table: Table, name: str, epsilon: float, accounting: Accounting, seed: int) -> Outcome:

@@ -23,10 +23,11 @@ BATCH = 5
 LARGE = 500
 #: Most cells of a clique, and of all cliques of one table together.
 CLIQUE, CLIQUES = 50_000, 1_000_000
-#: Level from which on a large domain is measured twice, the second time on finer cells.
+#: Level from which on a large domain is measured three times: coarsely, code by code in search of
+#: heavy values, and on finer cells.
 REFINE = 2.5
-#: Part of a large domain's amount that its first, coarse histogram gets.
-COARSE = 0.4
+#: Parts of a large domain's amount for the first two.
+COARSE, SCAN = 0.2, 0.4
 
 #: Level below which no pair is worth measuring.
 HOPELESS = -4.0

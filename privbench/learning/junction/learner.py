@@ -101,7 +101,9 @@ class Learner:
             self.rows = max(total[0], 1.0) if total else self.rows
             return
         amount = self.amount * self.budget.one_ways
-        raws = measure_one_ways(self.spec, self.table, amount, self.budget, self.measure)
+        raws = measure_one_ways(
+            self.spec, self.table, amount, self.budget, self.measure, self.noise
+        )
         self.rows = weight_of(raws, *(total or (None, 0.0)))
         self.sums = [raw.total for raw in raws.values()]
         least = min(2 * self.tree_sd, 0.2 * self.rows)

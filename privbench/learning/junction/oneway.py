@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from privbench.domain import Domain
 from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.guard import guard
-from privbench.learning.junction.budget import COARSE, LARGE, Budget, column_parts
+from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, column_parts
+from privbench.learning.junction.heavy import apart, heavy_codes, opened
 from privbench.learning.junction.ordered import denoise_ordered
 from privbench.learning.junction.unordered import denoise_unordered
 from privbench.privacy import DatabaseSpec, Query
@@ -40,11 +41,13 @@ class Raw:
         cell: Cell of every code, shape (domain size,).
         noisy: Noisy counts per cell.
         sd: Standard deviation of the noise.
+        heavy: Codes that are cells of their own because they stand out, ascending.
     """
 
     cell: Ints
     noisy: Floats
     sd: float
+    heavy: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def total(self) -> tuple[float, float]:
@@ -53,7 +56,12 @@ class Raw:
 
 
 def measure_one_ways(
-    spec: DatabaseSpec, table: str, amount: float, budget: Budget, measure: Measure
+    spec: DatabaseSpec,
+    table: str,
+    amount: float,
+    budget: Budget,
+    measure: Measure,
+    noise: Noise,
 ) -> dict[str, Raw]:
     """Noisy histograms of all attributes of a table.
 
@@ -63,17 +71,24 @@ def measure_one_ways(
         amount: What may be spent on all of them.
         budget: The rule's decision, for the choice of cells.
         measure: Asks the session.
+        noise: Law of the noise.
     """
     domains = spec.tables[table].attributes
     parts = column_parts({name: domain.size for name, domain in domains.items()})
     return {
-        name: _measure(spec, table, name, amount * parts[name], budget.refine, measure)
+        name: _measure(spec, table, name, amount * parts[name], budget.refine, measure, noise)
         for name in domains
     }
 
 
 def _measure(
-    spec: DatabaseSpec, table: str, name: str, amount: float, refine: bool, measure: Measure
+    spec: DatabaseSpec,
+    table: str,
+    name: str,
+    amount: float,
+    refine: bool,
+    measure: Measure,
+    noise: Noise,
 ) -> Raw:
     domain = spec.tables[table].attributes[name]
     label = f"one-way of {table}.{name}"
@@ -86,9 +101,14 @@ def _measure(
         noisy, sd = measure(query, amount, label)
         return Raw(cell, noisy, sd)
     noisy, sd = measure(query, amount * COARSE, f"coarse {label}")
-    finer = _refine(cell, noisy, sd * COARSE / (1 - COARSE), domain)
-    fine, fine_sd = measure(_query(spec, table, name, finer), amount * (1 - COARSE), label)
-    return Raw(finer, fine, fine_sd)
+    scan = opened(cell, noisy, sd * COARSE / SCAN, domain)
+    seen, seen_sd = measure(_query(spec, table, name, scan), amount * SCAN, f"scan {label}")
+    heavy = heavy_codes(cell, scan, seen, seen_sd, noise)
+    light = noisy - np.bincount(cell[heavy], seen[scan[heavy]], len(noisy))
+    rest = 1 - COARSE - SCAN
+    finer = apart(_refine(cell, light, sd * COARSE / rest, domain), heavy)
+    fine, fine_sd = measure(_query(spec, table, name, finer), amount * rest, label)
+    return Raw(finer, fine, fine_sd, heavy)
 
 
 def _query(spec: DatabaseSpec, table: str, name: str, cell: Ints) -> Histogram:
@@ -177,12 +197,17 @@ def fill_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
 def _sequence(
     raw: Raw, ordinary: int, scale: float, total: float, noise: Noise, widths: Floats
 ) -> Floats:
-    """Ordinary cells as a sequence beside special ones as a few unordered cells."""
+    """Ordinary cells as a sequence beside special and heavy ones as a few unordered cells."""
     noisy = raw.noisy
-    even = None if (widths[:ordinary] == 1).all() else widths[:ordinary]
-    if ordinary == len(noisy):
+    lone = np.arange(len(noisy)) >= ordinary
+    lone[raw.cell[raw.heavy]] = True
+    even = None if (widths[~lone] == 1).all() else widths[~lone]
+    if not lone.any():
         return denoise_ordered(noisy, scale, total, noise, even)
-    rest = max(total - float(noisy[ordinary:].sum()), 0.0)
-    apart = denoise_unordered(np.append(noisy[ordinary:], rest), scale, total, noise)
-    inside = max(float(apart[-1]), 1e-9)
-    return np.append(denoise_ordered(noisy[:ordinary], scale, inside, noise, even), apart[:-1])
+    rest = max(total - float(noisy[lone].sum()), 0.0)
+    found = denoise_unordered(np.append(noisy[lone], rest), scale, total, noise)
+    inside = max(float(found[-1]), 1e-9)
+    counts = np.empty(len(noisy))
+    counts[lone] = found[:-1]
+    counts[~lone] = denoise_ordered(noisy[~lone], scale, inside, noise, even)
+    return counts

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from privbench.domain import Domain
-from privbench.learning.junction.budget import COARSE, Budget, column_parts, table_parts
+from privbench.learning.junction.budget import COARSE, SCAN, Budget, column_parts, table_parts
 from privbench.learning.junction.oneway import coarse_cells, is_large
 from privbench.privacy import DatabaseSpec, Query
 from privbench.privacy.queries import Column, Histogram, PairScores, PublicArray
@@ -63,7 +63,8 @@ def _one_ways(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[Planne
         elif is_large(domain):
             query = _coarse(spec, table, name, domain)
             yield f"coarse {label}", query, part * COARSE
-            yield label, query, part * (1 - COARSE)
+            yield f"scan {label}", Histogram.of(spec, table, [name]), part * SCAN
+            yield label, query, part * (1 - COARSE - SCAN)
         else:
             yield label, Histogram.of(spec, table, [name]), part
 

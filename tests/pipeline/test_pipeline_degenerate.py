@@ -1,0 +1,81 @@
+"""Degenerate tables through a whole clone on a real PostgreSQL, with the default synthesizer."""
+
+from __future__ import annotations
+
+import market
+import psycopg
+import pytest
+from integrity import schema_of
+
+from privbench import pipeline
+from privbench.config import Config
+
+#: Every table is a root: each has the whole budget for itself.
+TABLES = """
+CREATE TABLE no_rows (id int PRIMARY KEY, a int, t text, d date);
+CREATE TABLE one_row (id int PRIMARY KEY, a int, t text, d date);
+INSERT INTO one_row VALUES (7, 3, 'word', '2020-02-02');
+CREATE TABLE two_rows (id int PRIMARY KEY, a int, t text, d date);
+INSERT INTO two_rows VALUES (1, 3, 'word', '2020-02-02'), (2, -9, NULL, NULL);
+CREATE TABLE all_null (id int PRIMARY KEY, a int, b boolean, t text, d date, f float8);
+INSERT INTO all_null (id) SELECT generate_series(1, 300);
+CREATE TABLE constant (id int PRIMARY KEY, a int NOT NULL, b boolean NOT NULL, t text NOT NULL);
+INSERT INTO constant SELECT i, 42, true, 'same' FROM generate_series(1, 300) i;
+CREATE TABLE distinct_rows (id int PRIMARY KEY, a bigint UNIQUE, t text UNIQUE, f float8 NOT NULL);
+INSERT INTO distinct_rows SELECT i, i * 7919, md5(i::text), i / 7.0 FROM generate_series(1, 300) i;
+CREATE TABLE one_column (a int NOT NULL);
+INSERT INTO one_column SELECT i % 9 FROM generate_series(1, 300) i;
+CREATE TABLE only_key (id int PRIMARY KEY);
+INSERT INTO only_key SELECT generate_series(1, 300);
+"""
+WIDE = "CREATE TABLE wide ({}); INSERT INTO wide SELECT {} FROM generate_series(1, 500) i;".format(
+    ", ".join(f"c{k} smallint CHECK (c{k} BETWEEN 0 AND 4)" for k in range(200)),
+    ", ".join(f"(i * {k + 1} / 7) % 5" for k in range(200)),
+)
+ROWS = {"no_rows": 0, "one_row": 1, "two_rows": 2, "all_null": 300, "constant": 300}
+ROWS |= {"distinct_rows": 300, "one_column": 300, "only_key": 300}
+
+
+def clone(make_database, folder, ddl: str, epsilon: float, **how) -> tuple[str, str]:
+    """DSNs of the source and of its clone."""
+    source, target = make_database(), make_database()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(ddl.encode())
+    head = f"[privacy]\nepsilon = {epsilon}\n[ledger]\npath = '{folder}'"
+    config = pipeline.inspect(source, base=Config.loads(head)).config
+    assert config.synthesizer.name == "privbench"
+    pipeline.clone(source, target, config, seed=1, **how)
+    assert schema_of(target) == schema_of(source)
+    return source, target
+
+
+def test_tables_keep_their_shape_where_the_budget_is_rich(make_database, tmp_path):
+    _, target = clone(make_database, tmp_path, TABLES, 1000.0)
+    for table, rows in ROWS.items():
+        assert abs(market.one(target, f"SELECT count(*) FROM {table}") - rows) <= 3, table
+    for column in ("a", "b", "t", "d", "f"):
+        assert market.one(target, f"SELECT count({column}) FROM all_null") <= 3, column
+    assert market.one(target, "SELECT count(*) FROM constant WHERE b") >= 297
+    assert market.one(target, "SELECT count(*) FROM constant WHERE a BETWEEN 30 AND 60") >= 290
+    spread = market.ask(target, "SELECT count(DISTINCT a), count(DISTINCT f) FROM distinct_rows")
+    assert min(spread[0]) > 150
+    assert market.one(target, "SELECT count(DISTINCT a) FROM one_column WHERE a < 9") == 9
+
+
+@pytest.mark.parametrize("epsilon", [3.2, 0.001])
+def test_tables_survive_a_scarce_budget(make_database, tmp_path, epsilon):
+    """Sizes are off by the noise of a total, and by no more than thirty times its deviation."""
+    scale = min(1.0, 10 * epsilon)
+    _, target = clone(make_database, tmp_path, TABLES, epsilon, scale=scale)
+    for table, rows in ROWS.items():
+        made = market.one(target, f"SELECT count(*) FROM {table}")
+        assert abs(made - scale * rows) <= scale * 30 * 20 * 2**0.5 / epsilon + 1, table
+
+
+def test_two_hundred_columns(make_database, tmp_path):
+    source, target = clone(make_database, tmp_path, WIDE, 3.2)
+    assert market.one(target, "SELECT count(*) FROM wide") == pytest.approx(500, abs=250)
+    # One column alone is mostly noise; over all of them it averages out.
+    zeros = " + ".join(f"avg((c{k} = 0)::int)" for k in range(200))
+    share = f"SELECT (({zeros}) / 200)::float8 FROM wide"
+    assert market.one(target, share) == pytest.approx(market.one(source, share), abs=0.1)

@@ -1,0 +1,388 @@
+"""The output distribution of whole tiny fits, on neighbours, within e^ε.
+
+A fit is a tree: each answer decides what is asked next. `Scripted` gives answers that the test
+chooses and keeps, for every answer, the exact statistic and the mechanism's scale. From these
+follow the answer's exact log-probability under the law that the mechanism documents
+(`test_privacy_mechanisms` holds OpenDP to it), and the least upper bound of the log-ratio over
+every answer that the mechanism could have given in its place.
+
+Walking the tree over a grid of answers on both neighbours therefore shows three things for every
+path: both fits ask the same questions; the probabilities of the path differ by at most e^ε; and so
+does the product of the bounds, which covers the answers beside the path as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import count, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from privbench.domain import Domain
+from privbench.learning.junction.learner import Learner
+from privbench.privacy import (
+    Accountant,
+    DatabaseSpec,
+    OpenDPNoise,
+    Relation,
+    TableSpec,
+    open_session,
+)
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.queries import PairScores, Total
+from privbench.privacy.query import GRID, Query
+from privbench.synthesizers.junction import JunctionSynthesizer
+
+SLACK = 1e-9
+DOMAINS = {"kind": Domain(2, nullable=True), "bit": Domain(2), "step": Domain(3, ordered=True)}
+#: A database and its neighbours: rows of (kind, bit, step); 2 is the kind's NULL.
+PAIRS = {
+    "add-remove": [
+        ([(0, 1, 2), (1, 0, 0)], [(0, 1, 2)]),
+        ([(2, 1, 0)], []),
+        ([(0, 0, 0), (0, 0, 0), (1, 1, 2)], [(0, 0, 0), (0, 0, 0)]),
+    ],
+    "replace": [([(0, 1, 2), (1, 0, 0)], [(0, 1, 2), (2, 1, 1)]), ([(2, 1, 0)], [(0, 0, 2)])],
+}
+NEIGHBOURS = pytest.mark.parametrize("neighbours", list(PAIRS))
+Law = Callable[[np.ndarray, np.ndarray, float], float]
+
+
+def build(rows, columns: int, neighbours: str) -> PrivateDatabase:
+    values = np.array(rows, np.int64).reshape(-1, len(DOMAINS))
+    cells = {
+        name: Cells(values[:, place], domain)
+        for place, (name, domain) in enumerate(list(DOMAINS.items())[:columns])
+    }
+    spec = DatabaseSpec({"t": TableSpec("t", {})}, Relation(neighbours))
+    return PrivateDatabase(spec, {"t": PrivateTable(len(rows), cells, {})})
+
+
+@pytest.fixture(autouse=True)
+def no_disk(monkeypatch):
+    """Hundreds of ledgers: that they reach the disk is shown elsewhere."""
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+
+
+# The laws of the two mechanisms -------------------------------------------------------------------
+
+
+def log_laplace(answer: np.ndarray, exact: np.ndarray, scale: float) -> float:
+    """Log-probability of a discrete Laplace answer: P(k) = tanh(1/2s) · exp(−|k|/s) a cell."""
+    off = float(np.abs(answer - exact).sum())
+    return answer.size * math.log(math.tanh(0.5 / scale)) - off / scale
+
+
+def log_choice(index: int, scores: np.ndarray, scale: float) -> float:
+    """Log-probability that a score with exponential noise of mean ``scale`` is the largest.
+
+    With gaps gⱼ = (max − qⱼ)/s it is e^(−gᵢ) · ∫₀¹ Πⱼ≠ᵢ (1 − u·e^(−gⱼ)) du, a polynomial.
+    """
+    gaps = (int(scores.max()) - scores).astype(np.float64) / scale
+    factors = [np.array([-math.exp(-gap), 1.0]) for gap in np.delete(gaps, index)]
+    whole = np.polyint(reduce(np.polymul, factors, np.ones(1)))
+    return float(-gaps[index] + math.log(np.polyval(whole, 1.0)))
+
+
+# Fits with chosen answers -------------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """One question of a fit: the exact statistic, the mechanism's scale, the answer given."""
+
+    exact: np.ndarray
+    scale: float
+    answer: np.ndarray | int
+
+    @property
+    def log_probability(self) -> float:
+        if isinstance(self.answer, int):
+            return log_choice(self.answer, self.exact, self.scale)
+        return log_laplace(self.answer, self.exact, self.scale)
+
+
+@dataclass
+class Scripted:
+    """A noise source that gives chosen answers; NOT PRIVATE.
+
+    Attributes:
+        choose: From the number of the question and its exact statistic and scale, the answer.
+        factor: Of the mechanism's scale: 1, or ½ for a mutant that draws too little noise.
+    """
+
+    choose: Callable[[int, np.ndarray, float, bool], np.ndarray | int]
+    factor: float = 1.0
+    asked: list[Asked] = field(default_factory=list)
+    private = False
+
+    def vector(self, mechanism, values, scale, stream):
+        assert mechanism.name == "discrete_laplace"
+        answer = self._answer(values, scale, False)
+        return answer.astype(np.int64).reshape(values.shape)
+
+    def index(self, mechanism, scores, scale, stream):
+        assert mechanism.name == "noisy_max"
+        return self._answer(scores, scale, True)
+
+    def labels(self, mechanism, counts, scale, threshold, stream):
+        raise AssertionError("a fit of settled domains releases no labels")
+
+    def _answer(self, exact, scale, selection):
+        scale = scale * self.factor
+        answer = self.choose(len(self.asked), exact, scale, selection)
+        self.asked.append(Asked(exact.copy(), scale, answer))
+        return answer
+
+
+FOLDERS = count()
+
+
+def run(database, epsilon: float, noise, folder: Path) -> tuple[list[Query], object]:
+    """A whole fit; the questions and the model."""
+    ledger = folder / str(next(FOLDERS))
+    session = open_session(database, Accountant("pure", epsilon, 0.0), ledger, "t", noise=noise)
+    total = float(session.measure(Total("t"), 0.1 * epsilon, "total t")[0])
+    model = JunctionSynthesizer().fit(session, {"t": max(total, 1.0)}, 0.9 * epsilon)
+    session.close()
+    return [step.query for step in session.trace], model
+
+
+def replaying(answers) -> Callable[[int, np.ndarray, float, bool], np.ndarray | int]:
+    return lambda number, exact, scale, selection: answers[number]
+
+
+def compare(first, second, epsilon, choose, folder, factor=1.0) -> tuple[float, float, int]:
+    """One path of the tree on both neighbours.
+
+    Returns:
+        The path's log-ratio; the sum over its questions of the largest log-ratio of any answer;
+        the number of questions.
+    """
+    one = Scripted(choose, factor)
+    asked, model = run(first, epsilon, one, folder)
+    other = Scripted(replaying([item.answer for item in one.asked]), factor)
+    again, twin = run(second, epsilon, other, folder)
+    assert asked == again, "the next question depends on more than the answers so far"
+    same_model(model, twin)
+    sides = list(zip(one.asked, other.asked, strict=True))
+    assert all(a.scale == b.scale for a, b in sides)
+    ratio = sum(a.log_probability - b.log_probability for a, b in sides)
+    return ratio, sum(bound(a, b) for a, b in sides), len(sides)
+
+
+def bound(one: Asked, other: Asked) -> float:
+    """The largest |log-ratio| of any answer to a question."""
+    if not isinstance(one.answer, int):
+        return float(np.abs(one.exact - other.exact).sum()) / one.scale
+    return max(
+        abs(log_choice(k, one.exact, one.scale) - log_choice(k, other.exact, other.scale))
+        for k in range(one.exact.size)
+    )
+
+
+def same_model(one, other) -> None:
+    header, arrays = one.to_state()
+    again, copies = other.to_state()
+    assert header == again
+    assert all(np.array_equal(arrays[name], copies[name]) for name in arrays)
+
+
+def rich(rows: float) -> np.ndarray:
+    """A total so large that the fit learns structure; any total can be drawn, if seldom."""
+    return np.array([round(rows)], np.int64)
+
+
+#: Answers to a measurement: the statistic itself, far below, far above, in noise scales.
+OFFSETS = (0.0, -4.0, 4.0)
+
+
+def grid(sizes: int) -> Iterator[tuple[int, ...]]:
+    return product(range(len(OFFSETS)), repeat=sizes)
+
+
+def on_grid(path, total: float):
+    """Answers by the numbers of a path: an offset for measurements, an index for selections."""
+
+    def choose(number, exact, scale, selection):
+        step = path[number] if number < len(path) else 0
+        if selection:
+            return int(step % exact.size)
+        if number == 0:
+            return rich(total)
+        # Alternating signs, so that cells move against one another as well.
+        signs = np.where(np.arange(exact.size).reshape(exact.shape) % 2, -1, 1)
+        return exact + np.rint(OFFSETS[step] * scale * signs).astype(np.int64)
+
+    return choose
+
+
+EPSILON = 1.0
+
+
+@NEIGHBOURS
+def test_every_path_of_a_grid_stays_within_epsilon(neighbours, tmp_path):
+    """Two columns: total, two one-ways, a selection, a pair table; all answers of a grid."""
+    largest = 0.0
+    for first, second in PAIRS[neighbours]:
+        sides = [build(rows, 2, neighbours) for rows in (first, second)]
+        for path in grid(3):
+            steps = (0, path[0], path[1], 0, path[2])
+            ratio, most, questions = compare(*sides, EPSILON, on_grid(steps, 500.0), tmp_path)
+            assert questions == 5
+            assert abs(ratio) <= EPSILON + SLACK
+            assert most <= EPSILON + SLACK
+            largest = max(largest, abs(ratio))
+    # The grid reaches most of what is allowed: the bound is not met by being far away from it.
+    assert largest > 0.7 * EPSILON
+
+
+@NEIGHBOURS
+@pytest.mark.parametrize("total", [1.0, 150.0, 5000.0, 1e6])
+def test_longer_fits_stay_within_epsilon(neighbours, total, tmp_path):
+    """Three columns, random paths: few rows without a tree, many with one and with rounds."""
+    numbers = np.random.default_rng(1)
+    lengths = set()
+    for first, second in PAIRS[neighbours]:
+        sides = [build(rows, 3, neighbours) for rows in (first, second)]
+        for _ in range(3):
+            path = numbers.integers(0, 3, 40)
+            ratio, most, questions = compare(*sides, EPSILON, on_grid(path, total), tmp_path)
+            assert abs(ratio) <= most + SLACK
+            assert most <= EPSILON + SLACK
+            lengths.add(questions)
+    least = {1.0: 4, 150.0: 8, 5000.0: 8, 1e6: 10}[total]
+    assert least <= max(lengths) <= 10
+
+
+def test_the_law_of_a_choice_is_a_law():
+    scores = np.array([5, 9, 9, -3]) * GRID
+    chances = [math.exp(log_choice(k, scores, 3.0 * GRID)) for k in range(4)]
+    assert sum(chances) == pytest.approx(1)
+    assert chances[1] == pytest.approx(chances[2])
+    assert math.exp(log_choice(0, np.array([0, GRID]), float(GRID))) == pytest.approx(0.5 / math.e)
+
+
+# Mutants ------------------------------------------------------------------------------------------
+
+
+def exceeds(first, second, folder, factor=1.0) -> bool:
+    sides = [build(rows, 2, "add-remove") for rows in (first, second)]
+    path = (0, 0, 0, 0, 0)
+    ratio, most, _ = compare(*sides, EPSILON, on_grid(path, 500.0), folder, factor)
+    return abs(ratio) > EPSILON or most > EPSILON + SLACK
+
+
+def test_half_the_noise_is_caught(tmp_path):
+    first, second = PAIRS["add-remove"][0]
+    assert not exceeds(first, second, tmp_path)
+    assert exceeds(first, second, tmp_path, 0.5)
+
+
+def test_a_prediction_from_exact_rows_is_caught(tmp_path, monkeypatch):
+    """The next question then depends on more than what was released."""
+    first, second = PAIRS["add-remove"][0]
+    sound = Learner._independent
+
+    def exact(self, pairs):
+        held = self.measure.__self__.session._data._rows("t")
+        return {pair: table + held for pair, table in sound(self, pairs).items()}
+
+    monkeypatch.setattr(Learner, "_independent", exact)
+    with pytest.raises(AssertionError, match="next question"):
+        exceeds(first, second, tmp_path)
+
+
+def test_a_score_that_moves_too_far_is_caught(tmp_path, monkeypatch):
+    """The fit is priced for scores that one row moves by a half; these it moves by thousands."""
+    first, second = PAIRS["add-remove"][0]
+    sides = [build(rows, 3, "add-remove") for rows in (first, second)]
+    sound = PairScores.evaluate
+    choose = on_grid([0] * 12, 5000.0)
+    assert compare(*sides, EPSILON, choose, tmp_path)[1] <= EPSILON + SLACK
+
+    def louder(self, data):
+        return 1000 * np.arange(1, len(self.pairs) + 1) * sound(self, data)
+
+    monkeypatch.setattr(PairScores, "evaluate", louder)
+    assert compare(*sides, EPSILON, choose, tmp_path)[1] > EPSILON
+
+
+# Real noise ---------------------------------------------------------------------------------------
+
+REAL_EPSILON = 2.0
+#: Fits with the row, and without it.
+RUNS = 300, 1000
+#: Chance that a sound fit is accused, at most.
+ERROR = 1e-4
+#: Events of the output: the loss passes these parts of ε.
+MARKS = (0.5, 0.7, 0.9)
+
+
+class HalfNoise(OpenDPNoise):
+    """A mutant: half the scale that was priced."""
+
+    def vector(self, mechanism, values, scale, stream):
+        return super().vector(mechanism, values, scale / 2, stream)
+
+
+def losses(rows, runs: int, noise, folder: Path) -> np.ndarray:
+    """How much each released fit speaks for two rows against one, in the law's own terms.
+
+    A function of released answers alone, so that {loss ≥ t} is an event of the output.
+    """
+    database, found = build(rows, 1, "add-remove"), []
+    exact = [build(side, 1, "add-remove") for side in PAIRS["add-remove"][0]]
+    for _ in range(runs):
+        ledger = folder / str(next(FOLDERS))
+        accountant = Accountant("pure", REAL_EPSILON, 0.0)
+        with open_session(database, accountant, ledger, "t", noise=noise) as session:
+            total = float(session.measure(Total("t"), 0.1 * REAL_EPSILON, "total t")[0])
+            JunctionSynthesizer().fit(session, {"t": max(total, 1.0)}, 0.9 * REAL_EPSILON)
+            loss = 0.0
+            for step in session.trace:
+                sides = [step.query.evaluate(side) for side in exact]
+                near, far = (np.abs(step.result - side).sum() for side in sides)
+                loss += float(far - near) / step.event.scale
+            found.append(loss)
+    return np.array(found)
+
+
+def accused(noise, folder: Path) -> bool:
+    """Whether some event is more than e^ε times as likely with the row as without it."""
+    with_row, without = (
+        losses(rows, runs, noise, folder)
+        for rows, runs in zip(PAIRS["add-remove"][0], RUNS, strict=True)
+    )
+    return any(
+        _lower(with_row >= mark * REAL_EPSILON)
+        > math.exp(REAL_EPSILON) * _upper(without >= mark * REAL_EPSILON)
+        for mark in MARKS
+    )
+
+
+def _lower(hit: np.ndarray) -> float:
+    """Clopper–Pearson: above the true chance with a probability of at most a part of `ERROR`."""
+    hits, misses = int(hit.sum()), int((~hit).sum())
+    return float(beta.ppf(ERROR / (2 * len(MARKS)), hits, misses + 1)) if hits else 0.0
+
+
+def _upper(hit: np.ndarray) -> float:
+    """The same from above."""
+    return 1.0 - _lower(~hit)
+
+
+@pytest.mark.slow
+def test_real_fits_are_not_accused(tmp_path):
+    assert not accused(OpenDPNoise(), tmp_path)
+
+
+@pytest.mark.slow
+def test_real_fits_with_half_the_noise_are_accused(tmp_path):
+    assert accused(HalfNoise(), tmp_path)
