@@ -20,9 +20,9 @@ from privbench.privacy.units import bound
 #: Clip of the totals of owned tables (P17).
 TOTAL_CLIP = 100
 #: Share of a nullable key's amount that goes to its NULL share.
-_NULL_SHARE = 0.1
-#: How far the number of references that are kept may be from that of all.
-_OFF = 0.1
+_NULL_SHARE = 0.15
+#: How far the number of references that are kept may be off, if rows tell it and if they do not.
+_OFF, _UNKNOWN = 0.1, 0.5
 _NULLS = "NULL share"
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
@@ -130,7 +130,7 @@ def fit_key(
         public_rows: Exact rows of public tables.
         noise: Law of the noise.
         links: What `measure_links` gave, if that was asked before.
-        outside: Released number of references into other units, if rows tell it.
+        outside: Number of references into other units that fan-in keeps, if synthetic rows tell it.
     """
     own = links is not None and len(links) == 3
     answers = {
@@ -150,7 +150,8 @@ def fit_key(
         linked = linked if outside is None else max(outside, 1.0)
         targets = sizes.weight(key.parent)
         by_weight = linked * targets / sizes.rows[key.parent]
-        law = _fan_in(query, spec, noisy, sd, targets, by_weight)
+        off = _UNKNOWN if outside is None else _OFF
+        law = _fan_in(query, spec, noisy, sd, targets, (by_weight, off * by_weight))
         return KeyModel.of(key, null=null, law=law)
     if "fan-out" in answers:
         law = _fan_out(spec, key, *answers["fan-out"][1:], sizes, null)
@@ -200,30 +201,40 @@ def _public(key: KeySpec, noisy: Floats, sd: float, noise: Noise) -> KeyModel:
 
 
 def _fan_in(
-    query: Query, spec: DatabaseSpec, noisy: Floats, sd: float, targets: float, linked: float
+    query: Query,
+    spec: DatabaseSpec,
+    noisy: Floats,
+    sd: float,
+    targets: float,
+    kept: tuple[float, float],
 ) -> FanLaw:
     """Deconvolve an interpolated histogram (P21) into a law over numbers of references.
 
     Non-negative least squares over octaves of counts: the released buckets at their precision, the
-    number of targets, the number of references within a tenth, and within its own size a prior: the
-    posterior mean of a family of laws, since hubs are too few to be seen in any one bucket.
+    number of targets, the number of references that are kept (with its standard deviation), and
+    within its own size a prior: the posterior mean of a family of laws, since hubs are too few to
+    be seen in any one bucket.
     """
     if not isinstance(query, FanIn):
         raise TypeError("a fan-in law is fitted to a fan-in query")
     design = _interpolation(query.scale(spec), query.buckets)
-    goal = (linked, np.inf, _OFF * linked)
+    linked, off = kept[0], max(kept[1], 1.0)
+    goal = (linked, np.inf, off)
     prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design)
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
-    loose = np.maximum(prior, 1e-3)
+    # Hubs are few against the noise: what a bucket may hold beyond the prior falls with its size.
+    loose = np.maximum(prior, sd * np.minimum(1.0, linked / targets / np.maximum(centre, 1.0)))
+    seen = design.T @ np.maximum(noisy - 2 * sd, 0.0)
+    loose = np.maximum(np.maximum(loose, seen), 1e-3)
     rows = np.vstack(
         [
             design / sd,
             np.ones((1, len(_STARTS))) * 1e3 / targets,
-            centre[None, :] / max(_OFF * linked, 1.0),
+            centre[None, :] / off,
             np.diag(1.0 / loose),
         ]
     )
-    sides = np.concatenate([noisy / sd, [1e3], [linked / max(_OFF * linked, 1.0)], prior / loose])
+    sides = np.concatenate([noisy / sd, [1e3], [linked / off], prior / loose])
     # In units of the prior all unknowns are near 1, whatever the size of the tables.
     counts = lsq_linear(rows * loose, sides, bounds=(0.0, np.inf)).x * loose
     return law_from_counts(counts if counts.sum() > 0 else prior, _STARTS, _ENDS)

@@ -123,7 +123,7 @@ class Fitting:
         Args:
             key: The key.
             links: What `links` gave for it.
-            outside: Released number of references into other units, if rows tell it.
+            outside: Number of references into other units that fan-in keeps, if rows tell it.
             part: Part of the key's amount, the same for both.
         """
         return fit_key(
@@ -161,7 +161,10 @@ def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
 
 
 def planned_keys(
-    spec: DatabaseSpec, start: PlanInput, own: Callable[[KeySpec], bool] = lambda key: False
+    spec: DatabaseSpec,
+    start: PlanInput,
+    own: Callable[[KeySpec], bool] = lambda key: False,
+    part: Callable[[KeySpec], float] = lambda key: 1.0,
 ) -> list[PlannedEvent]:
     """The events of all keys, as `Fitting.key` makes them.
 
@@ -169,10 +172,13 @@ def planned_keys(
         spec: What is public.
         start: What the plan starts from.
         own: Whether references into the row's own unit are told apart.
+        part: Part of a key's amount that goes to these events.
     """
     given = amounts(spec, start)
     return [
-        PlannedEvent.of(ask.label(key), ask.query, spec, given[key_item(key)] * ask.part, start)
+        PlannedEvent.of(
+            ask.label(key), ask.query, spec, given[key_item(key)] * part(key) * ask.part, start
+        )
         for table in spec.tables.values()
         for key in table.keys
         for ask in asks(key, start.public_rows, own=own(key))

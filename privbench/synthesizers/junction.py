@@ -7,18 +7,13 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from privbench.learning.junction.planning import planned_queries
 from privbench.learning.shares import rows_item
 from privbench.privacy import DatabaseSpec, Session
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
-from privbench.synthesizers.common import Fitting, amounts, planned_keys
-from privbench.synthesizers.junction_fit import (
-    DatabaseFit,
-    budget_of,
-    may_stay_inside,
-    released_weight,
-)
+from privbench.synthesizers.common import Fitting, amounts
+from privbench.synthesizers.junction_fit import DatabaseFit
 from privbench.synthesizers.junction_model import JunctionModel
+from privbench.synthesizers.junction_plan import planned_links, planned_table
 
 
 class JunctionOptions(Options):
@@ -56,22 +51,10 @@ class JunctionSynthesizer(Synthesizer):
         given = amounts(spec, plan)
         for name, table in spec.tables.items():
             if table.attributes:
-                events += _planned_table(spec, name, given[rows_item(name)], plan)
-        return [*events, *planned_keys(spec, plan, lambda key: may_stay_inside(spec, key))]
+                events += planned_table(spec, name, given[rows_item(name)], plan)
+        return [*events, *planned_links(spec, plan)]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
         """See `Synthesizer.load`."""
         return JunctionModel.from_state(header, arrays)
-
-
-def _planned_table(
-    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-) -> list[PlannedEvent]:
-    rows = released_weight(spec, table, plan)
-    given = sum(len(spec.tables[name].attributes) for name in spec.ancestors(table))
-    budget = budget_of(spec, table, amount, rows, given, plan)
-    return [
-        PlannedEvent.of(label, query, spec, amount * part, plan)
-        for label, query, part in planned_queries(spec, table, budget)
-    ]

@@ -10,7 +10,7 @@ from privbench.domain import Codes, Domain
 from privbench.learning.assemble import TableModel
 from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
-from privbench.learning.junction.budget import Budget, rule
+from privbench.learning.junction.budget import NOTHING, Budget, rule
 from privbench.learning.junction.context import GROUP, Variable, find_context, groups
 from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.given import Ints
@@ -20,9 +20,10 @@ from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import fit_pulls
 from privbench.learning.keyfit import bounds_of
 from privbench.learning.keys import OUTSIDE, KeyModel, fan_variable, link_variable, own_edges
-from privbench.learning.shares import key_item
+from privbench.learning.shares import key_item, rows_item
 from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
 from privbench.privacy.queries import Children, Histogram
+from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound
 from privbench.rng import generator
 from privbench.synthesizers.base import PlanInput
@@ -65,6 +66,15 @@ def has_links(spec: DatabaseSpec, key: KeySpec) -> bool:
     return key.role == "ref" and (key.nullable or may_stay_inside(spec, key))
 
 
+def has_pulls(spec: DatabaseSpec, key: KeySpec) -> bool:
+    """Whether it is measured which rows a key refers to."""
+    if key.role != "ref" or spec.relation.unit == "row":
+        return False
+    target = spec.tables[key.parent]
+    more = any(has_links(spec, other) for other in target.keys) or own_keys(spec, key.parent)
+    return bool(target.attributes) or bool(more)
+
+
 def budget_of(
     spec: DatabaseSpec, table: str, amount: float, rows: float, given: int, start: PlanInput
 ) -> Budget:
@@ -78,7 +88,9 @@ def budget_of(
         given: Number of given attributes.
         start: Gives the accounting.
     """
-    columns = max(len(spec.tables[table].attributes), 1)
+    columns = len(spec.tables[table].attributes)
+    if not columns:
+        return NOTHING
     noise = noise_sd(Histogram.of(spec, table, []), spec, amount / columns, start.accounting)
     more = len(own_keys(spec, table)) + sum(has_links(spec, key) for key in spec.tables[table].keys)
     return rule(rows, noise, columns + more, given)
@@ -132,7 +144,7 @@ class DatabaseFit:
         """Measure and fit a key that does not own: how often, and which rows are referred to."""
         fitting, links = self.fitting, self._links.get((key.table, key.name))
         model = fitting.key(key, links, self._outside(key), self._key_part(key))
-        if key.role != "ref" or fitting.spec.relation.unit == "row":
+        if not has_pulls(fitting.spec, key):
             return model
         variables = self._variables[key.parent]
         return fit_pulls(
@@ -148,13 +160,16 @@ class DatabaseFit:
         )
 
     def _outside(self, key: KeySpec) -> float | None:
-        """Number of references into other units, as far as synthetic rows tell."""
+        """Number of references into other units that fan-in keeps, if synthetic rows tell it."""
         codes = self._people.find(key.table, link_variable(key.name))
-        return None if codes is None else float((codes == OUTSIDE).sum()) / self._scale
+        if codes is None:
+            return None
+        kept = np.minimum(KEPT / self._people.sizes(key.table), 1.0)
+        return float(kept[codes == OUTSIDE].sum()) / self._scale
 
     def _key_part(self, key: KeySpec) -> float:
         """Part of a key's amount that is not for the rows that it refers to."""
-        return 1.0 - PULLS if key.role == "ref" and self._variables.get(key.parent, True) else 1.0
+        return 1.0 - PULLS if has_pulls(self.fitting.spec, key) else 1.0
 
     def _table(self, table: str) -> None:
         spec = self.fitting.spec
@@ -189,7 +204,7 @@ class DatabaseFit:
         if owners is not None:
             rows = self._weight(table, owners)
             given = sum(len(self._variables[name]) for name in spec.ancestors(table))
-        amount = fitting.rows_amount(table)
+        amount = fitting.amounts.get(rows_item(table), 0.0)
         budget = budget_of(spec, table, amount, rows, given, fitting.start)
         learner = Learner(
             spec,

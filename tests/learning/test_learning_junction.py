@@ -13,7 +13,7 @@ from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.bins import make_bins
 from privbench.learning.junction.budget import column_parts, rule, table_parts
-from privbench.learning.junction.herd import affordable, herd
+from privbench.learning.junction.herd import CANDIDATES, affordable, herd
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
     Raw,
@@ -218,12 +218,18 @@ def test_raking_meets_targets_and_resampling_keeps_them():
     assert np.bincount(first[chosen]) == pytest.approx(targets[0] * 10, abs=40)
 
 
+def choices(weights, rows, seed):
+    """Candidates for every row, as a law draws them."""
+    chosen = resample(weights, CANDIDATES * rows, generator(seed, "herd"))
+    return chosen.reshape(CANDIDATES, rows)
+
+
 def test_herding_beats_resampling():
     g = generator(2, "herd")
     values = np.stack([g.integers(0, 5, 8000), g.integers(0, 6, 8000), g.integers(0, 40, 8000)], 1)
     weights = np.where(values[:, 0] == values[:, 1] % 5, 3.0, 1.0)
     sizes = [5, 6, 40]
-    herded = herd(values, weights, 1000, sizes, generator(3, "herd"))
+    herded = herd(values, weights, choices(weights, 1000, 3), sizes)
     drawn = resample(weights, 1000, generator(3, "drawn"))
     assert herded.shape == (1000,)
 
@@ -243,7 +249,7 @@ def test_herding_gives_rare_cells_about_what_is_due_to_them():
     g = generator(5, "herd")
     law = 1.0 / np.arange(1, 61) ** 1.5
     values = np.stack([g.choice(60, 16_000, p=law / law.sum()) for _ in range(4)], 1)
-    herded = values[herd(values, np.ones(16_000), 2000, [60] * 4, generator(6, "herd"))]
+    herded = values[herd(values, np.ones(16_000), choices(np.ones(16_000), 2000, 6), [60] * 4)]
     due, held = 0.0, 0
     for i, j in combinations(range(4), 2):
         counts = np.bincount(values[:, i] * 60 + values[:, j], minlength=3600) / 8

@@ -76,6 +76,10 @@ class Budget:
         return self.extra * self.rounds[number] / sum(self.rounds)
 
 
+#: The budget of a table without attributes: nothing is measured.
+NOTHING = Budget(HOPELESS, 1.0, 0.0, 0.0, 0.0, 0, (), 16, 0.05)
+
+
 def rule(rows: float, noise: float, columns: int, given: int = 0) -> Budget:
     """The budget of one table.
 

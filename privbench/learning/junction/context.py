@@ -138,7 +138,7 @@ def find_context(
             of = _bins(variable, held * (rows / max(weights.sum(), 1e-300)), sd)
             if of.max() > 0:
                 columns.append(GivenColumn(level, variable.name, of))
-                axes.append(_lifted(spec, table, level, variable.binned(of)))
+                axes.append(lifted(spec, table, level, variable.binned(of)))
     bins = people.given(table, owners, columns)
     return Context(
         tuple(columns), tuple(axes), Given(tuple(c.size for c in columns), bins, weights)
@@ -153,9 +153,9 @@ def _bins(variable: Variable, counts: Floats, sd: float) -> Ints:
     return fill_bins(counts + 1e-9, variable.domain, BINS, BIN * sd).of
 
 
-def _lifted(spec: DatabaseSpec, table: str, level: int, axis: Axis) -> Axis:
+def lifted(spec: DatabaseSpec, table: str, level: int, axis: Axis) -> Axis:
     """An axis of an ancestor as one of the table's rows."""
     own = spec.tables[table].own
     if own is None:
         raise ValueError("a root table has no ancestors")
-    return Owner(own, axis if level == 1 else _lifted(spec, own.parent, level - 1, axis))
+    return Owner(own, axis if level == 1 else lifted(spec, own.parent, level - 1, axis))

@@ -276,7 +276,9 @@ class Learner:
                 targets = [table.ravel() for table in self.tables.values()]
                 weights = rake_pool([cells[pair] for pair in self.tables], targets, _SWEEPS)
             left = [pair for pair in pairs if pair not in self.tables]
-            self._round(number, chosen, {p: self._seen(cells[p], p, weights) for p in left})
+            if left:
+                seen = {pair: self._seen(cells[pair], pair, weights) for pair in left}
+                self._round(number, min(chosen, len(left)), seen)
 
     def _seen(self, cells: NDArray[np.uint16], pair: Pair, weights: Floats) -> Floats:
         """The pool's table of a pair."""

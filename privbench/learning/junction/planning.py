@@ -6,7 +6,7 @@ planned at the most bins that the budget allows, over the attributes with the mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -15,25 +15,30 @@ from privbench.domain import Domain
 from privbench.learning.junction.budget import COARSE, SCAN, Budget, column_parts, table_parts
 from privbench.learning.junction.oneway import coarse_cells, is_large
 from privbench.privacy import DatabaseSpec, Query
-from privbench.privacy.queries import Column, Histogram, PairScores, PublicArray
+from privbench.privacy.queries import Axis, Column, Histogram, PairScores, PublicArray
 
 #: An event: label, query, part of the table's amount.
 Planned = tuple[str, Query, float]
 
 
-def planned_queries(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[Planned]:
+def planned_queries(
+    spec: DatabaseSpec, table: str, budget: Budget, given: Sequence[Axis], more: Sequence[Axis]
+) -> Iterator[Planned]:
     """The queries of a table's fit, with their parts of its amount.
 
     Args:
         spec: What is public.
         table: The table.
         budget: The rule's decision for it.
+        given: Axes that are given for the table's rows, at their largest.
+        more: Axes of its rows that are no attributes.
     """
     yield from _one_ways(spec, table, budget)
-    domains = spec.tables[table].attributes
-    axes = tuple(_largest(name, domain, budget.bins) for name, domain in domains.items())
+    own = largest_axes(spec, table, budget.bins)
+    axes = (*given, *own, *more)
     pairs = sorted(
-        combinations(range(len(axes)), 2), key=lambda p: -axes[p[0]].size * axes[p[1]].size
+        (pair for pair in combinations(range(len(axes)), 2) if pair[1] >= len(given)),
+        key=lambda p: -axes[p[0]].size * axes[p[1]].size,
     )
     stages = [("tree", budget.edges, budget.tree)]
     stages += [
@@ -41,7 +46,7 @@ def planned_queries(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[
         for number, chosen in enumerate(budget.rounds)
     ]
     for what, chosen, part in stages:
-        if not chosen:
+        if not chosen or not pairs:
             continue
         scores, step = _scores(table, axes, pairs), "edge" if what == "tree" else "choice"
         for number in range(chosen):
@@ -51,6 +56,12 @@ def planned_queries(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[
         for number, ((i, j), share) in enumerate(zip(batch, parts, strict=True)):
             label = f"{what} pair {number + 1} of {table}"
             yield label, Histogram(table, (axes[i], axes[j])), part * share
+
+
+def largest_axes(spec: DatabaseSpec, table: str, most: int) -> tuple[Axis, ...]:
+    """Axes of a table's attributes with as many bins as they may get."""
+    domains = spec.tables[table].attributes
+    return tuple(_largest(name, domain, most) for name, domain in domains.items())
 
 
 def _one_ways(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[Planned]:
@@ -79,7 +90,7 @@ def _largest(name: str, domain: Domain, most: int) -> Column:
     return Column(name, int(bins.max()) + 1, PublicArray(bins))
 
 
-def _scores(table: str, axes: tuple[Column, ...], pairs: list[tuple[int, int]]) -> PairScores:
+def _scores(table: str, axes: tuple[Axis, ...], pairs: list[tuple[int, int]]) -> PairScores:
     shapes = [(axes[i].size, axes[j].size) for i, j in pairs]
     empty = {shape: PublicArray(np.zeros(shape, np.int64)) for shape in shapes}
     free = PublicArray(np.zeros(len(pairs), np.int64))

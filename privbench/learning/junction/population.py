@@ -48,6 +48,12 @@ class Population:
         """Unit of every row, the same numbers in all tables; shape (rows,)."""
         return self._identity[table]
 
+    def sizes(self, table: str) -> Ints:
+        """How many rows the row's unit has in the table; shape (rows,)."""
+        identity = self._identity[table]
+        first = int(identity.min(initial=0))
+        return np.bincount(identity - first)[identity - first]
+
     def _identify(self, table: str, owners: Ints) -> Ints:
         parent = self._parents[table]
         identity = np.arange(self._units, self._units + len(owners))

@@ -7,7 +7,7 @@ them are about right in the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from privbench.learning.junction.unordered import denoise_unordered
 from privbench.learning.keys import KeyModel, activity_of
 from privbench.learning.pulls import BELIEF, Pull, rank_correlation
 from privbench.privacy import DatabaseSpec, KeySpec
-from privbench.privacy.queries.targets import TargetHistogram
+from privbench.privacy.queries import Axis, TargetHistogram
 from privbench.rng import generator
 
 Ints = NDArray[np.int64]
@@ -94,9 +94,22 @@ def _shares(noisy: Floats, sd: float, base: Floats, noise: Noise) -> Floats:
     return np.asarray(mixed / mixed.sum())
 
 
-def planned_pulls(variables: int) -> int:
-    """How many pulls a key with that many variables in its target gets."""
-    return min(MOST, variables)
+def planned_pulls(
+    spec: DatabaseSpec, key: KeySpec, axes: Sequence[Axis], *, outside: bool
+) -> Iterator[tuple[str, TargetHistogram, float]]:
+    """The events of `fit_pulls` at their largest: label, query, part of the amount.
+
+    Args:
+        spec: What is public.
+        key: A REF key.
+        axes: Axes of the variables of the target.
+        outside: Whether references into the row's own unit are told apart.
+    """
+    largest = sorted(axes, key=lambda axis: -axis.size)[:MOST]
+    for number, axis in enumerate(largest):
+        label = f"targets {number + 1} of {key.table}.{key.name}"
+        query = TargetHistogram.of(spec, key, [], [axis], outside=outside)
+        yield label, query, 1.0 / len(largest)
 
 
 def binned(variable: Variable, codes: Codes, most: int) -> Ints:

@@ -114,6 +114,8 @@ def orders(edges: Sequence[Pair], count: int, classes: Sequence[int] = ()) -> li
     for first, second in edges:
         beside[first].append(second)
         beside[second].append(first)
+    if not count:
+        return [()]
     busy = sorted(range(count), key=lambda name: -len(beside[name]))
     for neighbours in beside:
         neighbours.sort(key=lambda name: -len(beside[name]))

@@ -1,0 +1,85 @@
+"""The events of a junction-tree fit of a whole database, described without data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from privbench.learning.junction.context import BINS, MOST, lifted
+from privbench.learning.junction.planning import largest_axes, planned_queries
+from privbench.learning.junction.pullfit import planned_pulls
+from privbench.learning.keyfit import bounds_of
+from privbench.learning.shares import key_item
+from privbench.privacy import DatabaseSpec, KeySpec
+from privbench.privacy.queries import Axis, Children, Refers
+from privbench.synthesizers.base import PlanInput, PlannedEvent
+from privbench.synthesizers.common import amounts, planned_keys
+from privbench.synthesizers.junction_fit import (
+    JOINT,
+    PULLS,
+    budget_of,
+    has_links,
+    has_pulls,
+    joint_fan_outs,
+    may_stay_inside,
+    own_keys,
+    released_weight,
+)
+
+
+def planned_table(
+    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+) -> list[PlannedEvent]:
+    """The events of a table's rows; pair tables are planned at their largest."""
+    rows = released_weight(spec, table, plan)
+    given = list(_given(spec, table))[:MOST]
+    budget = budget_of(spec, table, amount, rows, len(given), plan)
+    planned = planned_queries(spec, table, budget, given, _more(spec, table))
+    return [
+        PlannedEvent.of(label, query, spec, amount * part, plan) for label, query, part in planned
+    ]
+
+
+def _given(spec: DatabaseSpec, table: str) -> Iterator[Axis]:
+    for level, ancestor in enumerate(spec.ancestors(table), 1):
+        for axis in (*largest_axes(spec, ancestor, BINS), *_more(spec, ancestor)):
+            yield lifted(spec, table, level, axis)
+
+
+def _more(spec: DatabaseSpec, table: str) -> list[Axis]:
+    """Axes of a table's rows that are no attributes."""
+    links = [key for key in spec.tables[table].keys if has_links(spec, key)]
+    return [
+        *(Children(key, bounds_of(key)) for key in own_keys(spec, table)),
+        *(Refers(key, own=may_stay_inside(spec, key)) for key in links),
+    ]
+
+
+def planned_links(spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+    """The events of all keys."""
+    given = amounts(spec, plan)
+    events = planned_keys(
+        spec, plan, lambda key: may_stay_inside(spec, key), lambda key: _part(spec, key)
+    )
+    for table in spec.tables.values():
+        for number, key in enumerate(own_keys(spec, table.name)):
+            if number:
+                first = own_keys(spec, table.name)[0]
+                label = f"fan-outs of {first.table}.{first.name} and {key.table}.{key.name}"
+                query = joint_fan_outs(table.name, first, key)
+                amount = given[key_item(key)] * JOINT
+                events.append(PlannedEvent.of(label, query, spec, amount, plan))
+        for key in table.keys:
+            if has_pulls(spec, key):
+                axes = (*largest_axes(spec, key.parent, BINS), *_more(spec, key.parent))
+                amount = given[key_item(key)] * PULLS
+                inside = may_stay_inside(spec, key)
+                for label, pull, part in planned_pulls(spec, key, axes, outside=inside):
+                    events.append(PlannedEvent.of(label, pull, spec, amount * part, plan))
+    return events
+
+
+def _part(spec: DatabaseSpec, key: KeySpec) -> float:
+    """Part of a key's amount that is not for joint fan-outs or the rows that it refers to."""
+    if key.role == "own":
+        return 1.0 if own_keys(spec, key.parent)[0] == key else 1.0 - JOINT
+    return 1.0 - PULLS if has_pulls(spec, key) else 1.0
