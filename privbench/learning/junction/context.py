@@ -90,9 +90,11 @@ def groups(counts: Floats, least: float) -> Ints:
     """Runs of codes, made from the last one, that each hold a least count; shape of ``counts``.
 
     >>> groups(np.array([50.0, 5.0, 4.0, 3.0, 1.0]), 6.0).tolist()
-    [0, 1, 1, 1, 1]
+    [0, 0, 1, 1, 1]
     >>> groups(np.array([50.0, 9.0, 8.0, 7.0, 1.0]), 6.0).tolist()
     [0, 1, 2, 3, 3]
+    >>> groups(np.array([2.0, 1.0]), 0.0).tolist(), groups(np.array([2.0, 1.0]), 9.0).tolist()
+    ([0, 1], [0, 0])
     """
     of = np.zeros(len(counts), np.int64)
     held, group = 0.0, 0
@@ -101,8 +103,8 @@ def groups(counts: Floats, least: float) -> Ints:
         held += counts[code]
         if held >= least:
             held, group = 0.0, group + 1
-    last = group - 1 if held < least and group else group
-    return np.maximum(last - of, 0)
+    # A last group that was not filled joins the one above it; `group` is one past the filled ones.
+    return np.maximum(max(group - 1, 0) - of, 0)
 
 
 def find_context(
