@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_orders
-from privbench.encoding.keys import Pool
+from privbench.encoding.pools import Pool
 from privbench.encoding.references import Pools, take_key
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.encoding.workbench import Workbench, finite, known
@@ -103,7 +103,7 @@ def _renumber(work: Workbench, item: Unique, pool: Pool) -> None:
     """Append numbers to repeated texts; as a last resort give them minted ones."""
     name, top = pool.column.name, pool.column.type.length
     offset = 1
-    for _ in range(4):
+    for _ in range(0 if pool.maker else 4):
         rows = np.flatnonzero(work.duplicates(item))
         if not len(rows):
             return
