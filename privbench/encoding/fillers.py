@@ -221,6 +221,10 @@ def _sparse(type_: ColumnType) -> Maker:
     return _around("{1:#}/" + (found.group(1) if found else "1"), 2**20)
 
 
+def _always(made: Maker) -> Callable[[ColumnType], Maker]:
+    return lambda type_: made
+
+
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
 
 _SIMPLE: dict[str, Callable[[ColumnType], Maker]] = {
@@ -230,7 +234,7 @@ _SIMPLE: dict[str, Callable[[ColumnType], Maker]] = {
     "halfvec": _vector,
     "sparsevec": _sparse,
     **{
-        name: (lambda type_, made=made: made)
+        name: _always(made)
         for name, made in {
             "uuid": _around("00000000-0000-4000-8000-#", base=16),
             "bytea": Maker(lambda numbers: joined("\\x", _hex(numbers, 16))),

@@ -1,5 +1,5 @@
 -- ICU collations that do not tell upper from lower case, unique and a key.
--- icu: yes
+-- requires: 'a' COLLATE "und-x-icu"
 -- canaries: quokkanary
 CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TABLE word (w text COLLATE nocase PRIMARY KEY, x text COLLATE nocase UNIQUE);

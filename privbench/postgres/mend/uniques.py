@@ -119,6 +119,7 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
         with database_errors("reading UNIQUE indexes", table.key):
             listed = rows.ask(connection, _INDEXES, table)
         for _, predicate, nulls_equal, keys, columns, depends, risky in listed:
+            depends = list(dict.fromkeys(depends))
             leaving = tuple(
                 name for name in depends if name not in columns and rows.is_free(table, name)
             )
