@@ -336,6 +336,18 @@ def column_orders(table: Table) -> tuple[Order, ...]:
     return tuple(order for order in found if order is not None)
 
 
+def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
+    """Pairs of columns that must differ, each a conjunct of a CHECK.
+
+    >>> from privbench.schema import TableName
+    >>> column_differences(Table(TableName("public", "t"), (), checks=(Check("c", "(a <> b)"),)))
+    (('a', 'b'),)
+    """
+    parts = [part for check in table.checks for part in _parts(check.expression)]
+    pairs = [(_column(p.left), _column(p.right)) for p in parts if isinstance(p, exp.NEQ)]
+    return tuple((left, right) for left, right in pairs if left and right and left != right)
+
+
 def _order(tree: exp.Expr) -> Order | None:
     if isinstance(tree, exp.Or):
         sides = [tree.left.unnest(), tree.right.unnest()]
