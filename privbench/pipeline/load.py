@@ -132,7 +132,8 @@ def _write(
         )
         for item in tables:
             if item.columns:
-                loader.copy_table(item.table, item.columns, _told(item, teller))
+                taken = loader.copy_table(item.table, item.columns, _told(item, teller))
+                mending.missing(item.table, item.rows - taken)
             else:
                 loader.add_rows(item.table, item.rows)
         mended = mending.settle()

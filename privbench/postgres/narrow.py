@@ -27,9 +27,7 @@ def narrowed(tables: Sequence[Table]) -> list[Table]:
         for key in table.foreign_keys:
             for check in _checks(table, key, by_name[key.ref_table]):
                 found.setdefault(key.ref_table, {})[check] = None
-    return [
-        replace(table, checks=(*table.checks, *found.get(table.name, ()))) for table in tables
-    ]
+    return [replace(table, checks=(*table.checks, *found.get(table.name, ()))) for table in tables]
 
 
 def _checks(table: Table, key: ForeignKey, parent: Table) -> Iterator[Check]:

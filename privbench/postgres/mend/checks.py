@@ -21,6 +21,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.proposals import proposals
+from privbench.postgres.mend.rules import Rule, free_columns, guarded
 from privbench.schema import Table
 
 #: Rounds over all CHECKs of a table; mending one may break another.
@@ -77,39 +78,6 @@ WHERE k.contype = 'c' AND NOT EXISTS (
     WHERE o.base = t.oid)
 ORDER BY n.nspname, t.typname, k.conname
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What the rows of one table must keep.
-
-    Attributes:
-        table: The table.
-        constraint: Which constraint demands it.
-        condition: What it demands; only FALSE breaks it.
-        columns: Columns that a repair may change.
-        uses: All its columns.
-        text: The CHECK as the catalog prints it.
-    """
-
-    table: Table
-    constraint: int
-    condition: sql.Composable
-    columns: tuple[str, ...]
-    uses: frozenset[str]
-    text: str
-
-    @property
-    def broken(self) -> sql.Composable:
-        """Condition of the rows that break it."""
-        return sql.SQL("({}) IS FALSE").format(self.condition)
-
-    @property
-    def broken_rows(self) -> sql.Composable:
-        """Query of the rows that break it."""
-        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
-            rows.row_of(self.table), rows.name_of(self.table), self.broken
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +148,13 @@ class Checks:
         deleted: dict[str, int] = {}
         for key, rules in self._rules.items():
             with database_errors("repairing rows that break a CHECK constraint", key):
-                active = [rule for rule in rules if rule.constraint not in self._loose]
-                changed[key] = self._mend(active)
-                deleted[key] = self._delete(active)
+                try:
+                    with self._connection.transaction():
+                        changed[key], deleted[key] = self._mend(rules), self._delete(rules)
+                except psycopg.DataError:
+                    # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
+                    rules[:] = [guarded(self._connection, rule) for rule in rules]
+                    changed[key], deleted[key] = self._mend(rules), self._delete(rules)
         return changed, deleted
 
     def restore(self) -> list[str]:
@@ -202,7 +174,7 @@ class Checks:
             self._connection, _TABLE_CHECKS, table
         ):
             self._constraints.append(Constraint(f"{table.key}: {name}", owner, name, definition))
-            free = tuple(column for column in columns if rows.is_free(table, column))
+            free = free_columns(table, columns)
             number, uses = len(self._constraints) - 1, frozenset(columns)
             self._add(Rule(table, number, rows.raw(expression), free, uses, expression))
 
@@ -222,17 +194,22 @@ class Checks:
                     sql.Identifier(column),
                     rows.raw(plain),
                 )
-                free = (column,) if rows.is_free(table, column) else ()
+                free = free_columns(table, [column])
                 uses = frozenset({column})
                 self._add(Rule(table, known[oid], condition, free, uses, expression))
 
     def _add(self, rule: Rule) -> None:
         self._rules.setdefault(rule.table.key, []).append(rule)
 
+    def _active(self, rules: Iterable[Rule]) -> list[Rule]:
+        return [rule for rule in rules if rule.constraint not in self._loose]
+
     def _mend(self, rules: Sequence[Rule]) -> int:
         total = 0
         for last in [False] * (ROUNDS - 1) + [True]:
-            broken = [r for r in rules if rows.holds(self._connection, r.table, r.broken)]
+            broken = [
+                r for r in self._active(rules) if rows.holds(self._connection, r.table, r.broken)
+            ]
             for rule in broken:
                 changed = self._borrow(rule)
                 if last or not changed:
@@ -293,7 +270,7 @@ class Checks:
 
     def _delete(self, rules: Sequence[Rule]) -> int:
         total = 0
-        for rule in rules:
+        for rule in self._active(rules):
             bad, size = self._count(rule)
             if bad > MOST * size:
                 self._loose.add(rule.constraint)

@@ -65,6 +65,10 @@ class Mending:
         self._rests = partitions.open_rests(connection, tables)
         self._checks = Checks(connection, tables)
 
+    def missing(self, table: Table, count: int) -> None:
+        """Say that rows could not be copied, which others may refer to."""
+        self._note({}, {table.key: count})
+
     def settle(self) -> Mended:
         """Mend the rows and put back what was set aside.
 

@@ -98,9 +98,7 @@ def _adopt(
         parent=sql.Identifier(key.ref_table.schema, key.ref_table.name),
         whole=rows.every(sql.SQL("{} IS NOT NULL").format(c) for _, _, c in pairs),
         table=rows.name_of(table),
-        assignments=sql.SQL(", ").join(
-            sql.SQL("{} = good.{}").format(a, b) for a, b, _ in pairs
-        ),
+        assignments=sql.SQL(", ").join(sql.SQL("{} = good.{}").format(a, b) for a, b, _ in pairs),
     )
     return connection.execute(statement).rowcount
 
