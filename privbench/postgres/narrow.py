@@ -47,7 +47,7 @@ def _expression(name: str, child: ColumnType, parent: ColumnType) -> str | None:
     if child.base in _BYTES and _BYTES.get(parent.base, 0) > _BYTES[child.base]:
         top = 2 ** (8 * _BYTES[child.base] - 1)
         return f"(({name} >= {-top}) AND ({name} <= {top - 1}))"
-    if child.base in _TEXTS and parent.base in _TEXTS and child.length is not None:
-        if parent.length is None or parent.length > child.length:
-            return f"(char_length({name}) <= {child.length})"
+    texts = child.base in _TEXTS and parent.base in _TEXTS
+    if texts and child.length is not None and (parent.length or child.length + 1) > child.length:
+        return f"(char_length({name}) <= {child.length})"
     return None

@@ -2,7 +2,7 @@
 -- canaries: quokkanary
 CREATE TABLE gap (a text, id integer PRIMARY KEY, b integer, c integer);
 ALTER TABLE gap DROP COLUMN a; ALTER TABLE gap ADD COLUMN d text DEFAULT 'd'; ALTER TABLE gap DROP COLUMN b; ALTER TABLE gap ADD COLUMN e integer NOT NULL DEFAULT 7;
-INSERT INTO gap SELECT i, i, 'quokkanary', i FROM generate_series(1, 150) i;
+INSERT INTO gap SELECT i, i, 'quokkanary ' || i, i FROM generate_series(1, 150) i;
 CREATE TABLE main (id integer NOT NULL, at date NOT NULL, v text) PARTITION BY RANGE (at);
 CREATE TABLE part (junk integer, v text, at date NOT NULL, id integer NOT NULL);
 ALTER TABLE part DROP COLUMN junk;
