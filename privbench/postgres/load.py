@@ -189,7 +189,7 @@ class Loader:
             self._analyze([*(table.name for table in self._schema), *views])
         with database_errors("committing the load"):
             self.connection.commit()
-        self._vacuum_partitions()
+        self._vacuum()
 
     def _prepare(self, replace: bool, source: Connection | None) -> None:
         with database_errors("preparing the target"):
@@ -226,7 +226,7 @@ class Loader:
     ) -> int:
         named = sql.Identifier(table.name.schema, table.name.name)
         blocks = csv_blocks(batches, len(columns))
-        if any(column.generated == "s" for column in table.columns):
+        if staging.is_staged(table):
             return staging.copy(self.connection, named, columns, blocks)
         # The table is this transaction's own, so its pages may be written as already frozen and
         # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's root.
@@ -279,9 +279,11 @@ class Loader:
             listed = (sql.Identifier(name.schema, name.name) for name in names)
             self.connection.execute(sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(listed)))
 
-    def _vacuum_partitions(self) -> None:
-        """Mark partitions' pages visible, which COPY could not; the load stands without it."""
-        roots = [table.name for table in self._schema if table.kind == "p"]
+    def _vacuum(self) -> None:
+        """Mark pages visible where COPY could not; the load stands without it."""
+        roots = [
+            table.name for table in self._schema if table.kind == "p" or staging.is_staged(table)
+        ]
         try:
             self.connection.autocommit = True
             for name in roots:
@@ -289,7 +291,7 @@ class Loader:
                     sql.SQL("VACUUM {}").format(sql.Identifier(name.schema, name.name))
                 )
         except psycopg.Error:
-            logger.warning("the clone is complete, but its partitions could not be vacuumed")
+            logger.warning("the clone is complete, but some tables could not be vacuumed")
 
 
 def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:

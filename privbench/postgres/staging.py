@@ -9,6 +9,7 @@ import psycopg
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
+from privbench.schema import Table
 
 _STAGE = sql.Identifier("pg_temp", "privbench stage")
 _SINGLY: LiteralString = """
@@ -23,6 +24,11 @@ BEGIN
   END LOOP;
 END
 """
+
+
+def is_staged(table: Table) -> bool:
+    """Whether rows reach the table by way of a stage (`copy`)."""
+    return any(column.generated == "s" for column in table.columns)
 
 
 def copy_blocks(
