@@ -21,7 +21,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.proposals import proposals
-from privbench.postgres.mend.rules import Rule, free_columns, guarded
+from privbench.postgres.mend.rules import Rule, free_columns, guarded, tied_columns
 from privbench.schema import Table
 
 #: Rounds over all CHECKs of a table; mending one may break another.
@@ -130,6 +130,8 @@ class Checks:
         self._constraints: list[Constraint] = []
         self._rules: dict[str, list[Rule]] = {}
         self._loose: set[int] = set()
+        tables = tuple(tables)
+        self._referred = rows.referred(tables)
         domains: dict[int, int] = {}
         for table in tables:
             with database_errors("reading CHECK constraints", table.key):
@@ -176,7 +178,8 @@ class Checks:
             self._constraints.append(Constraint(f"{table.key}: {name}", owner, name, definition))
             free = free_columns(table, columns)
             number, uses = len(self._constraints) - 1, frozenset(columns)
-            self._add(Rule(table, number, rows.raw(expression), free, uses, expression))
+            tied = tied_columns(table, columns, self._referred)
+            self._add(Rule(table, number, rows.raw(expression), free, uses, expression, tied))
 
     def _of_domains(self, table: Table, known: dict[int, int]) -> None:
         for oid, schema, domain, name, definition, expression, columns, plain in rows.ask(
@@ -196,7 +199,8 @@ class Checks:
                 )
                 free = free_columns(table, [column])
                 uses = frozenset({column})
-                self._add(Rule(table, known[oid], condition, free, uses, expression))
+                tied = tied_columns(table, [column], self._referred)
+                self._add(Rule(table, known[oid], condition, free, uses, expression, tied))
 
     def _add(self, rule: Rule) -> None:
         self._rules.setdefault(rule.table.key, []).append(rule)
@@ -241,7 +245,8 @@ class Checks:
     def _propose(self, rule: Rule) -> int:
         """Set columns to what the CHECK itself speaks of, as far as fewer rows then break it."""
         left = before = self._count(rule)[0]
-        for name, text in proposals(rule.table, rule.text, rule.columns) if left else ():
+        columns = rule.columns or rule.tied
+        for name, text in proposals(rule.table, rule.text, columns) if left else ():
             statement = sql.SQL("UPDATE {} SET {} = {} WHERE {}").format(
                 rows.name_of(rule.table), sql.Identifier(name), rows.raw(text), rule.broken
             )
@@ -258,7 +263,8 @@ class Checks:
 
     def _empty(self, rule: Rule) -> int:
         """Set what may be NULL to NULL in rows that are still broken."""
-        names = [name for name in rule.columns if not rule.table.column(name).not_null]
+        columns = rule.columns or rule.tied
+        names = [name for name in columns if not rule.table.column(name).not_null]
         if not names:
             return 0
         statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(

@@ -93,6 +93,7 @@ class Mending:
         """CHECKs, then UNIQUE indexes; whether rows were changed for the latter."""
         changed, deleted = self._checks.repair()
         self._note(changed, deleted)
+        self._touched |= {key for key, some in changed.items() if some}
         count = 0
         for table in self._tables:
             mine = [index for index in self._uniques if index.table == table]

@@ -48,7 +48,7 @@ def proposals(table: Table, expression: str, columns: tuple[str, ...]) -> list[t
         tree = tree.transform(_named, columns[0])
     found = [*_compared(tree, columns), *_literal(tree, columns)]
     literals = [node.this for node in tree.find_all(exp.Literal) if not node.is_string]
-    sizes = [int(text) for text in literals if text.isdigit() and int(text) <= _LONGEST]
+    sizes = [int(text) for text in literals if text.isdigit()]
     for name in columns:
         found += [(name, text) for text in _of_type(table.column(name).type, name, sizes)]
     return list(dict.fromkeys(found))[:MOST]
@@ -93,15 +93,19 @@ def _of_type(type_: ColumnType, name: str, sizes: list[int]) -> Iterator[str]:
     column = exp.to_identifier(name, quoted=True).sql(dialect="postgres")
     if type_.category == "A":
         for size in dict.fromkeys((*sizes, 1, 2, 0)):
+            if size > _LONGEST:
+                continue
             yield f"array_fill({column}[1], ARRAY[{size}])"
     elif type_.base in ("json", "jsonb"):
         yield from _DOCUMENTS
     elif type_.category == "S":
         yield from (text.format(column) for text in _TEXTS)
-        yield from (f"left({column}, {size})" for size in sizes)
-        yield from (f"rpad({column}, {size}, 'x')" for size in sizes)
+        short = [size for size in sizes if size <= _LONGEST]
+        yield from (f"left({column}, {size})" for size in short)
+        yield from (f"rpad({column}, {size}, 'x')" for size in short)
     elif type_.category == "N":
         yield from (text.format(column) for text in _NUMBERS)
+        yield from (f"{column} * {size}" for size in sizes if size)
         yield from (f"{column} - {column} % {size}" for size in sizes if size)
     elif type_.kind == "e":
         yield from (exp.Literal.string(label).sql(dialect="postgres") for label in type_.labels)

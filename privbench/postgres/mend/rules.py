@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import sqlglot
@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.mend import rows
-from privbench.schema import Table
+from privbench.schema import Table, TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Rule:
         columns: Columns that a repair may change.
         uses: All its columns.
         text: The CHECK as the catalog prints it.
+        tied: Columns that a repair may change where `columns` are none, at the risk that rows are
+            no longer unique.
     """
 
     table: Table
@@ -34,6 +36,7 @@ class Rule:
     columns: tuple[str, ...]
     uses: frozenset[str]
     text: str
+    tied: tuple[str, ...] = ()
 
     @property
     def broken(self) -> sql.Composable:
@@ -50,8 +53,24 @@ class Rule:
 
 def free_columns(table: Table, columns: Iterable[str]) -> tuple[str, ...]:
     """Columns that a repair may change so that some columns change: generated ones by their own."""
-    found = (base for name in columns for base in _bases(table, name))
-    return tuple(dict.fromkeys(name for name in found if rows.is_free(table, name)))
+    return tuple(name for name in _plain(table, columns) if rows.is_free(table, name))
+
+
+def tied_columns(
+    table: Table, columns: Iterable[str], referred: Collection[tuple[TableName, str]]
+) -> tuple[str, ...]:
+    """Columns that stand in a UNIQUE set, and neither refer to others nor are referred to."""
+    return tuple(
+        name
+        for name in _plain(table, columns)
+        if not rows.is_computed(table, name)
+        and name not in table.key_columns
+        and (table.name, name) not in referred
+    )
+
+
+def _plain(table: Table, columns: Iterable[str]) -> Iterator[str]:
+    yield from dict.fromkeys(base for name in columns for base in _bases(table, name))
 
 
 def _bases(table: Table, name: str) -> Iterator[str]:

@@ -108,12 +108,7 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
         tables: Tables that will hold synthetic rows.
     """
     tables = tuple(tables)
-    referred = {
-        (key.ref_table, name)
-        for table in tables
-        for key in table.foreign_keys
-        for name in key.ref_columns
-    }
+    referred = rows.referred(tables)
     found = []
     for table in tables:
         with database_errors("reading UNIQUE indexes", table.key):
