@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -14,6 +15,11 @@ from privbench.encoding.pools import INTEGERS
 from privbench.encoding.registry import coverage, reader
 from privbench.schema import Column, Table
 
+#: Names of keys that are years, days, places: a filter on them has to find something.
+_NATURAL = re.compile(
+    r"(?:^|_)(?:year|yr|season|decade|century|month|week|day|date|hour|zip|zip_?code|postal|"
+    r"post_?code|plz|port|level|grade|size|age)$"
+)
 Role = Literal["reference", "minted", "generated", "modelled"]
 
 
@@ -22,8 +28,8 @@ def role_of(table: Table, column: Column) -> Role:
 
     References take the parent's key. Minted columns are single-column primary keys, numbered UNIQUE
     columns, UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
-    Everything else is modelled: UNIQUE columns (they are repaired) and key columns that refer to
-    themselves alone.
+    Everything else is modelled: UNIQUE columns (they are repaired), key columns that refer to
+    themselves alone, and numbers that mean something, such as years.
     """
     if column.generated:
         return "generated"
@@ -32,11 +38,26 @@ def role_of(table: Table, column: Column) -> Role:
     sets = [item for item in table.unique_sets if column.name in item.columns]
     alone = any(item.columns == (column.name,) for item in sets)
     primary = table.primary_key is not None and table.primary_key.columns == (column.name,)
+    if primary and is_natural(column):
+        return "modelled"
     if primary or column.identity or (sets and column.type.base == "uuid"):
         return "minted"
     if alone and (column.sequence is not None or "nextval(" in (column.default or "")):
         return "minted"
     return "minted" if is_discriminator(table, column) else "modelled"
+
+
+def is_natural(column: Column) -> bool:
+    """Whether a key's numbers mean something: nothing makes them, and their name says so.
+
+    >>> from privbench.schema import ColumnType
+    >>> whole = ColumnType("integer", "int4")
+    >>> is_natural(Column("season_year", 1, whole)), is_natural(Column("id", 1, whole))
+    (True, False)
+    """
+    made = column.identity or column.sequence is not None or column.default is not None
+    named = _NATURAL.search(column.name.lower()) is not None
+    return named and not made and column.type.base in (*INTEGERS, "numeric", "date")
 
 
 def is_discriminator(table: Table, column: Column) -> bool:
