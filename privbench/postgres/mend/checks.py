@@ -246,7 +246,8 @@ class Checks:
         """Set columns to what the CHECK itself speaks of, as far as fewer rows then break it."""
         left = before = self._count(rule)[0]
         columns = rule.columns or rule.tied
-        for name, text in proposals(rule.table, rule.text, columns) if left else ():
+        tried = proposals(rule.table, rule.text, columns, apart=not rule.columns)
+        for name, text in tried if left else ():
             statement = sql.SQL("UPDATE {} SET {} = {} WHERE {}").format(
                 rows.name_of(rule.table), sql.Identifier(name), rows.raw(text), rule.broken
             )

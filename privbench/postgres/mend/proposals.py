@@ -26,13 +26,16 @@ _TEXTS = ("upper({0})", "lower({0})", "initcap({0})", "btrim({0})", "replace({0}
 _NUMBERS = ("abs({0})", "-{0}", "{0} + 1", "{0} - 1", "2 * {0}", "2 * {0} + 1")
 
 
-def proposals(table: Table, expression: str, columns: tuple[str, ...]) -> list[tuple[str, str]]:
+def proposals(
+    table: Table, expression: str, columns: tuple[str, ...], *, apart: bool = False
+) -> list[tuple[str, str]]:
     """What to try: a column and the SQL expression that it might be set to.
 
     Args:
         table: The table.
         expression: The CHECK; in a domain's, ``VALUE`` stands for the first of `columns`.
         columns: Columns that may change.
+        apart: Only what may keep different rows different: no constants.
 
     >>> from privbench.schema import Column, TableName
     >>> names = [Column(name, 1, ColumnType("integer", "int4")) for name in "ab"]
@@ -51,7 +54,13 @@ def proposals(table: Table, expression: str, columns: tuple[str, ...]) -> list[t
     sizes = [int(text) for text in literals if text.isdigit()]
     for name in columns:
         found += [(name, text) for text in _of_type(table.column(name).type, name, sizes)]
+    if apart:
+        found = [(name, text) for name, text in found if _quoted(name) in text]
     return list(dict.fromkeys(found))[:MOST]
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect="postgres")
 
 
 def _named(node: exp.Expr, column: str) -> exp.Expr:
@@ -90,7 +99,7 @@ def _literal(tree: exp.Expr, columns: tuple[str, ...]) -> Iterator[tuple[str, st
 
 def _of_type(type_: ColumnType, name: str, sizes: list[int]) -> Iterator[str]:
     """Simple values of the type, and simple changes."""
-    column = exp.to_identifier(name, quoted=True).sql(dialect="postgres")
+    column = _quoted(name)
     if type_.category == "A":
         for size in dict.fromkeys((*sizes, 1, 2, 0)):
             if size > _LONGEST:
