@@ -36,9 +36,9 @@ def clone(
     Example:
       privbench clone "service=prod" "service=clone" --epsilon 3.2 --yes
     """
+    config = release.config()
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
-    config = release.config()
     pipeline.check_target(source, target, replace=replace)
     config = accept(config, source, release)
     report = pipeline.clone(

@@ -30,8 +30,8 @@ def fit(
     Example:
       privbench fit "service=prod" -c privbench.toml --epsilon 3.2 -o prod.privbench
     """
-    pipeline.require_writable(output, overwrite=force)
     config = release.config()
+    pipeline.require_writable(output, overwrite=force)
     config = accept(config, source, release)
     fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
     click.echo(f"{output}: {fitted.promise.sentence()}")

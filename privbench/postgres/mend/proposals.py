@@ -107,6 +107,9 @@ def _of_type(type_: ColumnType, name: str, sizes: list[int]) -> Iterator[str]:
             yield f"array_fill({column}[1], ARRAY[{size}])"
     elif type_.base in ("json", "jsonb"):
         yield from _DOCUMENTS
+    elif type_.base == "bytea":
+        for size in (size for size in sizes if size <= _LONGEST):
+            yield f"substring(sha256({column}) || repeat('x', {size})::bytea from 1 for {size})"
     elif type_.category == "S":
         yield from (text.format(column) for text in _TEXTS)
         short = [size for size in sizes if size <= _LONGEST]
