@@ -175,7 +175,7 @@ def _fact(tree: exp.Expr) -> _Fact | None:
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _comparison(tree)
     if isinstance(tree, exp.NEQ) and _text(tree.right) == "":
-        name = _column(tree.left)
+        name = _column(_untrimmed(tree.left))
         return _Fact(name, Limits(min_length=1)) if name else None
     return None
 
@@ -224,15 +224,24 @@ def _bound(kind: type[exp.Expr], value: str) -> Limits:
 
 
 def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | None:
-    name = _column(tree.this)
+    plain = _untrimmed(tree.this)
+    name = _column(plain)
     if name is None or value is None or not value.isdigit():
         return None
     number = int(value)
+    if plain is not _strip(tree.this) and kind not in (exp.GT, exp.GTE):
+        return None
     if kind is exp.EQ:
         return _Fact(name, Limits(min_length=number, max_length=number))
     if kind in (exp.GT, exp.GTE):
         return _Fact(name, Limits(min_length=number + (kind is exp.GT)))
     return _Fact(name, Limits(max_length=number - (kind is exp.LT)))
+
+
+def _untrimmed(tree: exp.Expr) -> exp.Expr:
+    """What is trimmed, where something is: made-up texts have no spaces at their ends."""
+    tree = _strip(tree)
+    return _strip(tree.this) if isinstance(tree, exp.Trim) else tree
 
 
 def _strip(tree: exp.Expr) -> exp.Expr:

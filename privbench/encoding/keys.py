@@ -98,7 +98,7 @@ def table_coverage(
             lines.append(coverage(plan))
         else:
             lines.append(CoverageLine(table.key, column.name, *_LINES[role]))
-    how = "not kept by construction: the load may be refused"
+    how = "not kept by construction: rows are mended in the load"
     for check in unread_checks(table):
         if is_understood(check):
             continue
@@ -108,6 +108,6 @@ def table_coverage(
         where = ", ".join(index.columns)
         lines.append(CoverageLine(table.key, where, how, f"UNIQUE index {index.name}"))
     if table.partition_key is not None:
-        why = "rows that no partition takes are refused"
+        why = "rows that no partition takes are moved in the load"
         lines.append(CoverageLine(table.key, "", f"partitioned by {table.partition_key}", why))
     return lines

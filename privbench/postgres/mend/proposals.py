@@ -22,7 +22,15 @@ _LONGEST = 1000
 _TURNED = {exp.LT: "- 1", exp.GT: "+ 1", exp.LTE: "", exp.GTE: "", exp.EQ: "", exp.Is: ""}
 _OPPOSITE = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
 _DOCUMENTS = ("'{}'", "'[]'", "'[0]'", "'\"\"'", "'0'", "'true'")
-_TEXTS = ("upper({0})", "lower({0})", "initcap({0})", "btrim({0})", "replace({0}, ' ', '')")
+_TEXTS = (
+    "upper({0})",
+    "lower({0})",
+    "initcap({0})",
+    "btrim({0})",
+    "replace({0}, ' ', '')",
+    "{0} || 'x'",
+    "'x'",
+)
 _NUMBERS = ("abs({0})", "-{0}", "{0} + 1", "{0} - 1", "2 * {0}", "2 * {0} + 1")
 
 
