@@ -106,7 +106,7 @@ def _not_null_part(tree: exp.Expr) -> exp.Expr:
 def unread_checks(table: Table) -> tuple[Check, ...]:
     """CHECK constraints, domains' included, of which some part is not understood.
 
-    Rows made for such a table may be refused by the constraint.
+    Rows made for such a table may break the constraint.
     """
     left = [check for check in table.checks if not _facts(check.expression)[1]]
     for column in table.columns:
@@ -165,6 +165,8 @@ def _is_not_null(tree: exp.Expr) -> bool:
 def _fact(tree: exp.Expr) -> _Fact | None:
     if isinstance(tree, exp.Or):
         return _or_fact(tree)
+    if isinstance(tree, (exp.Column, exp.Not)) and (name := _column(tree.find(exp.Column) or tree)):
+        return _truth(tree, name)
     if isinstance(tree, exp.Between):
         name, low, high = _column(tree.this), _text(tree.args["low"]), _text(tree.args["high"])
         return _Fact(name, Limits(low=low, high=high)) if name and low and high else None
@@ -178,6 +180,14 @@ def _fact(tree: exp.Expr) -> _Fact | None:
         name = _column(_untrimmed(tree.left))
         return _Fact(name, Limits(min_length=1)) if name else None
     return None
+
+
+def _truth(tree: exp.Expr, name: str) -> _Fact | None:
+    """``flag`` and ``NOT flag``."""
+    if _column(tree) == name:
+        return _Fact(name, Limits(values=("true",)))
+    negated = isinstance(tree, exp.Not) and _column(tree.this) == name
+    return _Fact(name, Limits(values=("false",))) if negated else None
 
 
 def _or_fact(tree: exp.Or) -> _Fact | None:

@@ -73,6 +73,7 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
     "name",
     [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow,)) for n in NAMES],
 )
+@pytest.mark.timeout(1800)
 def test_clone_is_faithful(each_server, make_database_on, tmp_path, name):
     found = animal(name)
     skip_unless_at_home(found, each_server)
