@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 import faithful
 import psycopg
@@ -20,7 +21,7 @@ QUIET = dict(deadline=None, suppress_health_check=list(HealthCheck), derandomize
 @contextlib.contextmanager
 def _scratch(server):
     """DSNs of two empty databases that go again."""
-    names = ("zoo_random_source", "zoo_random_target")
+    names = (f"zoo_source_{os.getpid()}", f"zoo_target_{os.getpid()}")
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         for name in names:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
