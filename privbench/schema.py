@@ -80,6 +80,7 @@ class ColumnType:
         domain_checks: CHECK expressions of the domain and of the domains beneath it.
         element: Base name of an array's element type.
         extension: The extension that owns the type.
+        parts: Types within: an array's element, a range's bound, the columns of a composite type.
     """
 
     sql: str
@@ -94,6 +95,7 @@ class ColumnType:
     domain_checks: tuple[str, ...] = ()
     element: str | None = None
     extension: str | None = None
+    parts: tuple[ColumnType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +331,9 @@ def _tuples(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type(data: dict[str, Any]) -> ColumnType:
-    domain = data["domain"]
-    return ColumnType(**{**_tuples(data), "domain": _name(domain) if domain else None})
+    domain, parts = data["domain"], tuple(_type(part) for part in data.get("parts", ()))
+    named = _name(domain) if domain else None
+    return ColumnType(**{**_tuples(data), "domain": named, "parts": parts})
 
 
 def _column(data: dict[str, Any]) -> Column:

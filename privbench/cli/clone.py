@@ -16,6 +16,7 @@ from privbench.cli.options import ReleaseOptions, State, release_options
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
 @click.option("--replace", is_flag=True, help="Drop what the target holds, in one transaction.")
 @click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
+@click.option("--force", is_flag=True, help="Replace a model file that is there already.")
 @click.pass_obj
 def clone(
     state: State,
@@ -25,6 +26,7 @@ def clone(
     scale: float,
     replace: bool,
     output: str | None,
+    force: bool,
 ) -> None:
     """Make a synthetic clone of SOURCE in TARGET; spends budget.
 
@@ -35,6 +37,8 @@ def clone(
       privbench clone "service=prod" "service=clone" --epsilon 3.2 --yes
     """
     config = release.config()
+    if output is not None:
+        pipeline.require_writable(output, overwrite=force)
     pipeline.check_target(source, target, replace=replace)
     config = accept(config, source, release)
     report = pipeline.clone(

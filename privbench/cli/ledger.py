@@ -7,6 +7,8 @@ import json
 import click
 
 from privbench import pipeline
+from privbench.cli.options import config_option
+from privbench.config import Config
 
 
 @click.group()
@@ -21,16 +23,23 @@ def ledger() -> None:
 
 @ledger.command()
 @click.argument("source", default="")
+@config_option
 @click.option("--identity", metavar="NAME", help="Identity in the config, if it declares one.")
 @click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(source: str, identity: str | None, path: str | None, as_json: bool) -> None:
-    """List the releases of a database and their sum.
+def show(
+    source: str, config_path: str | None, identity: str | None, path: str | None, as_json: bool
+) -> None:
+    """List the releases of a database and their sum; a config says which, and where.
 
     \b
     Example:
       privbench ledger show --identity shop-production
     """
+    if config_path is not None:
+        config = Config.load(config_path)
+        identity = identity or config.database.identity
+        path = path or config.ledger.path
     found = pipeline.ledger_show(source, identity, path)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
 

@@ -15,12 +15,14 @@ from privbench.cli.options import ReleaseOptions, State, release_options
 @click.argument("source")
 @release_options
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
+@click.option("--force", is_flag=True, help="Replace a model file that is there already.")
 @click.pass_obj
 def fit(
     state: State,
     source: str,
     release: ReleaseOptions,
     output: str,
+    force: bool,
 ) -> None:
     """Learn a model of SOURCE under differential privacy; spends budget.
 
@@ -29,6 +31,7 @@ def fit(
       privbench fit "service=prod" -c privbench.toml --epsilon 3.2 -o prod.privbench
     """
     config = release.config()
+    pipeline.require_writable(output, overwrite=force)
     config = accept(config, source, release)
     fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
     click.echo(f"{output}: {fitted.promise.sentence()}")

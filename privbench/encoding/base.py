@@ -272,12 +272,29 @@ _TYPE_FIELDS = ("sql", "base", "kind", "category", "length", "precision", "scale
 
 def type_to_json(type_: ColumnType) -> dict[str, Any]:
     """What a codec must know of a type, as a JSON object."""
-    return {name: getattr(type_, name) for name in _TYPE_FIELDS}
+    return {
+        **{name: getattr(type_, name) for name in _TYPE_FIELDS},
+        "parts": [_part_to_json(part) for part in type_.parts],
+    }
 
 
 def type_from_json(data: Mapping[str, Any]) -> ColumnType:
-    """The type that `type_to_json` wrote (labels, domains and checks are not kept)."""
-    return ColumnType(**{name: data[name] for name in _TYPE_FIELDS})
+    """The type that `type_to_json` wrote (labels, domains and checks are kept of parts alone)."""
+    known = {name: data[name] for name in _TYPE_FIELDS}
+    return ColumnType(**known, parts=tuple(_part_from_json(part) for part in data.get("parts", ())))
+
+
+def _part_to_json(type_: ColumnType) -> dict[str, Any]:
+    made = {"labels": list(type_.labels), "checks": list(type_.domain_checks)}
+    return {**type_to_json(type_), **made}
+
+
+def _part_from_json(data: Mapping[str, Any]) -> ColumnType:
+    return replace(
+        type_from_json(data),
+        labels=tuple(str(label) for label in data["labels"]),
+        domain_checks=tuple(str(check) for check in data["checks"]),
+    )
 
 
 def literal(value: Scalar) -> str:

@@ -106,7 +106,7 @@ def _not_null_part(tree: exp.Expr) -> exp.Expr:
 def unread_checks(table: Table) -> tuple[Check, ...]:
     """CHECK constraints, domains' included, of which some part is not understood.
 
-    Rows made for such a table may be refused by the constraint.
+    Rows made for such a table may break the constraint.
     """
     left = [check for check in table.checks if not _facts(check.expression)[1]]
     for column in table.columns:
@@ -165,6 +165,8 @@ def _is_not_null(tree: exp.Expr) -> bool:
 def _fact(tree: exp.Expr) -> _Fact | None:
     if isinstance(tree, exp.Or):
         return _or_fact(tree)
+    if isinstance(tree, (exp.Column, exp.Not)) and (name := _column(tree.find(exp.Column) or tree)):
+        return _truth(tree, name)
     if isinstance(tree, exp.Between):
         name, low, high = _column(tree.this), _text(tree.args["low"]), _text(tree.args["high"])
         return _Fact(name, Limits(low=low, high=high)) if name and low and high else None
@@ -175,9 +177,17 @@ def _fact(tree: exp.Expr) -> _Fact | None:
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _comparison(tree)
     if isinstance(tree, exp.NEQ) and _text(tree.right) == "":
-        name = _column(tree.left)
+        name = _column(_untrimmed(tree.left))
         return _Fact(name, Limits(min_length=1)) if name else None
     return None
+
+
+def _truth(tree: exp.Expr, name: str) -> _Fact | None:
+    """``flag`` and ``NOT flag``."""
+    if _column(tree) == name:
+        return _Fact(name, Limits(values=("true",)))
+    negated = isinstance(tree, exp.Not) and _column(tree.this) == name
+    return _Fact(name, Limits(values=("false",))) if negated else None
 
 
 def _or_fact(tree: exp.Or) -> _Fact | None:
@@ -224,15 +234,24 @@ def _bound(kind: type[exp.Expr], value: str) -> Limits:
 
 
 def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | None:
-    name = _column(tree.this)
+    plain = _untrimmed(tree.this)
+    name = _column(plain)
     if name is None or value is None or not value.isdigit():
         return None
     number = int(value)
+    if plain is not _strip(tree.this) and kind not in (exp.GT, exp.GTE):
+        return None
     if kind is exp.EQ:
         return _Fact(name, Limits(min_length=number, max_length=number))
     if kind in (exp.GT, exp.GTE):
         return _Fact(name, Limits(min_length=number + (kind is exp.GT)))
     return _Fact(name, Limits(max_length=number - (kind is exp.LT)))
+
+
+def _untrimmed(tree: exp.Expr) -> exp.Expr:
+    """What is trimmed, where something is: made-up texts have no spaces at their ends."""
+    tree = _strip(tree)
+    return _strip(tree.this) if isinstance(tree, exp.Trim) else tree
 
 
 def _strip(tree: exp.Expr) -> exp.Expr:
@@ -334,6 +353,18 @@ def column_orders(table: Table) -> tuple[Order, ...]:
     """
     found = [_order(part) for check in table.checks for part in _parts(check.expression)]
     return tuple(order for order in found if order is not None)
+
+
+def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
+    """Pairs of columns that must differ, each a conjunct of a CHECK.
+
+    >>> from privbench.schema import TableName
+    >>> column_differences(Table(TableName("public", "t"), (), checks=(Check("c", "(a <> b)"),)))
+    (('a', 'b'),)
+    """
+    parts = [part for check in table.checks for part in _parts(check.expression)]
+    pairs = [(_column(p.left), _column(p.right)) for p in parts if isinstance(p, exp.NEQ)]
+    return tuple((left, right) for left, right in pairs if left and right and left != right)
 
 
 def _order(tree: exp.Expr) -> Order | None:

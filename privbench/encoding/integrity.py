@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
-from privbench.encoding.fillers import fill, filler_of, random_uuids
+from privbench.encoding.fillers import any_pool, random_uuids
 from privbench.encoding.indexes import folded_uniques, kept_uniques
-from privbench.encoding.keys import is_discriminator, pool_of, role_of
+from privbench.encoding.keys import is_discriminator, role_of
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.references import remap
 from privbench.encoding.referring import end_orphans, refer, refill
@@ -175,7 +175,7 @@ def _number(work: Workbench, column: Column, index: Indices) -> bool:
     Returns:
         Whether distinct numbers gave distinct values.
     """
-    pool = pool_of(work.table, column, None, work.rows)
+    pool = any_pool(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)
     if pattern is not None and not (pool and pool.values) and work.rows:
         made = pattern.distinct(work.rows, work.rng)
@@ -184,8 +184,7 @@ def _number(work: Workbench, column: Column, index: Indices) -> bool:
         return True
     if pool is None:
         # No numbering is known for the type: what distinguishes rows must be left to repair.
-        filler = filler_of(column.type) or "null"
-        work.columns[column.name] = fill(filler, column.type, work.rows, work.rng)
+        work.columns[column.name] = pa.nulls(work.rows, pa.string())
         return False
     index = np.maximum(index, 0)
     work.alive &= index < pool.capacity

@@ -16,7 +16,9 @@ from privbench.encoding.fallback import FillCodec, constant_of, fallback_reader,
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.text import TEXT_BASES, TextCodec, index_room, no_delta, text_reader
+from privbench.encoding.sized import SizedCodec, sized_reader
+from privbench.encoding.strings import TEXT_BASES
+from privbench.encoding.text import TextCodec, index_room, no_delta, text_reader
 from privbench.encoding.uuid import uuid_reader
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
@@ -25,7 +27,7 @@ from privbench.schema import Column, Table
 SCALE_FAMILIES = (integer, numeric, floating, temporal, clock)
 
 _CODECS: dict[str, type[Codec]] = {
-    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec)
+    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec)
 }
 
 
@@ -50,7 +52,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     listed = _listed(table, column, config, limits, scale)
     if listed is not None:
         return listed
-    if column.type.kind == "e":
+    if column.type.kind == "e" and column.type.labels:
         return enum_reader(table.key, column)
     if column.type.base == "bool":
         return boolean_reader(table.key, column)
@@ -69,7 +71,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base == "uuid":
         return uuid_reader(table.key, column)
-    return fallback_reader(table.key, column)
+    return sized_reader(table.key, column) or fallback_reader(table.key, column)
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

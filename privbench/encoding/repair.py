@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encoding.checks import Order, column_orders
-from privbench.encoding.keys import Pool
+from privbench.encoding.checks import Order, column_differences, column_orders
+from privbench.encoding.pools import Pool
 from privbench.encoding.references import Pools, take_key
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.encoding.workbench import Workbench, finite, known
@@ -26,9 +26,56 @@ ROUNDS = 3
 
 def repair_orders(work: Workbench) -> None:
     """Swap the values of column pairs that a CHECK wants the other way round."""
+    for left, right in column_differences(work.table):
+        _part(work, left, right)
     for order in column_orders(work.table):
         if order.low in work.columns and order.high in work.columns:
+            if order.strict:
+                _part(work, order.low, order.high)
+            _swap(work, order)
             _repair_order(work, order)
+
+
+def _twins(work: Workbench, left: str, right: str) -> tuple[ForeignKey, ForeignKey] | None:
+    """The two keys that fill two columns from the same column of one parent, or None."""
+    keys = {key.columns[0]: key for key in work.table.foreign_keys if len(key.columns) == 1}
+    one, other = keys.get(left), keys.get(right)
+    if one is None or other is None or not {one.name, other.name} <= set(work.referred):
+        return None
+    same = (one.ref_table, one.ref_columns) == (other.ref_table, other.ref_columns)
+    alone = not any(_shares(work, key) for key in (one, other))
+    return (one, other) if same and alone else None
+
+
+def _part(work: Workbench, left: str, right: str) -> None:
+    """Draw the second parent again where two references that must differ do not."""
+    twins = _twins(work, left, right)
+    if twins is None:
+        return
+    keys = sorted(twins, key=lambda key: key.name == work.own)
+    index, other = (work.parents[key.name] for key in keys)
+    referred = work.referred[keys[0].name]
+    count = len(next(iter(referred.values())))
+    same = np.flatnonzero((index >= 0) & (index == other))
+    if count > 1 and len(same):
+        index[same] = (index[same] + work.rng.integers(1, count, size=len(same))) % count
+        work.columns.update(take_key(work.table, keys[0], index, referred, keys[0].columns))
+
+
+def _swap(work: Workbench, order: Order) -> None:
+    """Swap two references to one parent that a CHECK wants the other way round."""
+    twins = _twins(work, order.low, order.high)
+    low, high = work.columns[order.low], work.columns[order.high]
+    if twins is None or not (pa.types.is_integer(low.type) and low.type == high.type):
+        return
+    one, other = twins
+    wrong = pc.fill_null(pc.greater(low, high), False)
+    work.columns[order.low] = pc.if_else(wrong, high, low)
+    work.columns[order.high] = pc.if_else(wrong, low, high)
+    rows = np.asarray(wrong.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    first, second = work.parents[one.name], work.parents[other.name]
+    work.parents[one.name] = np.where(rows, second, first)
+    work.parents[other.name] = np.where(rows, first, second)
 
 
 def _repair_order(work: Workbench, order: Order) -> None:
@@ -103,7 +150,7 @@ def _renumber(work: Workbench, item: Unique, pool: Pool) -> None:
     """Append numbers to repeated texts; as a last resort give them minted ones."""
     name, top = pool.column.name, pool.column.type.length
     offset = 1
-    for _ in range(4):
+    for _ in range(0 if pool.maker else 4):
         rows = np.flatnonzero(work.duplicates(item))
         if not len(rows):
             return

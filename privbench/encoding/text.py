@@ -32,6 +32,7 @@ from privbench.encoding.madeup import made_text
 from privbench.encoding.scale import int64_points
 from privbench.encoding.semantic import Semantic, by_name, declared, made_semantic
 from privbench.encoding.shapes import SHAPES, shapes
+from privbench.encoding.strings import TEXT_BASES
 from privbench.errors import ConfigError
 from privbench.privacy.data import (
     NULL,
@@ -43,8 +44,6 @@ from privbench.privacy.data import (
 )
 from privbench.schema import Column, Table
 
-#: Base types of the family.
-TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
 #: Longest text that lengths are told apart for.
 MAX_LENGTH = 2**20
 #: Longest text that is made up: noise may fill the top cells, and must not fill the disk.

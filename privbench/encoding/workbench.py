@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
+from privbench.encoding.fillers import any_pool
 from privbench.encoding.indexes import folded_uniques
-from privbench.encoding.keys import Pool, pool_of
+from privbench.encoding.pools import Pool
 from privbench.encoding.uniqueness import combine, factorize, later_duplicates
 from privbench.schema import ForeignKey, Table, Unique
 
@@ -58,7 +59,7 @@ class Workbench:
 
     def pool(self, name: str) -> Pool | None:
         """The values that a column can take."""
-        return pool_of(self.table, self.table.column(name), self.codecs.get(name), self.rows)
+        return any_pool(self.table, self.table.column(name), self.codecs.get(name), self.rows)
 
     def own_keys(self, key: ForeignKey) -> dict[str, pa.Array]:
         """The table's own key values by referencing column, for a self-reference."""

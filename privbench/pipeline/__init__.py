@@ -13,7 +13,7 @@ from privbench.pipeline.inspection import (
     render_literals,
 )
 from privbench.pipeline.load import LoadReport, check_target, load, sample
-from privbench.pipeline.model import Model, Promise
+from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.planning import PlanReport, parse_rows, plan
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.replaying import run
@@ -42,6 +42,7 @@ __all__ = [
     "parse_rows",
     "plan",
     "render_literals",
+    "require_writable",
     "run",
     "sample",
 ]

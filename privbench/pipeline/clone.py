@@ -9,7 +9,7 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.pipeline.fit import fit
-from privbench.pipeline.load import LoadReport, check_scale, check_target, load
+from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
 from privbench.pipeline.model import Promise
 from privbench.pipeline.progress import Reporter
 
@@ -57,12 +57,14 @@ def clone(
         reporter: Told of stages; CONFIDENTIAL.
 
     Raises:
-        TargetError: The target is the source, or is not empty; before any budget is spent.
+        TargetError: The target is the source, is not empty, or cannot hold the schema; before any
+            budget is spent.
         PrivbenchError: Whatever `fit` and `load` refuse.
     """
     teller = reporter or Reporter()
-    check_target(source, target, replace=replace)
     check_scale(scale)
+    with teller.stage("rehearse the schema"):
+        rehearse(source, target, config, replace=replace)
     path = Path(output) if output is not None else _scratch()
     try:
         model = fit(source, config, path, reporter=teller, resume=resume)

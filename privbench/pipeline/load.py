@@ -11,13 +11,16 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
+from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline import ddl_guard
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import read_catalog
 from privbench.postgres import target
 from privbench.postgres.connect import connect
+from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mended, Mending
 from privbench.workload.split import statements
@@ -132,7 +135,8 @@ def _write(
         )
         for item in tables:
             if item.columns:
-                loader.copy_table(item.table, item.columns, _told(item, teller))
+                taken = loader.copy_table(item.table, item.columns, _told(item, teller))
+                mending.missing(item.table, item.rows - taken)
             else:
                 loader.add_rows(item.table, item.rows)
         mended = mending.settle()
@@ -199,6 +203,26 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
         target.refuse_source(other, one)
         if not replace:
             target.refuse_contents(target.contents(other))
+
+
+def rehearse(source: str, target_dsn: str, config: Config, *, replace: bool) -> None:
+    """Make the empty schema in the target and undo it: refuse now what a load would refuse later.
+
+    Missing extensions, rights and roles, and what an older server does not know, show here, before
+    any budget is spent.
+
+    Raises:
+        TargetError: The target is the source, is not empty, or lacks an extension.
+        DatabaseError: The target refuses the schema.
+    """
+    with connect(source) as connection:
+        schema = read_catalog(connection, config).schema
+        ddl = dump_ddl(connection, schema)
+        with (
+            Loader(target_dsn, schema, ddl, replace=replace, source=connection) as loader,
+            loader.rehearsal(),
+        ):
+            pass
 
 
 def check_scale(scale: float) -> float:

@@ -244,13 +244,19 @@ class Model:
                 raise ModelError("the model does not fit its schema.", table=key)
 
 
-def require_writable(path: str | Path) -> None:
-    """Refuse, before any budget is spent, a path that `Model.save` could not write.
+def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
+    """Refuse, before any budget is spent, a path that `Model.save` could not or should not write.
+
+    Args:
+        path: The model file.
+        overwrite: Whether a file that is there may be replaced.
 
     Raises:
-        ModelError: It is a folder, or its folder cannot be made or written.
+        ModelError: It is a folder, its folder cannot be made or written, or it is there.
     """
     target = Path(path)
+    if not overwrite and target.is_file():
+        raise ModelError(f"{target} is there already.", remedy="Use --force to replace it.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():

@@ -68,7 +68,19 @@ ORDER BY a.attrelid, a.attnum
 TYPES: LiteralString = """
 SELECT t.oid::bigint AS oid, n.nspname AS schema, t.typname AS name, t.typtype::text AS kind,
   t.typcategory::text AS category, t.typbasetype::bigint AS base, t.typtypmod AS modifier,
-  t.typnotnull AS not_null, t.typelem::bigint AS element, x.extname AS extension
+  t.typnotnull AS not_null, t.typelem::bigint AS element, x.extname AS extension,
+  pg_catalog.format_type(t.oid, NULL) AS sql,
+  ARRAY(SELECT coalesce(r.rngsubtype, m.rngsubtype)::bigint FROM (VALUES (1)) one(n)
+        LEFT JOIN pg_catalog.pg_range r ON r.rngtypid = t.oid
+        LEFT JOIN pg_catalog.pg_range m ON m.rngmultitypid = t.oid
+        WHERE coalesce(r.rngsubtype, m.rngsubtype) IS NOT NULL
+        UNION ALL
+        (SELECT a.atttypid::bigint FROM pg_catalog.pg_attribute a
+         WHERE a.attrelid = t.typrelid AND t.typtype = 'c' AND a.attnum > 0
+           AND NOT a.attisdropped ORDER BY a.attnum)) AS parts,
+  ARRAY(SELECT a.atttypmod FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = t.typrelid AND t.typtype = 'c' AND a.attnum > 0
+          AND NOT a.attisdropped ORDER BY a.attnum) AS part_modifiers
 FROM pg_catalog.pg_type t
 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_type'::regclass

@@ -12,6 +12,7 @@ from privbench.errors import SchemaError
 from privbench.postgres import catalog, parts
 from privbench.postgres.bounds import bounds_check
 from privbench.postgres.connect import Connection
+from privbench.postgres.narrow import narrowed
 from privbench.postgres.parts import Parts
 from privbench.postgres.types import Types
 from privbench.schema import Check, Column, ForeignKey, Schema, Table, TableName
@@ -136,7 +137,7 @@ class _Reader:
             checks=self._checks(oids),
             indexes=parts.grouped(self._ask(catalog.INDEXES, oids), lambda row: row),
         )
-        tables = [self._table(oid, pieces) for oid in oids]
+        tables = narrowed([self._table(oid, pieces) for oid in oids])
         return Schema(
             tables=tuple(sorted(tables, key=lambda table: table.name)),
             sequences=tuple(sorted(sequences.values(), key=lambda sequence: sequence.name)),

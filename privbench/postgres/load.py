@@ -13,7 +13,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from privbench.errors import TargetError
-from privbench.postgres import target
+from privbench.postgres import staging, target
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.ddl import Ddl
@@ -189,7 +189,7 @@ class Loader:
             self._analyze([*(table.name for table in self._schema), *views])
         with database_errors("committing the load"):
             self.connection.commit()
-        self._vacuum_partitions()
+        self._vacuum()
 
     def _prepare(self, replace: bool, source: Connection | None) -> None:
         with database_errors("preparing the target"):
@@ -224,19 +224,15 @@ class Loader:
     def _copy(
         self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
     ) -> int:
+        named = sql.Identifier(table.name.schema, table.name.name)
+        blocks = csv_blocks(batches, len(columns))
+        if staging.is_staged(table):
+            return staging.copy(self.connection, named, columns, blocks)
         # The table is this transaction's own, so its pages may be written as already frozen and
         # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's root.
-        freeze = sql.SQL("true" if table.kind == "r" else "false")
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, FREEZE {})").format(
-            sql.Identifier(table.name.schema, table.name.name),
-            sql.SQL(", ").join(sql.Identifier(name) for name in columns),
-            freeze,
+        return staging.copy_blocks(
+            self.connection, named, columns, blocks, freeze=table.kind == "r"
         )
-        with self.connection.cursor() as cursor:
-            with cursor.copy(statement) as copy:
-                for block in csv_blocks(batches, len(columns)):
-                    copy.write(memoryview(block))
-            return cursor.rowcount
 
     def _set_sequences(self) -> None:
         """Move every sequence past the keys that its columns hold."""
@@ -261,22 +257,33 @@ class Loader:
         with database_errors("refreshing materialised views"):
             # In the order of their making, which is the order of their dependence.
             found = self.connection.execute(_UNPOPULATED).fetchall()
-            for schema, name in found:
-                self._progress(f"refresh {schema}.{name}", None)
-                self.connection.execute("SET LOCAL search_path TO DEFAULT")
-                self.connection.execute(
-                    sql.SQL("REFRESH MATERIALIZED VIEW {}").format(sql.Identifier(schema, name))
-                )
-        return [TableName(schema, name) for schema, name in found]
+            self.connection.execute("SET LOCAL search_path TO DEFAULT")
+            return [
+                view for schema, name in found if self._refreshed(view := TableName(schema, name))
+            ]
+
+    def _refreshed(self, view: TableName) -> bool:
+        """Fill one view; synthetic rows may be such that its query fails, and it stays empty."""
+        self._progress(f"refresh {view}", None)
+        statement = sql.SQL("REFRESH MATERIALIZED VIEW {}")
+        try:
+            with self.connection.transaction():
+                self.connection.execute(statement.format(sql.Identifier(view.schema, view.name)))
+        except (psycopg.DataError, psycopg.errors.ObjectNotInPrerequisiteState):
+            logger.warning("the materialised view %s cannot be computed and stays empty", view)
+            return False
+        return True
 
     def _analyze(self, names: Sequence[TableName]) -> None:
         if names:
             listed = (sql.Identifier(name.schema, name.name) for name in names)
             self.connection.execute(sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(listed)))
 
-    def _vacuum_partitions(self) -> None:
-        """Mark partitions' pages visible, which COPY could not; the load stands without it."""
-        roots = [table.name for table in self._schema if table.kind == "p"]
+    def _vacuum(self) -> None:
+        """Mark pages visible where COPY could not; the load stands without it."""
+        roots = [
+            table.name for table in self._schema if table.kind == "p" or staging.is_staged(table)
+        ]
         try:
             self.connection.autocommit = True
             for name in roots:
@@ -284,7 +291,7 @@ class Loader:
                     sql.SQL("VACUUM {}").format(sql.Identifier(name.schema, name.name))
                 )
         except psycopg.Error:
-            logger.warning("the clone is complete, but its partitions could not be vacuumed")
+            logger.warning("the clone is complete, but some tables could not be vacuumed")
 
 
 def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:

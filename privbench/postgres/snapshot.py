@@ -84,6 +84,7 @@ class Snapshot:
             "lock_timeout": str(round(lock_timeout * 1000)),
         }
         self._locked: set[str] = set()
+        self._idle: list[Any] = []
         self.connection = connect(dsn)
         try:
             self.id = self._begin()
@@ -104,6 +105,8 @@ class Snapshot:
 
     def close(self) -> None:
         """End the transaction; streams still open fail on their next batch."""
+        while self._idle:
+            self._idle.pop().close()
         with contextlib.suppress(psycopg.Error):
             self.connection.rollback()
         self.connection.close()
@@ -136,10 +139,7 @@ class Snapshot:
         self.lock(table)
         names = [name for _, name in expressions]
         statement = _select(table, [expression for expression, _ in expressions])
-        with (
-            contextlib.closing(self._reader()) as reader,
-            contextlib.closing(reader.cursor()) as cursor,
-        ):
+        with self._reader() as reader, contextlib.closing(reader.cursor()) as cursor:
             yield from _batches(
                 cursor, statement.as_string(self.connection), names, batch_bytes, table.key
             )
@@ -174,7 +174,18 @@ class Snapshot:
             raise DatabaseError("the server exports no snapshot.")
         return str(row[0])
 
-    def _reader(self) -> Any:
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[Any]:
+        """A connection that no other stream is using; kept for the next, unless this one fails."""
+        reader = self._idle.pop() if self._idle else self._joined()
+        try:
+            yield reader
+        except BaseException:
+            reader.close()
+            raise
+        self._idle.append(reader)
+
+    def _joined(self) -> Any:
         """A connection of its own to the same server, bound to the same snapshot."""
         try:
             reader = adbc_driver_postgresql.dbapi.connect(

@@ -36,7 +36,7 @@ class Types:
         while missing:
             rows = catalog.ask(connection, catalog.TYPES, {"types": sorted(missing)})
             self._rows |= {row.oid: row for row in rows}
-            beneath = {oid for row in rows for oid in (row.base, row.element) if oid}
+            beneath = {o for row in rows for o in (row.base, row.element, *row.parts) if o}
             missing = beneath - self._rows.keys()
         self._checks: dict[int, list[str]] = {}
         for row in catalog.ask(connection, catalog.DOMAIN_CHECKS, {}):
@@ -77,7 +77,17 @@ class Types:
             domain_checks=tuple(checks),
             element=element.name if element else None,
             extension=row.extension,
+            parts=self._parts(row, modifier),
         )
+
+    def _parts(self, row: Any, modifier: int) -> tuple[ColumnType, ...]:
+        """Types within a type: none within those that PostgreSQL takes as a whole."""
+        if row.category == "A" and row.element:
+            listed = [(row.element, modifier)]
+        else:
+            modifiers = row.part_modifiers or [-1] * len(row.parts)
+            listed = list(zip(row.parts, modifiers, strict=True))
+        return tuple(self.column_type(oid, mod, self._rows[oid].sql) for oid, mod in listed)
 
     def domain_not_null(self, oid: int) -> bool:
         """Whether the type is a domain that forbids NULL, itself or by a domain beneath it."""

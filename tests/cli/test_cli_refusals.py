@@ -35,6 +35,10 @@ class Desk:
     def fit(self, *more, source=None):
         return self.run("fit", source or self.source, "-c", self.config, "-o", self.output, *more)
 
+    def ledger_text(self):
+        """All that the ledger holds."""
+        return [path.read_text() for path in sorted(self.ledger.rglob("*.jsonl"))]
+
     def untouched(self):
         """No release was opened, no model written."""
         return not list(self.folder.rglob("*.jsonl")) and not self.output.exists()
@@ -166,6 +170,13 @@ def test_target_may_not_be_written(desk, make_database, source):
     assert desk.fit().exit_code == 0
     guest = conninfo.make_conninfo(target, user="market_guest")
     refused(desk.run("load", desk.output, guest), 3, "permission denied")
+    spent = desk.ledger_text()
+    refused(
+        desk.run("clone", desk.source, guest, "-c", desk.config, "--epsilon", "1"),
+        3,
+        "permission denied",
+    )
+    assert desk.ledger_text() == spent
     with psycopg.connect(target, autocommit=True) as connection:
         connection.execute("DROP ROLE market_guest")
 
@@ -361,6 +372,15 @@ def test_an_output_that_cannot_be_written_spends_nothing(desk, where):
     assert not list(desk.folder.rglob("*.jsonl"))
 
 
+def test_a_model_is_not_replaced_unasked(desk):
+    desk.output.write_bytes(b"mine")
+    refused(desk.fit(), 2, "is there already", "--force")
+    assert desk.output.read_bytes() == b"mine"
+    assert not list(desk.folder.rglob("*.jsonl"))
+    assert desk.fit("--force").exit_code == 0
+    assert desk.output.read_bytes() != b"mine"
+
+
 # Privacy: 4.
 
 
@@ -378,6 +398,8 @@ def test_cap_set_by_the_ledger_command(desk):
     mine = ["--identity", "market", "--ledger", desk.ledger]
     result = desk.run("ledger", "cap", *mine, "--epsilon", "4")
     assert result.exit_code == 0, result.stderr
+    told = desk.run("ledger", "show", "-c", desk.config)
+    assert told.stdout == desk.run("ledger", "show", *mine).stdout
     assert "Cap: ε 4" in result.stdout
     refused(desk.fit(), 4, "over the cap of 4")
     for wrong in ("0", "-1", "nan", "inf"):
@@ -400,7 +422,7 @@ def test_a_damaged_ledger(desk):
     (journal,) = desk.ledger.rglob("ledger.jsonl")
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(lines[0] + lines[1].replace(b'"epsilon":5.0', b'"epsilon":0.1') + lines[2])
-    refused(desk.fit(), 4, "is damaged")
+    refused(desk.fit("--force"), 4, "is damaged")
 
 
 # Models and workloads: 2.

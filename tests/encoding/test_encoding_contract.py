@@ -405,8 +405,42 @@ class TestUuid(PresenceContract):
         assert len(set(found)) == len(found)
 
 
-class TestJson(PresenceContract):
+class SizedContract(Contract):
+    source = st.none() | st.integers(0, 70_000)
+    arrow = pa.int64()
+
+    def batch(self, plan, values):
+        return {"c1": pa.array(values, pa.int64())}
+
+
+class TestJson(SizedContract):
     type = ColumnType("jsonb", "jsonb")
+
+    def check(self, codec, codes, decoded):
+        assert all(isinstance(json.loads(v), dict) for v in decoded.to_pylist() if v is not None)
+
+
+class TestBytes(SizedContract):
+    type = ColumnType("bytea", "bytea")
+    not_null = True
+
+    def check(self, codec, codes, decoded):
+        assert all(bytes.fromhex(value[2:]) is not None for value in decoded.to_pylist())
+
+
+class TestArray(SizedContract):
+    type = ColumnType("oid[]", "_oid", category="A", parts=(ColumnType("oid", "oid"),))
+
+    def check(self, codec, codes, decoded):
+        edges = np.array(codec.edges)
+        for code, value in zip(codes["c"], decoded.to_pylist(), strict=True):
+            if value is not None:
+                size = 0 if value == "{}" else value.count(",") + 1
+                assert edges[code] <= size < edges[code + 1]
+
+
+class TestVectors(SizedContract):
+    type = ColumnType("tsvector", "tsvector")
 
 
 class TestEmail(PresenceContract):

@@ -14,6 +14,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.assemble import mint_database, mint_order
 from privbench.encoding.base import Bounds
+from privbench.encoding.fillers import maker_of
 from privbench.encoding.indexes import folded_uniques, unkept_indexes
 from privbench.encoding.integrity import mint
 from privbench.encoding.keys import modelled, role_of, table_coverage
@@ -513,3 +514,44 @@ def test_case_does_not_make_texts_unique():
     text = pa.array(["Ab", "aB", "ab", "AB"])
     made = mint(item, {"e": text}, {}, lambda key: [], generator(1), rows=4).columns["e"]
     assert len({value.lower() for value in made.to_pylist()}) == 4
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.integers(0, 9))
+@settings(max_examples=50, deadline=None)
+def test_two_references_to_one_parent_keep_their_check(pairs, seed):
+    parent = table("p", col("id"), primary=["id"])
+    keys = [(["a"], "p", ["id"]), (["b"], "p", ["id"])]
+    child = table("c", col("a"), col("b"), keys=keys, checks=["(a < b)"])
+    index = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    made = mint_database(
+        [parent, child],
+        {},
+        {"public.c": {"c_f0": index[:, 0], "c_f1": index[:, 1]}},
+        {"public.p": 5, "public.c": len(pairs)},
+        seed=seed,
+    )
+    verify([parent, child], made)
+    rows = made["public.c"].columns
+    assert made["public.c"].rows == len(pairs)
+    assert all(a < b for a, b in zip(rows["a"].to_pylist(), rows["b"].to_pylist(), strict=True))
+
+
+def test_numbers_of_every_type_are_distinct_where_there_is_room():
+    element = ColumnType("integer", "int4", category="N")
+    types = [
+        ColumnType("integer[]", "_int4", category="A", parts=(element,)),
+        ColumnType("int4range", "int4range", kind="r", category="R", parts=(element,)),
+        ColumnType("pair", "pair", kind="c", category="C", parts=(element, BOOL)),
+        *(ColumnType(base, base) for base in ("inet", "macaddr", "point", "jsonb", "bytea", "oid")),
+    ]
+    for type_ in types:
+        made = maker_of(type_)
+        assert len(set(made.make(np.arange(200)).to_pylist())) == 200, type_.sql
+
+
+def test_an_unread_domain_within_a_type_is_null():
+    even = ColumnType("even", "int4", category="N", domain_checks=("((VALUE % 2) = 0)",))
+    listed = ColumnType("even[]", "_even", category="A", parts=(even,))
+    whole = ColumnType("pair", "pair", kind="c", category="C", parts=(even, even))
+    assert maker_of(listed).make(np.arange(2)).to_pylist() == ["{NULL}", "{NULL}"]
+    assert maker_of(whole).make(np.arange(2)).to_pylist() == ["(,)", "(,)"]

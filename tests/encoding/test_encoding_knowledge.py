@@ -169,7 +169,7 @@ def test_misfits_are_refused_before_any_budget(type_, config, delta, message):
 
 
 def test_unknown_types():
-    strange = ColumnType("strange", "strange", kind="c")
+    strange = ColumnType("strange", "strange")
     assert plan(strange).describe()[0] == "NULL"
     column = Column("c", 1, strange, not_null=True)
     table = Table(TableName("public", "t"), (column,))

@@ -78,7 +78,9 @@ def test_patterns_are_read_from_checks_and_domains(table):
     found = {column.name for column in table[1].columns if column_pattern(table[1], column)}
     assert found == {"code", "z", "sku", "lk"}
     said = {
-        line.column for line in table_coverage(table[1], {}, 1e-9) if "may be refused" in line.how
+        line.column
+        for line in table_coverage(table[1], {}, 1e-9)
+        if "mended in the load" in line.how
     }
     assert said == {"odd", "nope"}
 

@@ -68,8 +68,9 @@ def test_rows_go_where_a_check_on_keys_cannot_be_mended(loaded):
     }
     dsn, same, mended = loaded(ddl, tables)
     assert same
-    assert mended.deleted == {"public.pair": 1, "public.note": 1}
-    assert ask(dsn, "SELECT * FROM note ORDER BY a") == [(1, 2), (3, 1)]
+    assert mended.deleted == {"public.pair": 1}
+    assert set(ask(dsn, "SELECT * FROM note")) == {(1, 2), (3, 1)}
+    assert ask(dsn, "SELECT count(*) FROM note") == [(3,)]
     assert ask(dsn, "SELECT a, b FROM mark WHERE x = 2") == [(None, None)]
 
 
@@ -188,7 +189,10 @@ def test_rows_that_no_partition_takes(loaded):
 
 
 def test_suspects_lose_their_dangling_references(loaded):
-    ddl = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (p int NOT NULL REFERENCES p);"
+    ddl = """
+    CREATE TABLE p (id int PRIMARY KEY);
+    CREATE TABLE c (p int NOT NULL UNIQUE REFERENCES p);
+    """
     tables = {"p": pa.table({"id": [1]}), "c": pa.table({"p": [1, 2]})}
     dsn, _, mended = loaded(ddl, tables, ["public.p"])
     assert mended.deleted == {"public.c": 1}
@@ -211,3 +215,88 @@ def test_nothing_is_left_of_a_rehearsal(server, make_database):
         rows = pa.table({"id": [1, 2], "n": [1, 1]})
         assert loader.copy_table("t", ["id", "n"], [rows]) == 2
         assert loader.add_rows(schema.table("t"), 0) == 0
+
+
+def test_a_check_that_no_row_keeps_is_read_for_values(loaded):
+    ddl = """
+    CREATE TABLE t (net int NOT NULL, tax int NOT NULL, gross int NOT NULL, list jsonb NOT NULL,
+      three int[] NOT NULL, CHECK (gross = net + tax), CHECK (jsonb_typeof(list) = 'array'),
+      CHECK (array_length(three, 1) = 3));
+    """
+    count = 5
+    rows = pa.table(
+        {
+            "net": list(range(count)),
+            "tax": [1] * count,
+            "gross": [-7] * count,
+            "list": ["{}"] * count,
+            "three": ["{4,5}"] * count,
+        }
+    )
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert not mended.loose
+    assert not mended.deleted
+    assert ask(dsn, "SELECT net, gross FROM t ORDER BY net") == [(n, n + 1) for n in range(count)]
+
+
+def test_a_check_over_a_unique_column_keeps_it_unique(loaded):
+    ddl = "CREATE TABLE t (a bigint NOT NULL UNIQUE CHECK (a % 1000 = 0))"
+    dsn, same, mended = loaded(ddl, {"t": pa.table({"a": [1, 2, 3]})})
+    assert same
+    assert not mended.loose
+    assert ask(dsn, "SELECT count(DISTINCT a), min(a % 1000), max(a % 1000) FROM t") == [(3, 0, 0)]
+
+
+def test_rows_on_which_an_expression_fails_do_not_stop_the_load(loaded):
+    ddl = """
+    CREATE TABLE t (a smallint NOT NULL, b smallint NOT NULL, d text,
+      area smallint GENERATED ALWAYS AS (a * b) STORED, CHECK (d::int > 0));
+    CREATE MATERIALIZED VIEW m AS SELECT 1 / (a - 5) AS x FROM t;
+    """
+    rows = pa.table({"a": [5, 30000, 7, 8], "b": [1, 30000, 1, 1], "d": ["1", "2", "word", "3"]})
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert not mended.loose
+    assert ask(dsn, "SELECT a, area FROM t ORDER BY a") == [(5, 5), (7, 7), (8, 8)]
+    assert ask(dsn, "SELECT count(*) FROM t WHERE d !~ '^[0-9]+$'") == [(0,)]
+    assert ask(dsn, "SELECT relispopulated FROM pg_class WHERE relname = 'm'") == [(False,)]
+
+
+def test_a_domain_over_an_enum_is_judged(loaded):
+    ddl = """
+    CREATE TYPE colour AS ENUM ('red', 'blue');
+    CREATE DOMAIN warm AS colour CHECK (VALUE <> 'blue');
+    CREATE TABLE t (id int, w warm);
+    """
+    rows = pa.table({"id": [1, 2, 3], "w": ["red", "blue", "red"]})
+    dsn, same, _ = loaded(ddl, {"t": rows})
+    assert same
+    assert ask(dsn, "SELECT count(*) FROM t WHERE w::text = 'blue'") == [(0,)]
+
+
+def test_rows_that_must_refer_move_to_another_parent(loaded):
+    ddl = """
+    CREATE TABLE p (id int PRIMARY KEY CHECK (id < 10));
+    CREATE TABLE c (k int PRIMARY KEY, p int NOT NULL REFERENCES p);
+    """
+    tables = {
+        "p": pa.table({"id": [1, 2, 11]}),
+        "c": pa.table({"k": [1, 2, 3], "p": [11, 11, 2]}),
+    }
+    dsn, same, mended = loaded(ddl, tables)
+    assert same
+    assert mended.changed["public.c"] == 2
+    assert ask(dsn, "SELECT count(*), bool_and(p < 10) FROM c") == [(3, True)]
+
+
+def test_rows_of_hash_partitions_that_are_missing_are_moved(loaded):
+    ddl = """
+    CREATE TABLE t (k int NOT NULL) PARTITION BY HASH (k);
+    CREATE TABLE t_1 PARTITION OF t FOR VALUES WITH (MODULUS 4, REMAINDER 1);
+    CREATE TABLE t_0 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+    """
+    dsn, same, mended = loaded(ddl, {"t": pa.table({"k": list(range(100))})})
+    assert same
+    assert mended.changed["public.t"] > 0
+    assert ask(dsn, "SELECT count(*) FROM t") == [(100,)]

@@ -185,3 +185,13 @@ def test_missing_right_is_access_denied(dsn, server):
 def test_unreachable_server():
     with pytest.raises(ConnectionFailed, match="cannot connect"):
         Snapshot("host=/nonexistent dbname=x")
+
+
+def test_streams_one_after_another_share_a_connection(dsn):
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).tables[0]
+        asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
+        pids = {
+            pid for _ in range(3) for pid in snapshot.read(table, asked).column("pid").to_pylist()
+        }
+    assert len(pids) == 1

@@ -1,22 +1,27 @@
 """CHECK constraints of tables and domains: set aside during the copy, rows mended, put back.
 
 A row that breaks a CHECK takes the check's columns from a row that keeps all of the table's CHECKs,
-drawn at random; what cannot be mended so becomes NULL where columns allow it. Rows that are still
+drawn at random; where none does, values that the CHECK itself speaks of are tried; what cannot be
+mended so becomes NULL where columns allow it. Rows that are still
 broken go, unless they are most of the table: then the CHECK is put back as not validated, so that
 it holds for every row to come.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
+import psycopg
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.mend.proposals import proposals
+from privbench.postgres.mend.rules import Rule, free_columns, guarded, tied_columns
 from privbench.schema import Table
 
 #: Rounds over all CHECKs of a table; mending one may break another.
@@ -44,7 +49,12 @@ WITH RECURSIVE over(base, type) AS (
   SELECT oid, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
   UNION
   SELECT o.base, d.oid FROM over o JOIN pg_catalog.pg_type d
-    ON d.typtype = 'd' AND d.typbasetype = o.type)
+    ON d.typtype = 'd' AND d.typbasetype = o.type),
+under(type, base) AS (
+  SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE typtype = 'd'
+  UNION
+  SELECT u.type, d.typbasetype FROM under u JOIN pg_catalog.pg_type d
+    ON d.typtype = 'd' AND d.oid = u.base)
 SELECT k.oid::bigint, n.nspname, t.typname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, 0),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
@@ -52,7 +62,10 @@ SELECT k.oid::bigint, n.nspname, t.typname, k.conname, pg_catalog.pg_get_constra
         JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
         JOIN over o ON o.type = a.atttypid AND o.base = t.oid
         WHERE s.nspname = %(schema)s AND c.relname = %(name)s
-          AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS columns
+          AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS columns,
+  (SELECT pg_catalog.format_type(u.base, NULL) FROM under u
+   JOIN pg_catalog.pg_type b ON b.oid = u.base AND b.typtype <> 'd'
+   WHERE u.type = t.oid) AS plain
 FROM pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_type t ON t.oid = k.contypid
 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
@@ -65,35 +78,6 @@ WHERE k.contype = 'c' AND NOT EXISTS (
     WHERE o.base = t.oid)
 ORDER BY n.nspname, t.typname, k.conname
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What the rows of one table must keep.
-
-    Attributes:
-        table: The table.
-        constraint: Which constraint demands it.
-        condition: What it demands; only FALSE breaks it.
-        columns: Columns that a repair may change.
-    """
-
-    table: Table
-    constraint: int
-    condition: sql.Composable
-    columns: tuple[str, ...]
-
-    @property
-    def broken(self) -> sql.Composable:
-        """Condition of the rows that break it."""
-        return sql.SQL("({}) IS FALSE").format(self.condition)
-
-    @property
-    def broken_rows(self) -> sql.Composable:
-        """Query of the rows that break it."""
-        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
-            rows.row_of(self.table), rows.name_of(self.table), self.broken
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +130,8 @@ class Checks:
         self._constraints: list[Constraint] = []
         self._rules: dict[str, list[Rule]] = {}
         self._loose: set[int] = set()
+        tables = tuple(tables)
+        self._referred = rows.referred(tables)
         domains: dict[int, int] = {}
         for table in tables:
             with database_errors("reading CHECK constraints", table.key):
@@ -164,9 +150,13 @@ class Checks:
         deleted: dict[str, int] = {}
         for key, rules in self._rules.items():
             with database_errors("repairing rows that break a CHECK constraint", key):
-                active = [rule for rule in rules if rule.constraint not in self._loose]
-                changed[key] = self._mend(active)
-                deleted[key] = self._delete(active)
+                try:
+                    with self._connection.transaction():
+                        changed[key], deleted[key] = self._mend(rules), self._delete(rules)
+                except psycopg.DataError:
+                    # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
+                    rules[:] = [guarded(self._connection, rule) for rule in rules]
+                    changed[key], deleted[key] = self._mend(rules), self._delete(rules)
         return changed, deleted
 
     def restore(self) -> list[str]:
@@ -186,11 +176,13 @@ class Checks:
             self._connection, _TABLE_CHECKS, table
         ):
             self._constraints.append(Constraint(f"{table.key}: {name}", owner, name, definition))
-            free = tuple(column for column in columns if rows.is_free(table, column))
-            self._add(Rule(table, len(self._constraints) - 1, rows.raw(expression), free))
+            free = free_columns(table, columns)
+            number, uses = len(self._constraints) - 1, frozenset(columns)
+            tied = tied_columns(table, columns, self._referred)
+            self._add(Rule(table, number, rows.raw(expression), free, uses, expression, tied))
 
     def _of_domains(self, table: Table, known: dict[int, int]) -> None:
-        for oid, schema, domain, name, definition, expression, columns in rows.ask(
+        for oid, schema, domain, name, definition, expression, columns, plain in rows.ask(
             self._connection, _DOMAIN_CHECKS, table
         ):
             if columns and oid not in known:
@@ -198,24 +190,34 @@ class Checks:
                 owner = sql.SQL("ALTER DOMAIN {}").format(sql.Identifier(schema, domain))
                 self._constraints.append(Constraint(f"{domain}: {name}", owner, name, definition))
             for column in columns:
-                condition = sql.SQL("SELECT {} FROM (SELECT {}.{}) AS given(value)").format(
-                    rows.raw(expression), rows.name_of(table), sql.Identifier(column)
+                # Read as its plain type: operators of enums and arrays know nothing of domains.
+                condition = sql.SQL("(SELECT {} FROM (SELECT {}.{}::{}) AS given(value))").format(
+                    rows.raw(expression),
+                    rows.name_of(table),
+                    sql.Identifier(column),
+                    rows.raw(plain),
                 )
-                free = (column,) if rows.is_free(table, column) else ()
-                self._add(Rule(table, known[oid], sql.SQL("({})").format(condition), free))
+                free = free_columns(table, [column])
+                uses = frozenset({column})
+                tied = tied_columns(table, [column], self._referred)
+                self._add(Rule(table, known[oid], condition, free, uses, expression, tied))
 
     def _add(self, rule: Rule) -> None:
         self._rules.setdefault(rule.table.key, []).append(rule)
 
+    def _active(self, rules: Iterable[Rule]) -> list[Rule]:
+        return [rule for rule in rules if rule.constraint not in self._loose]
+
     def _mend(self, rules: Sequence[Rule]) -> int:
         total = 0
         for last in [False] * (ROUNDS - 1) + [True]:
-            broken = [r for r in rules if rows.holds(self._connection, r.table, r.broken)]
+            broken = [
+                r for r in self._active(rules) if rows.holds(self._connection, r.table, r.broken)
+            ]
             for rule in broken:
-                good = self.kept(rule.table)
-                changed = rows.borrow(
-                    self._connection, rule.table, rule.columns, rule.broken_rows, good
-                )
+                changed = self._borrow(rule)
+                if last or not changed:
+                    changed += self._propose(rule)
                 if last or not changed:
                     changed += self._empty(rule)
                 total += changed
@@ -223,9 +225,47 @@ class Checks:
                 break
         return total
 
+    def _borrow(self, rule: Rule) -> int:
+        """Take the columns of rows that keep all CHECKs, else of those that keep the ones near."""
+        bad = rule.broken_rows
+        near = (
+            other
+            for other in self._rules[rule.table.key]
+            if other.uses & rule.uses and other.constraint not in self._loose
+        )
+        for good in (
+            self.kept(rule.table),
+            rows.every(sql.SQL("({}) IS NOT FALSE").format(other.condition) for other in near),
+        ):
+            changed = rows.borrow(self._connection, rule.table, rule.columns, bad, good)
+            if changed:
+                return changed
+        return 0
+
+    def _propose(self, rule: Rule) -> int:
+        """Set columns to what the CHECK itself speaks of, as far as fewer rows then break it."""
+        left = before = self._count(rule)[0]
+        columns = rule.columns or rule.tied
+        tried = proposals(rule.table, rule.text, columns, apart=not rule.columns)
+        for name, text in tried if left else ():
+            statement = sql.SQL("UPDATE {} SET {} = {} WHERE {}").format(
+                rows.name_of(rule.table), sql.Identifier(name), rows.raw(text), rule.broken
+            )
+            # A proposal that PostgreSQL refuses is none.
+            with contextlib.suppress(psycopg.Error), self._connection.transaction() as point:
+                self._connection.execute(statement)
+                now = self._count(rule)[0]
+                if now >= left:
+                    raise psycopg.Rollback(point)
+                left = now
+            if not left:
+                break
+        return before - left
+
     def _empty(self, rule: Rule) -> int:
         """Set what may be NULL to NULL in rows that are still broken."""
-        names = [name for name in rule.columns if not rule.table.column(name).not_null]
+        columns = rule.columns or rule.tied
+        names = [name for name in columns if not rule.table.column(name).not_null]
         if not names:
             return 0
         statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
@@ -237,7 +277,7 @@ class Checks:
 
     def _delete(self, rules: Sequence[Rule]) -> int:
         total = 0
-        for rule in rules:
+        for rule in self._active(rules):
             bad, size = self._count(rule)
             if bad > MOST * size:
                 self._loose.add(rule.constraint)

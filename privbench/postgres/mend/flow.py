@@ -65,6 +65,10 @@ class Mending:
         self._rests = partitions.open_rests(connection, tables)
         self._checks = Checks(connection, tables)
 
+    def missing(self, table: Table, count: int) -> None:
+        """Say that rows could not be copied, which others may refer to."""
+        self._note({}, {table.key: count})
+
     def settle(self) -> Mended:
         """Mend the rows and put back what was set aside.
 
@@ -89,6 +93,7 @@ class Mending:
         """CHECKs, then UNIQUE indexes; whether rows were changed for the latter."""
         changed, deleted = self._checks.repair()
         self._note(changed, deleted)
+        self._touched |= {key for key, some in changed.items() if some}
         count = 0
         for table in self._tables:
             mine = [index for index in self._uniques if index.table == table]

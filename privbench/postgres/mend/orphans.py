@@ -1,4 +1,7 @@
-"""References to rows that a repair has deleted: NULL where they may be, else their rows go too."""
+"""References to rows that a repair has deleted: NULL where they may be, else to another row.
+
+Where a reference can be neither (it is part of a key), its row goes too.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,8 @@ def _settle(
     orphans = _orphans(table, key, parent)
     names = _may_be_null(table, key)
     if not names:
-        return 0, rows.delete(connection, table, orphans)
+        moved = _adopt(connection, table, key, orphans, parent)
+        return moved, rows.delete(connection, table, orphans)
     statement = sql.SQL(
         "UPDATE {} AS broken SET {} FROM ({}) AS bad"
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
@@ -60,6 +64,43 @@ def _settle(
         orphans,
     )
     return connection.execute(statement).rowcount, 0
+
+
+def _adopt(
+    connection: Connection,
+    table: Table,
+    key: ForeignKey,
+    orphans: sql.Composable,
+    parent: Table | None,
+) -> int:
+    """Let rows refer to other rows of the parent, drawn at random; none where a key forbids it."""
+    others = {name for o in table.foreign_keys if o.name != key.name for name in o.columns}
+    tied = others | {name for item in table.unique_sets for name in item.columns}
+    if tied & set(key.columns):
+        return 0
+    pairs = [
+        (sql.Identifier(ours), sql.Identifier(f"taken {place}"), sql.Identifier(theirs))
+        for place, (ours, theirs) in enumerate(zip(key.columns, key.ref_columns, strict=True))
+    ]
+    statement = sql.SQL(
+        "WITH listed AS MATERIALIZED ({bad}),"
+        " bad AS (SELECT t, id, row_number() OVER () AS turn FROM listed),"
+        " drawn AS (SELECT {taken} FROM {only} {parent} WHERE {whole}"
+        " ORDER BY random() LIMIT (SELECT count(*) FROM listed)),"
+        " good AS (SELECT *, row_number() OVER () AS turn, count(*) OVER () AS size FROM drawn)"
+        " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good"
+        " ON good.turn = (bad.turn - 1) % good.size + 1"
+        " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
+    ).format(
+        bad=orphans,
+        taken=sql.SQL(", ").join(sql.SQL("{} AS {}").format(c, b) for _, b, c in pairs),
+        only=sql.SQL("" if parent is None or parent.kind == "p" else "ONLY"),
+        parent=sql.Identifier(key.ref_table.schema, key.ref_table.name),
+        whole=rows.every(sql.SQL("{} IS NOT NULL").format(c) for _, _, c in pairs),
+        table=rows.name_of(table),
+        assignments=sql.SQL(", ").join(sql.SQL("{} = good.{}").format(a, b) for a, b, _ in pairs),
+    )
+    return connection.execute(statement).rowcount
 
 
 def _orphans(table: Table, key: ForeignKey, parent: Table | None) -> sql.Composable:

@@ -1,7 +1,12 @@
-"""Rows that no partition takes: caught in a passing default partition, then moved or dropped."""
+"""Rows that no partition takes: caught in passing partitions, then moved or dropped.
+
+Ranges and lists get a default partition where they have none; of hash partitions, which cannot have
+one, those that are missing are made.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import LiteralString
@@ -28,14 +33,26 @@ FROM pg_catalog.pg_partition_tree(pg_catalog.format('%%I.%%I', %(schema)s::text,
 JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = t.relid
 JOIN pg_catalog.pg_class c ON c.oid = t.relid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE p.partdefid = 0 AND p.partstrat IN ('l', 'r')
+WHERE p.partdefid = 0 AND p.partstrat = ANY(%(kinds)s::"char"[])
 ORDER BY n.nspname, c.relname
 """
+#: Bounds of the hash partitions right beneath a table.
+_HASHES: LiteralString = """
+SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid)
+FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = pg_catalog.format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass
+"""
+_HASH = re.compile(r"modulus (\d+), remainder (\d+)", re.IGNORECASE)
+#: Largest modulus that is made whole.
+_MODULUS = 4096
+
+
+_DEFAULT: list[sql.Composable] = [sql.SQL("DEFAULT")]
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A passing default partition.
+    """A passing partition.
 
     Attributes:
         table: The root of the tree.
@@ -54,7 +71,7 @@ class Rest:
 
 
 def open_rests(connection: Connection, tables: Iterable[Table]) -> list[Rest]:
-    """Give every partitioned table a default partition where it has none.
+    """Give every partitioned table partitions for what it has none for.
 
     Args:
         connection: In the transaction that made the tables.
@@ -65,16 +82,43 @@ def open_rests(connection: Connection, tables: Iterable[Table]) -> list[Rest]:
         if table.kind != "p":
             continue
         with database_errors("catching rows that no partition takes", table.key):
-            for schema, name, columns in rows.ask(connection, _LEVELS, table):
-                rest = sql.Identifier(table.name.schema, f"privbench rest {len(found)}")
-                connection.execute(
-                    sql.SQL("CREATE TABLE {} PARTITION OF {} DEFAULT").format(
-                        rest, sql.Identifier(schema, name)
-                    )
-                )
+            for kind, schema, name, columns in _levels(connection, table):
                 free = tuple(c for c in columns if _is_movable(table, c))
-                found.append(Rest(table, rest, free))
+                bounds = _DEFAULT if kind == "default" else _missing(connection, schema, name)
+                for bound in bounds:
+                    rest = sql.Identifier(table.name.schema, f"privbench rest {len(found)}")
+                    connection.execute(
+                        sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(
+                            rest, sql.Identifier(schema, name), bound
+                        )
+                    )
+                    found.append(Rest(table, rest, free))
     return found
+
+
+def _levels(connection: Connection, table: Table) -> list[tuple[str, str, str, list[str]]]:
+    names = {"schema": table.name.schema, "name": table.name.name}
+    return [
+        (kind, *row)
+        for kind, kinds in (("default", ["l", "r"]), ("hash", ["h"]))
+        for row in connection.execute(_LEVELS, {**names, "kinds": kinds}).fetchall()
+    ]
+
+
+def _missing(connection: Connection, schema: str, name: str) -> list[sql.Composable]:
+    """Bounds of the hash partitions that a table lacks."""
+    listed = connection.execute(_HASHES, {"schema": schema, "name": name}).fetchall()
+    parts = [
+        (int(found[1]), int(found[2])) for (text,) in listed if (found := _HASH.search(str(text)))
+    ]
+    modulus = max((size for size, _ in parts), default=1)
+    if modulus > _MODULUS:
+        return []
+    return [
+        sql.SQL("FOR VALUES WITH (MODULUS {}, REMAINDER {})").format(modulus, left)
+        for left in range(modulus)
+        if all(left % size != taken for size, taken in parts)
+    ]
 
 
 def close_rests(

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
-from privbench.schema import Table
+from privbench.schema import Table, TableName
 
 TRUE = sql.SQL("true")
 
@@ -42,6 +42,16 @@ def is_computed(table: Table, column: str) -> bool:
     """Whether PostgreSQL computes the column or numbers it."""
     found = table.column(column)
     return bool(found.generated) or found.identity == "a"
+
+
+def referred(tables: Iterable[Table]) -> frozenset[tuple[TableName, str]]:
+    """Columns that foreign keys refer to."""
+    return frozenset(
+        (key.ref_table, name)
+        for table in tables
+        for key in table.foreign_keys
+        for name in key.ref_columns
+    )
 
 
 def every(conditions: Iterable[sql.Composable]) -> sql.Composable:

@@ -108,17 +108,13 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
         tables: Tables that will hold synthetic rows.
     """
     tables = tuple(tables)
-    referred = {
-        (key.ref_table, name)
-        for table in tables
-        for key in table.foreign_keys
-        for name in key.ref_columns
-    }
+    referred = rows.referred(tables)
     found = []
     for table in tables:
         with database_errors("reading UNIQUE indexes", table.key):
             listed = rows.ask(connection, _INDEXES, table)
         for _, predicate, nulls_equal, keys, columns, depends, risky in listed:
+            depends = list(dict.fromkeys(depends))
             leaving = tuple(
                 name for name in depends if name not in columns and rows.is_free(table, name)
             )

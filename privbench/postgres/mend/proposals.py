@@ -1,0 +1,131 @@
+"""Values that might keep a CHECK, read from the CHECK itself: tried where no row keeps it.
+
+``gross = net + tax`` proposes ``net + tax`` for ``gross``; ``array_length(a, 1) = 3`` proposes
+arrays of three. Nothing is known to be right: PostgreSQL judges every proposal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import expressions as exp
+from sqlglot.errors import SqlglotError
+
+from privbench.schema import ColumnType, Table
+
+#: Proposals for one CHECK.
+MOST = 48
+#: Longest array that is proposed.
+_LONGEST = 1000
+
+_TURNED = {exp.LT: "- 1", exp.GT: "+ 1", exp.LTE: "", exp.GTE: "", exp.EQ: "", exp.Is: ""}
+_OPPOSITE = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
+_DOCUMENTS = ("'{}'", "'[]'", "'[0]'", "'\"\"'", "'0'", "'true'")
+_TEXTS = (
+    "upper({0})",
+    "lower({0})",
+    "initcap({0})",
+    "btrim({0})",
+    "replace({0}, ' ', '')",
+    "{0} || 'x'",
+    "'x'",
+)
+_NUMBERS = ("abs({0})", "-{0}", "{0} + 1", "{0} - 1", "2 * {0}", "2 * {0} + 1")
+
+
+def proposals(
+    table: Table, expression: str, columns: tuple[str, ...], *, apart: bool = False
+) -> list[tuple[str, str]]:
+    """What to try: a column and the SQL expression that it might be set to.
+
+    Args:
+        table: The table.
+        expression: The CHECK; in a domain's, ``VALUE`` stands for the first of `columns`.
+        columns: Columns that may change.
+        apart: Only what may keep different rows different: no constants.
+
+    >>> from privbench.schema import Column, TableName
+    >>> names = [Column(name, 1, ColumnType("integer", "int4")) for name in "ab"]
+    >>> table = Table(TableName("public", "t"), tuple(names))
+    >>> proposals(table, "(a = (b + 1))", ("a",))[0]
+    ('a', '(b + 1)')
+    """
+    try:
+        tree = sqlglot.parse_one(expression, read="postgres")
+    except (SqlglotError, RecursionError):
+        return []
+    if columns:
+        tree = tree.transform(_named, columns[0])
+    found = [*_compared(tree, columns), *_literal(tree, columns)]
+    literals = [node.this for node in tree.find_all(exp.Literal) if not node.is_string]
+    sizes = [int(text) for text in literals if text.isdigit()]
+    for name in columns:
+        found += [(name, text) for text in _of_type(table.column(name).type, name, sizes)]
+    if apart:
+        found = [(name, text) for name, text in found if _quoted(name) in text]
+    return list(dict.fromkeys(found))[:MOST]
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect="postgres")
+
+
+def _named(node: exp.Expr, column: str) -> exp.Expr:
+    """The column that a domain's VALUE stands for."""
+    if isinstance(node, exp.Column) and node.name.upper() == "VALUE" and not node.this.quoted:
+        return exp.column(exp.to_identifier(column, quoted=True))
+    return node
+
+
+def _compared(tree: exp.Expr, columns: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The other side of every comparison with a column."""
+    for node in tree.find_all(*_TURNED):
+        kind = type(node)
+        for mine, other, how in (
+            (node.left, node.right, kind),
+            (node.right, node.left, _OPPOSITE.get(kind, kind)),
+        ):
+            name = _column(mine)
+            if name in columns:
+                yield name, f"{other.sql(dialect='postgres')} {_TURNED[how]}".strip()
+
+
+def _column(tree: exp.Expr) -> str | None:
+    tree = tree.unnest()
+    while isinstance(tree, exp.Cast):
+        tree = tree.this.unnest()
+    return tree.name if isinstance(tree, exp.Column) else None
+
+
+def _literal(tree: exp.Expr, columns: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Every literal, for every column."""
+    for node in tree.find_all(exp.Literal):
+        for name in columns:
+            yield name, node.sql(dialect="postgres")
+
+
+def _of_type(type_: ColumnType, name: str, sizes: list[int]) -> Iterator[str]:
+    """Simple values of the type, and simple changes."""
+    column = _quoted(name)
+    if type_.category == "A":
+        for size in dict.fromkeys((*sizes, 1, 2, 0)):
+            if size > _LONGEST:
+                continue
+            yield f"array_fill({column}[1], ARRAY[{size}])"
+    elif type_.base in ("json", "jsonb"):
+        yield from _DOCUMENTS
+    elif type_.base == "bytea":
+        for size in (size for size in sizes if size <= _LONGEST):
+            yield f"substring(sha256({column}) || repeat('x', {size})::bytea from 1 for {size})"
+    elif type_.category == "S":
+        yield from (text.format(column) for text in _TEXTS)
+        short = [size for size in sizes if size <= _LONGEST]
+        yield from (f"left({column}, {size})" for size in short)
+        yield from (f"rpad({column}, {size}, 'x')" for size in short)
+    elif type_.category == "N":
+        yield from (text.format(column) for text in _NUMBERS)
+        yield from (f"{column} * {size}" for size in sizes if size)
+        yield from (f"{column} - {column} % {size}" for size in sizes if size)
+    elif type_.kind == "e":
+        yield from (exp.Literal.string(label).sql(dialect="postgres") for label in type_.labels)

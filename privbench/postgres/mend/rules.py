@@ -1,0 +1,111 @@
+"""What a CHECK demands of the rows of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import sqlglot
+from psycopg import sql
+from sqlglot import expressions as exp
+from sqlglot.errors import SqlglotError
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.mend import rows
+from privbench.schema import Table, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the rows of one table must keep.
+
+    Attributes:
+        table: The table.
+        constraint: Which constraint demands it.
+        condition: What it demands; only FALSE breaks it.
+        columns: Columns that a repair may change.
+        uses: All its columns.
+        text: The CHECK as the catalog prints it.
+        tied: Columns that a repair may change where `columns` are none, at the risk that rows are
+            no longer unique.
+    """
+
+    table: Table
+    constraint: int
+    condition: sql.Composable
+    columns: tuple[str, ...]
+    uses: frozenset[str]
+    text: str
+    tied: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> sql.Composable:
+        """Condition of the rows that break it."""
+        return sql.SQL("({}) IS FALSE").format(self.condition)
+
+    @property
+    def broken_rows(self) -> sql.Composable:
+        """Query of the rows that break it."""
+        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
+            rows.row_of(self.table), rows.name_of(self.table), self.broken
+        )
+
+
+def free_columns(table: Table, columns: Iterable[str]) -> tuple[str, ...]:
+    """Columns that a repair may change so that some columns change: generated ones by their own."""
+    return tuple(name for name in _plain(table, columns) if rows.is_free(table, name))
+
+
+def tied_columns(
+    table: Table, columns: Iterable[str], referred: Collection[tuple[TableName, str]]
+) -> tuple[str, ...]:
+    """Columns that stand in a UNIQUE set, and neither refer to others nor are referred to."""
+    return tuple(
+        name
+        for name in _plain(table, columns)
+        if not rows.is_computed(table, name)
+        and name not in table.key_columns
+        and (table.name, name) not in referred
+    )
+
+
+def _plain(table: Table, columns: Iterable[str]) -> Iterator[str]:
+    yield from dict.fromkeys(base for name in columns for base in _bases(table, name))
+
+
+def _bases(table: Table, name: str) -> Iterator[str]:
+    """The column, or those that it is computed from."""
+    column = table.column(name)
+    if not column.generated or column.default is None:
+        yield name
+        return
+    try:
+        tree = sqlglot.parse_one(column.default, read="postgres")
+    except (SqlglotError, RecursionError):
+        return
+    known = {item.name for item in table.columns}
+    yield from (node.name for node in tree.find_all(exp.Column) if node.name in known)
+
+
+def guarded(connection: Connection, rule: Rule) -> Rule:
+    """The rule, read by a function that takes a failure of the CHECK for a breach.
+
+    Args:
+        connection: In the transaction of the load; the function goes with the session.
+        rule: The rule.
+    """
+    name = sql.Identifier("pg_temp", f"privbench rule {rule.constraint} {'/'.join(rule.uses)}"[:60])
+    body = sql.SQL(
+        "BEGIN RETURN (SELECT {condition} FROM {table}"
+        " WHERE {table}.tableoid = $1 AND {table}.ctid = $2);"
+        " EXCEPTION WHEN data_exception THEN RETURN false; END"
+    ).format(condition=rule.condition, table=rows.name_of(rule.table))
+    connection.execute(
+        sql.SQL(
+            "CREATE OR REPLACE FUNCTION {}(oid, tid) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
+        ).format(name, sql.Literal(body.as_string(connection)))
+    )
+    call = sql.SQL("{name}({table}.tableoid, {table}.ctid)").format(
+        name=name, table=rows.name_of(rule.table)
+    )
+    return replace(rule, condition=call)

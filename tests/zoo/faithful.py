@@ -1,0 +1,277 @@
+"""What a clone must keep of any schema, asked of PostgreSQL and pg_dump, not of the tool itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from privbench.postgres.connect import connect, environment
+from privbench.postgres.ddl import find_pg_dump
+
+_ENTRY = re.compile(
+    r"^--\n-- (?:Data for )?Name: (?P<name>.*?); Type: (?P<type>[A-Z ]+); Schema: .*?\n--\n",
+    re.MULTILINE | re.DOTALL,
+)
+#: Kinds of entries that stay behind: rights and who holds them, what people have written about the
+#: schema, other servers, and rows with all that follows from them (PRIVACY P4).
+LEFT_BEHIND = frozenset(
+    {"COMMENT", "POLICY", "ROW SECURITY", "SERVER", "FOREIGN TABLE", "FOREIGN DATA WRAPPER"}
+    | {"USER MAPPING", "EVENT TRIGGER", "ACL", "DEFAULT ACL", "SECURITY LABEL"}
+)
+DATA = frozenset({"TABLE DATA", "SEQUENCE SET", "MATERIALIZED VIEW DATA", "STATISTICS DATA"})
+#: Extensions that serve foreign tables alone.
+_WRAPPERS = re.compile(r"CREATE EXTENSION IF NOT EXISTS \w+_fdw ")
+#: A number of rows in disguise, which stays behind.
+_N_DISTINCT = re.compile(r"^ALTER TABLE ONLY .* SET \(n_distinct.*\);$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A database as pg_dump writes it: text, and entries by kind."""
+
+    text: str
+    entries: tuple[tuple[str, str], ...]
+
+    @property
+    def schema(self) -> list[str]:
+        """The entries that a clone shares with its source, without regard to their order."""
+        kept = (
+            re.sub(r"\n\n+", "\n", _N_DISTINCT.sub("", body)).strip()
+            for kind, body in self.entries
+            if kind not in LEFT_BEHIND | DATA
+        )
+        return sorted(body for body in kept if body and not _WRAPPERS.match(body))
+
+
+def dump(dsn: str) -> Dump:
+    """Everything in a database, rows and comments included; owners and rights not."""
+    with connect(dsn) as connection:
+        program = find_pg_dump(connection.info.server_version // 10000)
+        variables = environment(connection)
+    done = subprocess.run(
+        [program.path, "--no-owner", "--no-privileges"],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    marks = [*_ENTRY.finditer(done.stdout)]
+    ends = [mark.start() for mark in marks[1:]] + [len(done.stdout)]
+    entries = (
+        (mark["type"], _body(done.stdout[mark.end() : end]))
+        for mark, end in zip(marks, ends, strict=True)
+    )
+    return Dump(done.stdout, tuple(entries))
+
+
+def restored(found: Dump, dsn: str) -> Dump:
+    """The schema of a dump, once more dumped from an empty database that it was restored into.
+
+    PostgreSQL prints some expressions in other words once it has read its own (casts of lists,
+    names of NOT NULL constraints of typed tables): a clone must equal what pg_dump would restore.
+    """
+    kept = [body for kind, body in found.entries if kind not in LEFT_BEHIND | DATA]
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET check_function_bodies = off; SET search_path = ''")
+        connection.execute("\n".join(kept).encode())
+    return dump(dsn)
+
+
+def _body(text: str) -> str:
+    lines = text.splitlines()
+    return "\n".join(line for line in lines if not re.match(r"--|\\|SET default_t", line))
+
+
+def _tables(connection: psycopg.Connection, kinds: str = "rpm") -> list[tuple[int, sql.Composable]]:
+    found = connection.execute(
+        "SELECT c.oid::bigint, n.nspname, c.relname FROM pg_class c"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE c.relkind = ANY(%s::\"char\"[]) AND n.nspname !~ '^pg_'"
+        " AND n.nspname <> 'information_schema' AND c.relpersistence <> 't' ORDER BY 2, 3",
+        [list(kinds)],
+    ).fetchall()
+    return [(oid, sql.Identifier(schema, name)) for oid, schema, name in found]
+
+
+def _count(connection: psycopg.Connection, name: sql.Composable, *, only: bool = False) -> int:
+    word = sql.SQL("ONLY " if only else "")
+    row = connection.execute(sql.SQL("SELECT count(*) FROM {}{}").format(word, name)).fetchone()
+    return int(row[0])
+
+
+def counts(dsn: str) -> dict[str, int]:
+    """Exact rows of every table that is no partition."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET row_security = off")
+        parts = connection.execute("SELECT oid::bigint FROM pg_class WHERE relispartition")
+        leaves = {oid for (oid,) in parts.fetchall()}
+        return {
+            name.as_string(None): _count(connection, name, only=_is_plain(connection, oid))
+            for oid, name in _tables(connection, "rp")
+            if oid not in leaves
+        }
+
+
+def _is_plain(connection: psycopg.Connection, oid: int) -> bool:
+    row = connection.execute("SELECT relkind = 'r' FROM pg_class WHERE oid = %s", [oid]).fetchone()
+    return bool(row[0])
+
+
+def unvalidated(dsn: str) -> list[tuple[str, str, str]]:
+    """Constraints that are not validated."""
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(
+            "SELECT conrelid::regclass::text, contypid::regtype::text, conname FROM pg_constraint"
+            " WHERE NOT convalidated ORDER BY 1, 2, 3"
+        ).fetchall()
+
+
+def broken_constraints(dsn: str) -> list[str]:
+    """Constraints that the rows do not keep, by making PostgreSQL judge all rows once more.
+
+    FOREIGN KEY and CHECK are added a second time under another name; UNIQUE and EXCLUDE are
+    proved by making their indexes anew; NOT NULL is counted; domains, wherever they stand, are
+    proved by reading every value again from its text.
+    """
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET row_security = off")
+        return [
+            *_readded(connection),
+            *_reindexed(connection),
+            *_nulls(connection),
+            *_reread(connection),
+        ]
+
+
+def _tried(connection: psycopg.Connection, statement: sql.Composable, what: str) -> Iterator[str]:
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(statement)
+    except psycopg.Error as error:
+        yield f"{what}: {error.diag.message_primary}"
+
+
+def _readded(connection: psycopg.Connection) -> Iterator[str]:
+    found = connection.execute(
+        "SELECT n.nspname, c.relname, k.conname, pg_get_constraintdef(k.oid) FROM pg_constraint k"
+        " JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE k.contype IN ('f', 'c') AND k.convalidated AND k.conparentid = 0"
+        " AND k.coninhcount = 0 AND n.nspname <> 'information_schema' ORDER BY 1, 2, 3"
+    ).fetchall()
+    for schema, table, name, definition in found:
+        statement = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}").format(
+            sql.Identifier(schema, table), sql.Identifier("proof of the zoo"), sql.SQL(definition)
+        )
+        yield from _tried(connection, statement, f"{schema}.{table} {name}")
+
+
+def _reindexed(connection: psycopg.Connection) -> Iterator[str]:
+    for oid, name in _tables(connection, "rm"):
+        unique = connection.execute(
+            "SELECT FROM pg_index WHERE indrelid = %s AND (indisunique OR indisexclusion)", [oid]
+        ).fetchone()
+        if unique is not None:
+            what = f"index of {name.as_string(None)}"
+            yield from _tried(connection, sql.SQL("REINDEX TABLE {}").format(name), what)
+
+
+def _columns(connection: psycopg.Connection, condition: str) -> list[tuple[str, str, str, str]]:
+    return connection.execute(
+        "SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod)"
+        " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = a.atttypid"
+        " WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND n.nspname !~ '^pg_'"
+        f" AND n.nspname <> 'information_schema' AND {condition} ORDER BY 1, 2, 3"
+    ).fetchall()
+
+
+def _nulls(connection: psycopg.Connection) -> Iterator[str]:
+    for schema, table, column, _ in _columns(connection, "a.attnotnull"):
+        row = connection.execute(
+            sql.SQL("SELECT count(*) FROM ONLY {} WHERE {} IS NULL").format(
+                sql.Identifier(schema, table), sql.Identifier(column)
+            )
+        ).fetchone()
+        if row[0]:
+            yield f"{schema}.{table}.{column}: {row[0]} NULLs"
+
+
+def _reread(connection: psycopg.Connection) -> Iterator[str]:
+    made = "(t.typtype IN ('d', 'c', 'r', 'm') OR t.typcategory = 'A')"
+    for schema, table, column, type_ in _columns(connection, made):
+        statement = sql.SQL("SELECT count({}::text::{}) FROM ONLY {}").format(
+            sql.Identifier(column), sql.SQL(type_), sql.Identifier(schema, table)
+        )
+        yield from _tried(connection, statement, f"{schema}.{table}.{column}")
+
+
+def unanalysed(dsn: str) -> list[str]:
+    """Tables with rows and columns, but without statistics."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET row_security = off")
+        return [
+            name.as_string(None)
+            for oid, name in _tables(connection)
+            if _populated(connection, oid)
+            and _count(connection, name)
+            and not _has_statistics(connection, oid)
+        ]
+
+
+def _has_statistics(connection: psycopg.Connection, oid: int) -> bool:
+    row = connection.execute("SELECT 1 FROM pg_statistic WHERE starelid = %s LIMIT 1", [oid])
+    return row.fetchone() is not None
+
+
+def _populated(connection: psycopg.Connection, oid: int) -> bool:
+    row = connection.execute(
+        "SELECT relispopulated AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid"
+        " AND attnum > 0 AND NOT attisdropped) FROM pg_class c WHERE oid = %s",
+        [oid],
+    ).fetchone()
+    return bool(row[0])
+
+
+def stale_sequences(dsn: str) -> list[str]:
+    """Sequences whose next number a row of the column that they fill holds already."""
+    with psycopg.connect(dsn) as connection:
+        owned = connection.execute(
+            "SELECT s.oid::regclass::text, n.nspname, c.relname, a.attname FROM pg_depend d"
+            " JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'"
+            " JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid"
+            " WHERE d.deptype IN ('a', 'i') AND d.refobjsubid > 0"
+            " AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass"
+        ).fetchall()
+        stale = []
+        for sequence, schema, table, column in owned:
+            row = connection.execute(
+                sql.SQL("SELECT count(*) FROM {} WHERE {} = nextval({})").format(
+                    sql.Identifier(schema, table), sql.Identifier(column), sql.Literal(sequence)
+                )
+            ).fetchone()
+            connection.rollback()
+            if row[0]:
+                stale.append(sequence)
+        return stale
+
+
+def unlikely(before: dict[str, int], after: dict[str, int]) -> list[str]:
+    """Tables whose size has nothing to do with the source's: the noise of ε = 3 is large here."""
+    return [
+        f"{name}: {before[name]} rows became {after[name]}"
+        for name in before
+        if not before[name] / 20 - 20 <= after[name] <= 5 * before[name] + 100
+    ]
+
+
+def leaked(text: str, canaries: Sequence[str]) -> list[str]:
+    """Canaries that a text holds, whatever their case."""
+    folded = text.lower()
+    return [canary for canary in canaries if canary.lower() in folded]

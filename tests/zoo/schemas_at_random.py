@@ -1,0 +1,177 @@
+"""Random schemas with rows that keep their rules, as SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from psycopg import sql
+
+PREAMBLE = """
+CREATE TYPE mood AS ENUM ('low', 'it''s ok', 'high');
+CREATE DOMAIN positive AS integer CHECK (VALUE > 0);
+CREATE DOMAIN code AS varchar(12) CHECK (VALUE ~ '^[A-Z]{2}[0-9]{4}$');
+CREATE TYPE pair AS (number integer, word text);
+"""
+#: Types that tell numbers apart: a value for number ``i``, and CHECKs that these values keep.
+KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "integer": ("({i})::integer", ("{c} >= 0", "{c} < 1000000", "{c} % 1 = 0")),
+    "smallint": ("({i})::smallint", ("{c} BETWEEN 0 AND 30000",)),
+    "bigint": ("({i})::bigint * 1000003", ("{c} % 1000003 = 0",)),
+    "numeric(9,2)": ("({i}) * 1.25", ("{c} >= 0.5",)),
+    "text": ("'t' || ({i})", ("length({c}) < 40", "{c} LIKE 't%%'", "{c} <> ''")),
+    "varchar(12)": ("'v' || ({i})", ("char_length({c}) > 1",)),
+    "char(6)": ("lpad(({i})::text, 6, '0')", ("{c} ~ '^[0-9]{{6}}$'",)),
+    "date": ("'2020-01-01'::date + ({i})", ("{c} > '1990-01-01'",)),
+    "timestamptz": ("'2020-01-01'::timestamptz + ({i}) * interval '1 h'", ()),
+    "uuid": ("md5(({i})::text)::uuid", ()),
+    "bytea": ("decode(lpad(to_hex({i}), 8, '0'), 'hex')", ("octet_length({c}) = 4",)),
+    "inet": ("'10.0.0.0'::inet + ({i})", ()),
+    "interval": ("make_interval(secs => {i})", ("{c} >= interval '0'",)),
+    "positive": ("({i}) + 1", ()),
+    "code": ("'AB' || lpad(({i})::text, 4, '0')", ()),
+}
+#: Further types, for columns that are no keys.
+OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "boolean": ("({i}) % 2 = 0", ()),
+    "double precision": ("({i}) / 7.0", ("{c} >= 0",)),
+    "jsonb": ("jsonb_build_object('k', {i})", ("jsonb_typeof({c}) = 'object'",)),
+    "integer[]": ("ARRAY[{i}, 1]", ("cardinality({c}) > 0",)),
+    "mood[]": ("ARRAY['low', 'high']::mood[]", ()),
+    "int4range": ("int4range(({i}), ({i}) + 2)", ("NOT isempty({c})",)),
+    "mood": ("(enum_range(NULL::mood))[1 + ({i}) % 3]", ()),
+    "pair": ("ROW({i}, 'x')::pair", ()),
+    "money": ("({i})::numeric::money", ()),
+    "bit(8)": ("(({i}) % 256)::bit(8)", ()),
+    "time": ("make_time(({i}) % 24, 0, 0)", ()),
+}
+TYPES = {**KEYS, **OTHERS}
+NAMES = ("plain", "Order", "select", 'odd "x"', "dot.ted", "новое", "with space", "percent%s")
+
+
+@dataclass
+class Field:
+    """A column in the making."""
+
+    name: str
+    type: str
+    template: str
+    not_null: bool = False
+    value: str = ""
+    rules: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.value = self.value or self.template.format(i="i")
+
+
+@dataclass
+class Made:
+    """A table in the making."""
+
+    name: str
+    rows: int
+    key: list[str]
+    fields: list[Field]
+    rules: list[str] = field(default_factory=list)
+
+
+def ident(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
+
+
+@st.composite
+def _field(draw, name: str) -> Field:
+    type_ = draw(st.sampled_from(sorted(TYPES)))
+    value, checks = TYPES[type_]
+    made = Field(name, type_, value, draw(st.booleans()))
+    if checks and draw(st.booleans()):
+        made.rules.append(f"CHECK ({draw(st.sampled_from(checks)).format(c=ident(name))})")
+    if type_ in KEYS and draw(st.integers(0, 3)) == 0:
+        made.rules.append("UNIQUE" + draw(st.sampled_from(["", " DEFERRABLE"])))
+    if not made.not_null:
+        made.value = f"CASE WHEN i % {draw(st.integers(2, 5))} > 0 THEN {made.value} END"
+    return made
+
+
+@st.composite
+def _table(draw, number: int) -> Made:
+    name = f"{draw(st.sampled_from(NAMES))} {number}"
+    rows = draw(st.sampled_from([0, 3, 80, 120]))
+    shape = draw(st.sampled_from(["one", "one", "two", "none"]))
+    keys = []
+    if shape != "none":
+        type_ = draw(st.sampled_from(sorted(KEYS)))
+        keys.append(Field("key", type_, KEYS[type_][0], True))
+    if shape == "two":
+        keys.append(Field("no", "integer", "({i}) % 3", True))
+    fields = draw(
+        st.lists(st.integers(), min_size=0, max_size=5).flatmap(
+            lambda some: st.tuples(
+                *(_field(f"{NAMES[i % len(NAMES)]} c{i}") for i in range(len(some)))
+            )
+        )
+    )
+    made = Made(name, rows, [item.name for item in keys], [*keys, *fields])
+    plain = [item.name for item in fields if item.type in KEYS and item.not_null]
+    if len(plain) > 1 and draw(st.booleans()):
+        made.rules.append(f"UNIQUE ({ident(plain[0])}, {ident(plain[1])})")
+    return made
+
+
+@st.composite
+def databases(draw) -> str:
+    """SQL that makes a random schema and fills it."""
+    count = draw(st.integers(1, 5))
+    tables = [draw(_table(number)) for number in range(count)]
+    later: list[str] = []
+    for number in range(draw(st.integers(0, 2 * count))):
+        child, parent = (tables[draw(st.integers(0, count - 1))] for _ in range(2))
+        later += _refer(child, parent, number, draw(st.booleans()), draw(_actions))
+    return PREAMBLE + "\n".join([*map(_create, tables), *map(_fill, tables), *later])
+
+
+_actions = st.sampled_from(
+    [
+        "",
+        " ON DELETE CASCADE",
+        " ON DELETE SET NULL",
+        " DEFERRABLE INITIALLY DEFERRED",
+        " MATCH FULL",
+    ]
+)
+
+
+def _refer(child: Made, parent: Made, number: int, wanted: bool, action: str) -> list[str]:
+    """A foreign key, added when all tables are filled: cycles and self-references included."""
+    if not parent.key:
+        return []
+    not_null = wanted and parent.rows > 0
+    names = []
+    by_name = {item.name: item for item in parent.fields}
+    for theirs in parent.key:
+        target = by_name[theirs]
+        value = target.template.format(i=f"1 + i % {parent.rows}") if parent.rows else "NULL"
+        made = Field(f"ref {number} {theirs}", target.type, target.template, not_null, value)
+        child.fields.append(made)
+        names.append(made.name)
+    return [
+        f"ALTER TABLE {ident(child.name)} ADD FOREIGN KEY ({', '.join(map(ident, names))})"
+        f" REFERENCES {ident(parent.name)} ({', '.join(map(ident, parent.key))}){action};"
+    ]
+
+
+def _create(made: Made) -> str:
+    lines = [
+        " ".join([ident(f.name), f.type, *(["NOT NULL"] if f.not_null else []), *f.rules])
+        for f in made.fields
+    ]
+    if made.key:
+        lines.append(f"PRIMARY KEY ({', '.join(map(ident, made.key))})")
+    return f"CREATE TABLE {ident(made.name)} ({', '.join(lines + made.rules)});"
+
+
+def _fill(made: Made) -> str:
+    if not made.fields:
+        return f"INSERT INTO {ident(made.name)} SELECT FROM generate_series(1, {made.rows});"
+    values = ", ".join(item.value for item in made.fields)
+    return f"INSERT INTO {ident(made.name)} SELECT {values} FROM generate_series(1, {made.rows}) i;"

@@ -1,0 +1,134 @@
+"""Every schema of the zoo, cloned with no configuration, and what its clone must keep."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import faithful
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+from privbench import pipeline
+from privbench.config import Config
+
+FOLDER = Path(__file__).parents[2] / "schemas" / "zoo"
+#: Cloned in the default run; the others with the slow tests.
+QUICK = ("28_arrays", "43_checks_across")
+_HEAD = re.compile(r"^-- (needs|extension|requires|canaries): (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Animal:
+    """A file of the zoo and what its head says.
+
+    Attributes:
+        text: The SQL.
+        needs: Least major version of the server.
+        extensions: What the server must offer.
+        requires: An expression that the server must be able to compute, or None.
+        canaries: Texts that the source's rows hold and the clone may not.
+    """
+
+    text: str
+    needs: int
+    extensions: tuple[str, ...]
+    requires: str | None
+    canaries: tuple[str, ...]
+
+
+def animal(name: str) -> Animal:
+    text = (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+    head = dict(_HEAD.findall(text))
+    return Animal(
+        text,
+        int(head.get("needs", 0)),
+        tuple(head.get("extension", "").split()),
+        head.get("requires"),
+        tuple(item for item in head.get("canaries", "").split(" | ") if item),
+    )
+
+
+def skip_unless_at_home(found: Animal, server) -> None:
+    """Skip a schema that this server cannot have at all."""
+    if server.major < found.needs:
+        pytest.skip(f"PostgreSQL {server.major} has no such feature")
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        offered = connection.execute("SELECT name FROM pg_available_extensions").fetchall()
+        missing = set(found.extensions) - {name for (name,) in offered}
+        if missing:
+            pytest.skip(f"the server lacks the extensions {sorted(missing)}")
+        if found.requires is not None:
+            try:
+                connection.execute(f"SELECT {found.requires}")
+            except psycopg.Error as error:
+                pytest.skip(f"the server was built without it: {error.diag.message_primary}")
+
+
+@pytest.fixture
+def scratch(each_server, make_database_on):
+    """``scratch()``: DSN of an empty database that goes with the test: the zoo fills many."""
+    made = []
+
+    def make():
+        made.append(make_database_on(each_server))
+        return made[-1]
+
+    yield make
+    with psycopg.connect(each_server.dsn, autocommit=True) as connection:
+        for dsn in made:
+            name = sql.Identifier(conninfo.conninfo_to_dict(dsn)["dbname"])
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow,)) for n in NAMES],
+)
+@pytest.mark.timeout(1800)
+def test_clone_is_faithful(each_server, scratch, tmp_path, name):
+    found = animal(name)
+    skip_unless_at_home(found, each_server)
+    source, target = scratch(), scratch()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(found.text.encode())
+    base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
+    pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
+
+    before, after = faithful.dump(source), faithful.dump(target)
+    if before.schema != after.schema:
+        # What pg_dump itself does not print twice in the same words.
+        assert faithful.restored(before, scratch()).schema == after.schema
+    assert faithful.leaked(before.text, found.canaries) == list(found.canaries)
+    assert faithful.leaked(after.text, found.canaries) == []
+    assert faithful.unvalidated(target) == faithful.unvalidated(source)
+    assert faithful.broken_constraints(target) == []
+    assert faithful.unanalysed(target) == []
+    assert faithful.stale_sequences(target) == []
+    assert faithful.unlikely(faithful.counts(source), faithful.counts(target)) == []
+
+
+def test_the_zoo_is_large_and_says_what_it_shows():
+    assert len(NAMES) >= 60
+    for name in NAMES:
+        assert re.match(r"-- \w.*\.\n", (FOLDER / f"{name}.sql").read_text(encoding="utf-8")), name
+        assert re.fullmatch(r"\d\d_[a-z0-9_]+", name)
+
+
+@pytest.mark.slow
+def test_triggers_do_not_fire_during_a_load(scratch, tmp_path):
+    source, target = scratch(), scratch()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(animal("67_functions_and_triggers").text.encode())
+    base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
+    pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
+    with psycopg.connect(target) as connection:
+        fired = connection.execute("SELECT count(*) FROM audit WHERE what = 'INSERT'").fetchone()
+        enabled = connection.execute("SELECT tgname, tgenabled FROM pg_trigger ORDER BY 1")
+        assert fired == (0,)
+        assert ("deny", "A") in enabled.fetchall()

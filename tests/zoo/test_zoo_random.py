@@ -1,0 +1,65 @@
+"""Schemas at random, filled and cloned: none may fail, and every rule holds on the clone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import faithful
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from psycopg import conninfo
+from schemas_at_random import databases
+
+from privbench import pipeline
+from privbench.config import Config
+
+QUIET = dict(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+@contextlib.contextmanager
+def _scratch(server):
+    """DSNs of two empty databases that go again."""
+    names = (f"zoo_source_{os.getpid()}", f"zoo_target_{os.getpid()}")
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        for name in names:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        yield tuple(conninfo.make_conninfo(server.dsn, dbname=name) for name in names)
+        for name in names:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def clone_whole(server, folder, ddl: str) -> None:
+    """Make the schema, clone it, and hold the clone against all its rules."""
+    with _scratch(server) as (source, target):
+        with psycopg.connect(source, autocommit=True) as connection:
+            connection.execute(ddl.encode())
+        base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{folder}'")
+        pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
+        assert faithful.unvalidated(target) == []
+        assert faithful.broken_constraints(target) == []
+        assert faithful.unanalysed(target) == []
+        before, after = faithful.dump(source), faithful.dump(target)
+        assert before.schema == after.schema
+
+
+def test_a_few_random_schemas(server, tmp_path):
+    @settings(max_examples=3, **QUIET)
+    @given(databases())
+    def run(ddl):
+        clone_whole(server, tmp_path, ddl)
+
+    run()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_random_schemas(server, tmp_path):
+    @settings(max_examples=200, **QUIET)
+    @given(databases())
+    def run(ddl):
+        clone_whole(server, tmp_path, ddl)
+
+    run()
