@@ -22,8 +22,8 @@ from privbench.learning.denoise import Floats
 Ints = NDArray[np.int64]
 #: Correlations of ranks, and the belief about them before: rows with more children are referred to
 #: more.
-_GRID = np.array([0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98])
-BELIEF, _SPREAD = 0.85, 0.15
+_GRID = np.array([0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
+BELIEF, _SPREAD = 0.92, 0.08
 _SWEEPS = 20
 #: One step of raking changes a weight at most by this factor.
 _STEP = 50.0

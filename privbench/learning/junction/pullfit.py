@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 MOST, BINS = 1, 8
 #: Largest domain of a variable that tells what kind of row it is.
 _KINDS = 20
+#: A bin that stands out holds this many standard deviations of noise.
+_CLEAR = 2.5
 #: Weight of the law of all rows, in standard deviations of the sum of a histogram.
 _PULL = 0.5
 #: Synthetic rows that dependence is taken from.
@@ -85,9 +87,11 @@ def _shares(noisy: Floats, sd: float, base: Floats, noise: Noise) -> Floats:
     """Posterior shares of bins, drawn toward those of all rows as far as noise rules.
 
     How many references are left after the cap on a target is not known: few people may own all
-    targets. So a law is taken from the histogram alone first.
+    targets. So a law is taken from the histogram alone first; its sum is that of the clear cells
+    where the noise of all cells together would swallow it.
     """
-    total = max(float(noisy.sum()), sd)
+    clear = float(noisy[noisy > _CLEAR * sd].sum())
+    total = max(float(noisy.sum()), clear, sd)
     scale = max(sd / np.sqrt(2.0) if noise == "laplace" else sd, 1e-9)
     found = denoise_unordered(noisy, float(scale), total, noise)
     mixed = found + _PULL * sd * np.sqrt(len(noisy)) * base / base.sum()
