@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from privbench.errors import ModelError
 from privbench.learning.fanout import Ints
 from privbench.learning.keys import (
     HIDDEN,
+    MAX_ROWS,
     KeyModel,
     Places,
     attach,
@@ -33,8 +35,6 @@ from privbench.rng import generator
 
 #: Draws the rows of one table: (table, rows, owners of the rows or None) → codes.
 RowSource = Callable[[str, int, Ints | None], dict[str, Codes]]
-#: Most rows of one synthetic table.
-MAX_ROWS = 2**36
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def assemble(
         ModelError: The scale is not above 0, the OWN keys are cyclic, or a key points to an unknown
             table.
     """
-    if not scale > 0:
-        raise ModelError("the scale must be above 0.")
+    if not 0 < scale < inf:
+        raise ModelError("the scale must be above 0 and finite.")
     owners: dict[str, Ints | None] = {}
     codes: dict[str, dict[str, Codes]] = {}
     sizes: dict[str, int] = {}

@@ -20,6 +20,8 @@ from privbench.privacy.spec import KeySpec
 
 #: Most public rows that a key model may weigh.
 _MAX_TARGETS = 2**28
+#: Most rows of one synthetic table.
+MAX_ROWS = 2**36
 #: Starts the names of variables that are drawn with a row and are no columns.
 HIDDEN = "\x1f"
 _FANS = f"{HIDDEN}children{HIDDEN}"
@@ -145,6 +147,8 @@ def own_edges(
         counts = key.law.within(buckets, generator)
     if key.unique:
         counts = np.minimum(counts, 1)
+    if counts.sum() > MAX_ROWS:
+        raise ModelError(f"more than {MAX_ROWS} rows are asked of one table.")
     without = round(key.null * scale) if key.nullable else 0
     return np.concatenate([np.repeat(np.arange(owners), counts), np.full(without, NULL, np.int64)])
 

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import Floats, Noise
 
 Ints = NDArray[np.int64]
 #: Correlations of ranks, and the belief about them before: rows with more children are referred to
@@ -126,6 +126,7 @@ def rank_correlation(
     activity: Ints,
     counts: Ints,
     generator: np.random.Generator,
+    noise: Noise,
 ) -> float:
     """Posterior mean of the correlation of the ranks of popularity and activity.
 
@@ -139,6 +140,7 @@ def rank_correlation(
         activity: Activity of every synthetic target.
         counts: Drawn numbers of references, shape (targets,).
         generator: Source of randomness.
+        noise: Law of the noise.
     """
     total = max(float(pull.sum()), sd)
     ones = np.ones(len(activity))
@@ -146,7 +148,8 @@ def rank_correlation(
     for ranks in _GRID:
         chosen = popularity(counts, ones, activity, float(ranks), generator) > 0
         shares = np.bincount(bins[chosen], minlength=len(pull)) / max(chosen.sum(), 1)
-        logs.append(-np.abs(pull - total * shares).sum() / (sd / np.sqrt(2.0)))
+        off = np.abs(pull - total * shares) / sd
+        logs.append(-(np.sqrt(2.0) * off if noise == "laplace" else 0.5 * off**2).sum())
     prior = -0.5 * ((_GRID - BELIEF) / _SPREAD) ** 2
     weights = np.array(logs) + prior
     weights = np.exp(weights - weights.max())

@@ -11,7 +11,7 @@ from privbench.learning.assemble import TableModel
 from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
 from privbench.learning.junction.budget import NOTHING, Budget, rule
-from privbench.learning.junction.context import GROUP, Variable, find_context, groups
+from privbench.learning.junction.context import GROUP, Variable, fan_groups, find_context
 from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.given import Ints
 from privbench.learning.junction.learner import Learner
@@ -29,8 +29,9 @@ from privbench.rng import generator
 from privbench.synthesizers.base import PlanInput
 from privbench.synthesizers.common import Fitting
 
-#: Rows of the largest table of owners that are drawn during a fit.
-MOST_ROWS = 200_000
+#: Rows of the largest table of owners or targets that are drawn during a fit, and rows of a table
+#: that is neither whose owners are looked at.
+MOST_ROWS, MOST_EDGES = 200_000, 1_000_000
 #: Part of an OWN key's amount for the joint histogram with another one of the same owner.
 JOINT = 0.45
 #: Part of a REF key's amount for the rows that it refers to.
@@ -57,8 +58,7 @@ def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
         return False
     top, other = ((end, *spec.ancestors(end))[-1] for end in (key.table, key.parent))
     alone = key.table == key.parent and spec.tables[key.table].own is None
-    children = bool(own_keys(spec, key.table)) or spec.tables[key.table].own is not None
-    return top == other and children and not alone
+    return top == other and not alone
 
 
 def has_links(spec: DatabaseSpec, key: KeySpec) -> bool:
@@ -123,8 +123,12 @@ class DatabaseFit:
         parents = {name: None if t.own is None else t.own.parent for name, t in spec.tables.items()}
         self._taus = {name: bound(spec, name) for name in spec.tables}
         self._people = Population(parents, self._taus)
-        largest = max((self.fitting.start.rows(name) for name in spec.tables), default=1.0)
+        every = [key for table in spec.tables.values() for key in table.keys]
+        drawn = {key.parent for key in every if key.role in ("own", "ref")}
+        largest = max((self.fitting.start.rows(name) for name in drawn), default=1.0)
+        self._drawn = drawn
         self._scale = min(1.0, MOST_ROWS / largest)
+        self._part: dict[str, float] = {}
 
     def run(self) -> dict[str, TableModel]:
         """Fit every table and key."""
@@ -185,14 +189,13 @@ class DatabaseFit:
         self._fan_outs(table, learner)
         keys = [key for key in spec.tables[table].keys if has_links(spec, key)]
         learner.variables += [self._link(key, learner) for key in keys]
-        if owners is not None:
+        if owners is not None and len(owners):
             learner.context = find_context(
                 spec, table, self._variables, self._people, owners, learner.rows, learner.tree_sd
             )
         self._variables[table] = learner.variables
         self.laws[table] = learner.learn()
-        refs = (key for item in spec.tables.values() for key in item.keys if key.role == "ref")
-        if own_keys(spec, table) or any(key.parent == table for key in refs):
+        if table in self._drawn:
             codes = self._draw(table, owners, rows)
             if owners is not None:
                 codes = self._calibrated(table, learner, codes, owners, rows)
@@ -221,7 +224,8 @@ class DatabaseFit:
 
     def _weight(self, table: str, owners: Ints) -> float:
         """Weight of an owned table's rows, from the synthetic owners; at least 1."""
-        total = float(self._people.weights(table, owners).sum()) / self._scale
+        part = self._scale * self._part.get(table, 1.0)
+        total = float(self._people.weights(table, owners).sum()) / part
         whole = self.fitting.spec.tables[table].bound == "truncation"
         return max(total if whole else total / self._taus[table], 1.0)
 
@@ -254,7 +258,7 @@ class DatabaseFit:
         if model.law is None:
             raise ValueError("an OWN key has a fan-out law")
         counts = model.law.mass * learner.rows
-        of = groups(counts, GROUP * learner.tree_sd)
+        of = fan_groups(counts, GROUP * learner.tree_sd)
         held = np.asarray(np.bincount(of, counts), np.float64)
         inside = np.where(
             held[of] > 0, counts / np.maximum(held[of], 1e-300), 1 / np.bincount(of)[of]
@@ -279,6 +283,7 @@ class DatabaseFit:
         model = self.keys[table, own.name]
         buckets = self._people.codes(own.parent, fan_variable(table, own.name))
         draws = generator(0, "fit", "own", table)
+        buckets = self._some(table, model, buckets, draws)
         edges = own_edges(model, len(buckets), self._scale, draws, buckets)
         return edges, len(edges)
 
@@ -299,8 +304,7 @@ class DatabaseFit:
                     factors[name] = factor
             if not factors:
                 break
-            for name, factor in factors.items():
-                self.laws[table] = learner.rescale(name, factor)
+            self.laws[table] = learner.rescale(factors)
             codes = self._draw(table, owners, rows)
         return codes
 
@@ -311,11 +315,22 @@ class DatabaseFit:
             return 1.0
         sizes = self.fitting.sizes()
         drawn = float(law.means()[buckets].sum()) / self._scale
-        total, sd = sizes.rows[key.table], sizes.sd[key.table]
+        orphans = self.keys[key.table, key.name].null
+        total, sd = sizes.rows[key.table] - orphans, sizes.sd[key.table]
         if drawn <= 0 or total <= 0:
             return 1.0
         trust = _OFF**2 / (_OFF**2 + (sd / total) ** 2)
         return float((total / drawn) ** trust)
+
+    def _some(
+        self, table: str, model: KeyModel, buckets: Codes, draws: np.random.Generator
+    ) -> Codes:
+        """Buckets of the owners, 0 for all but some where their rows would be too many to hold."""
+        if table in self._drawn or model.law is None:
+            return buckets
+        rows = float(model.law.means()[buckets].sum())
+        self._part[table] = part = min(1.0, MOST_EDGES / max(rows, 1.0))
+        return np.where(draws.random(len(buckets)) < part, buckets, 0).astype(buckets.dtype)
 
     def _draw(self, table: str, owners: Ints | None, rows: int) -> dict[str, Codes]:
         law = self.laws[table]

@@ -18,6 +18,7 @@ from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.storage import law_from_arrays, law_to_arrays
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.rng import generator
+from privbench.synthesizers.junction_check import check_model
 from privbench.synthesizers.model import (
     damaged,
     load,
@@ -102,4 +103,5 @@ class JunctionModel:
                 tables[name] = table
                 laws[name] = law_from_arrays(state["law"], load(arrays, index, "law"))
             public, herding = public_from_state(header), bool(header["herding"])
+        check_model(tables, laws)
         return cls(tables, laws, public, herding)

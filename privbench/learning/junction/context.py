@@ -107,6 +107,11 @@ def groups(counts: Floats, least: float) -> Ints:
     return np.maximum(max(group - 1, 0) - of, 0)
 
 
+def fan_groups(counts: Floats, least: float) -> Ints:
+    """As `groups` for numbers of children: no children is a group of its own."""
+    return np.concatenate([[0], 1 + groups(counts[1:], least)])
+
+
 def find_context(
     spec: DatabaseSpec,
     table: str,
@@ -149,7 +154,7 @@ def find_context(
 
 def _bins(variable: Variable, counts: Floats, sd: float) -> Ints:
     if variable.early:
-        return groups(counts, GROUP * sd)
+        return fan_groups(counts, GROUP * sd)
     if variable.key is not None:
         return np.arange(variable.domain.size)
     return fill_bins(counts + 1e-9, variable.domain, BINS, BIN * sd).of

@@ -7,9 +7,8 @@ from released numbers, with fixed public seeds, so that a killed fit resumes to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,26 +126,25 @@ class Learner:
         self._edges = edges
         return self._law()
 
-    def rescale(self, name: str, factor: float) -> TableLaw:
-        """The law in which a number of children is above 0 more or less often; measures nothing.
+    def rescale(self, factors: Mapping[str, float]) -> TableLaw:
+        """The law in which numbers of children are above 0 more or less often; measures nothing.
 
         Args:
-            name: An early variable.
-            factor: On the probability of every bin of it but that of 0.
+            factors: For early variables, the factor on the probability of more than 0 children.
         """
-        place = next(k for k, item in enumerate(self.variables) if item.name == name)
-        item = self.variables[place]
-        counts = item.bins.counts.copy()
-        positive = counts[1:].sum()
-        part = min(positive * factor, 0.999 * counts.sum()) / max(positive, 1e-300)
-        counts[1:] *= part
-        counts[0] = max(item.bins.counts.sum() - counts[1:].sum(), 0.0)
-        self.variables[place] = replace(item, bins=replace(item.bins, counts=counts))
-        self.__dict__.pop("_shares", None)
-        number = self._fixed + place
-        for i, j in [pair for pair in self.tables if number in pair]:
-            margins = self.rows * self._shares[i], self.rows * self._shares[j]
-            self.tables[i, j] = rake(self.tables[i, j], *margins, 30)
+        for place, item in enumerate(self.variables):
+            factor = factors.get(item.name, 1.0)
+            counts = item.bins.counts.copy()
+            if factor == 1.0 or not counts[1:].sum() > 0:
+                continue
+            whole, positive = counts.sum(), counts[1:].sum()
+            counts[1:] *= min(positive * factor, 0.999 * whole) / positive
+            counts[0] = max(whole - counts[1:].sum(), 0.0)
+            self.variables[place] = replace(item, bins=replace(item.bins, counts=counts))
+            number, shares = self._fixed + place, self._shares
+            for i, j in [pair for pair in self.tables if number in pair]:
+                margins = self.rows * shares[i], self.rows * shares[j]
+                self.tables[i, j] = rake(self.tables[i, j], *margins, 30)
         return self._law()
 
     def _law(self) -> TableLaw:
@@ -160,7 +158,14 @@ class Learner:
         bins = tuple(item.bins for item in self.variables)
         columns = self.context.columns
         law = TableLaw(
-            domains, bins, tree, dict(self.tables), self.rows, columns, bound(self.spec, self.table)
+            domains,
+            bins,
+            tree,
+            dict(self.tables),
+            self.rows,
+            columns,
+            bound(self.spec, self.table),
+            dict(self.fine),
         )
         return law.trimmed()
 
@@ -191,7 +196,7 @@ class Learner:
         """Given variables first, then those that others are conditioned on."""
         return [0] * self._fixed + [1 if item.early else 2 for item in self.variables]
 
-    @cached_property
+    @property
     def _shares(self) -> list[Floats]:
         own = [item.bins.counts / item.bins.counts.sum() for item in self.variables]
         given = self.context.given

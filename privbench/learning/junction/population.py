@@ -51,8 +51,8 @@ class Population:
     def sizes(self, table: str) -> Ints:
         """How many rows the row's unit has in the table; shape (rows,)."""
         identity = self._identity[table]
-        first = int(identity.min(initial=0))
-        return np.bincount(identity - first)[identity - first]
+        first = int(identity.min()) if len(identity) else 0
+        return np.asarray(np.bincount(identity - first)[identity - first])
 
     def _identify(self, table: str, owners: Ints) -> Ints:
         parent = self._parents[table]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.learning.bins import make_bins
 from privbench.learning.denoise import Floats, Noise
-from privbench.learning.junction.context import Variable, groups
+from privbench.learning.junction.context import Variable, fan_groups
 from privbench.learning.junction.oneway import Measure
 from privbench.learning.junction.unordered import denoise_unordered
 from privbench.learning.keys import KeyModel, activity_of
@@ -76,7 +76,7 @@ def fit_pulls(
             activity = activity_of(codes, len(held))
             draws = generator(0, "pulls", key.table, key.name)
             counts = model.law.draw(len(held), draws)
-            ranks = rank_correlation(noisy.ravel(), sd, of[held], activity, counts, draws)
+            ranks = rank_correlation(noisy.ravel(), sd, of[held], activity, counts, draws, noise)
         else:
             base = np.asarray(np.bincount(of[held], minlength=noisy.size) + 1e-3, np.float64)
             pulls.append(Pull(variable.name, of, _shares(noisy.ravel(), sd, base, noise)))
@@ -122,7 +122,7 @@ def binned(variable: Variable, codes: Codes, most: int) -> Ints:
     if variable.domain.size <= most + 2 and not variable.early:
         return np.arange(variable.domain.size)
     if variable.early:
-        return groups(counts, counts.sum() / most / 4)
+        return fan_groups(counts, counts.sum() / most / 4)
     if variable.key is not None:
         return np.arange(variable.domain.size)
     return make_bins(counts + 1e-9, variable.domain, most, counts.sum() / most / 4).of

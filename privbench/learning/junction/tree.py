@@ -118,7 +118,8 @@ def _spread(law: Floats, near: tuple[int, ...], family: tuple[int, ...]) -> Floa
 
 def _target(tables: Mapping[Pair, Floats], other: int, name: int) -> Floats:
     table = tables[other, name] if other < name else tables[name, other].T
-    return np.asarray(table / table.sum())
+    total = table.sum()
+    return np.asarray(table / total if total > 0 else np.full(table.shape, 1.0 / table.size))
 
 
 def _conditional(parents: Floats, share: Floats, targets: Sequence[Floats]) -> Floats:

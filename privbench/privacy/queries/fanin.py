@@ -202,10 +202,8 @@ class FanIn(Query):
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
         ranks = data._units.ranks(self.key.table)
-        counts = (ranks < self._most(data.spec)) & (edges >= 0)
+        kept = np.flatnonzero((ranks < self._most(data.spec)) & (edges >= 0))
         if self.outside:
-            units = data._units
-            target = units.identity(self.key.parent)[np.maximum(edges, 0)]
-            counts &= target != units.identity(self.key.table)
-        kept = edges[counts]
-        return np.bincount(kept, minlength=data._rows(self.key.parent)).astype(np.int64)
+            mine, theirs = (data._units.identity(end) for end in (self.key.table, self.key.parent))
+            kept = kept[theirs[edges[kept]] != mine[kept]]
+        return np.bincount(edges[kept], minlength=data._rows(self.key.parent)).astype(np.int64)
