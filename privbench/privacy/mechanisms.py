@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,9 @@ CLAMP = 2**61
 MAX_SCALE = 2.0**55
 #: Cells per call of OpenDP; bounds the memory of Python integers.
 CHUNK = 2**16
+#: Measurements of OpenDP, and losses that it stated, that are kept: they hold no state and depend
+#: on public numbers alone, and a fit asks for the same ones several times for every event.
+KEPT_MEASUREMENTS, KEPT_LOSSES = 2**8, 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class DiscreteLaplace(VectorMechanism):
 
     def measurement(self, scale: float) -> Any:
         """OpenDP's measurement, L1 metric, max divergence."""
-        return dp.m.make_laplace(_vectors(), dp.l1_distance(T="i64"), scale=scale)
+        return _laplace(scale)
 
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
         """l1 / ε, rounded up."""
@@ -121,7 +125,7 @@ class DiscreteLaplace(VectorMechanism):
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """ε = l1 / scale."""
-        return Price(float(self.measurement(scale).map(sensitivity.l1)))
+        return Price(_laplace_loss(sensitivity.l1, scale))
 
     def sd(self, scale: float) -> float:
         """√(2α) / (1 − α) with α = exp(−1/s)."""
@@ -142,7 +146,7 @@ class DiscreteGaussian(VectorMechanism):
 
     def measurement(self, scale: float) -> Any:
         """OpenDP's measurement, L2 metric, zero-concentrated divergence."""
-        return dp.m.make_gaussian(_vectors(), dp.l2_distance(T="f64"), scale=scale)
+        return _gaussian(scale)
 
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
         """l2 / √(2ρ), rounded up."""
@@ -151,7 +155,7 @@ class DiscreteGaussian(VectorMechanism):
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """ρ = l2² / 2·scale²."""
-        return Price(float(self.measurement(scale).map(l2_up(sensitivity))))
+        return Price(_gaussian_loss(l2_up(sensitivity), scale))
 
     def sd(self, scale: float) -> float:
         """At most σ; below σ = 4 summed exactly over the law."""
@@ -169,6 +173,26 @@ def clamp(values: Integers) -> Integers:
 
 def _vectors() -> Any:
     return dp.vector_domain(dp.atom_domain(T="i64"))
+
+
+@lru_cache(maxsize=KEPT_MEASUREMENTS)
+def _laplace(scale: float) -> Any:
+    return dp.m.make_laplace(_vectors(), dp.l1_distance(T="i64"), scale=scale)
+
+
+@lru_cache(maxsize=KEPT_LOSSES)
+def _laplace_loss(l1: int, scale: float) -> float:
+    return float(_laplace(scale).map(l1))
+
+
+@lru_cache(maxsize=KEPT_MEASUREMENTS)
+def _gaussian(scale: float) -> Any:
+    return dp.m.make_gaussian(_vectors(), dp.l2_distance(T="f64"), scale=scale)
+
+
+@lru_cache(maxsize=KEPT_LOSSES)
+def _gaussian_loss(l2: float, scale: float) -> float:
+    return float(_gaussian(scale).map(l2))
 
 
 def l2_up(sensitivity: Sensitivity) -> float:

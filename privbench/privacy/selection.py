@@ -10,15 +10,29 @@ import opendp.prelude as dp
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Loss
-from privbench.privacy.mechanisms import Integers, Mechanism, Price, clamp, positive, settle
+from privbench.privacy.mechanisms import (
+    KEPT_LOSSES,
+    KEPT_MEASUREMENTS,
+    Integers,
+    Mechanism,
+    Price,
+    clamp,
+    positive,
+    settle,
+)
 from privbench.privacy.query import Sensitivity
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _noisy_max(loss: Loss, scale: float) -> Any:
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     measure = dp.max_divergence() if loss == "epsilon" else dp.zero_concentrated_divergence()
     return dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale=scale)
+
+
+@lru_cache(maxsize=KEPT_LOSSES)
+def _noisy_max_loss(loss: Loss, linf: int, scale: float) -> float:
+    return float(_noisy_max(loss, scale).map(linf))
 
 
 class Selection(Mechanism):
@@ -33,7 +47,7 @@ class Selection(Mechanism):
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """OpenDP's privacy map at ``sensitivity.linf``."""
-        return Price(float(self.measurement(scale).map(sensitivity.linf)))
+        return Price(_noisy_max_loss(self.loss, sensitivity.linf, scale))
 
     def draw(self, scores: Integers, scale: float) -> int:
         """An index into ``scores``.

@@ -14,12 +14,21 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import opendp.prelude as dp
 
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.mechanisms import CLAMP, Mechanism, Price, l2_up, positive, settle
+from privbench.privacy.mechanisms import (
+    CLAMP,
+    KEPT_LOSSES,
+    Mechanism,
+    Price,
+    l2_up,
+    positive,
+    settle,
+)
 from privbench.privacy.query import Sensitivity
 
 #: No threshold lies above this.
@@ -46,8 +55,8 @@ class Threshold(Mechanism):
         below = _HIGHEST if threshold is None else threshold - 1
         if below < sensitivity.linf:
             raise PrivacyRefusal("a threshold must pass what one privacy unit can add to a label.")
-        amount, delta = self.measurement(scale, below).map(self.distance(sensitivity))
-        return Price(float(amount), 0.0 if threshold is None else float(delta))
+        amount, delta = _losses(type(self), scale, below, self.distance(sensitivity))
+        return Price(amount, 0.0 if threshold is None else delta)
 
     def threshold(self, sensitivity: Sensitivity, scale: float, delta: float) -> int:
         """The least threshold whose δ is at most ``delta``.
@@ -136,6 +145,14 @@ class GaussianThreshold(Threshold):
         """l2 / √(2ρ), rounded up."""
         start = l2_up(sensitivity) / math.sqrt(2.0 * positive(amount))
         return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
+
+
+@lru_cache(maxsize=KEPT_LOSSES)
+def _losses(
+    kind: type[Threshold], scale: float, threshold: int, distance: tuple[Any, Any, Any]
+) -> tuple[float, float]:
+    amount, delta = kind().measurement(scale, threshold).map(distance)
+    return float(amount), float(delta)
 
 
 def _maps() -> Any:

@@ -100,9 +100,9 @@ class Fitting:
         keys = [self.key(key) for key in self.spec.tables[table].keys]
         return TableModel(self.rows(table), {key.name: key for key in keys})
 
-    def sizes(self) -> Sizes:
-        """Rows per table and how uncertain they are."""
-        found = {name: self._rows(name) for name in self.spec.tables}
+    def sizes(self, *tables: str) -> Sizes:
+        """Rows of some tables and how uncertain they are."""
+        found = {name: self._rows(name) for name in tables}
         rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
         deviations = {name: variance**0.5 for name, (_, variance) in found.items()}
         return Sizes(rows, deviations, self.weights)
@@ -131,7 +131,7 @@ class Fitting:
             key,
             self.amounts[key_item(key)] * part,
             self.measure,
-            self.sizes(),
+            self.sizes(key.table, key.parent),
             self.start.public_rows,
             self.noise,
             links,

@@ -180,7 +180,7 @@ class DatabaseFit:
         owners, rows = self._owners(table)
         learner = self._learner(table, owners)
         root = spec.tables[table].own is None
-        sizes = self.fitting.sizes()
+        sizes = self.fitting.sizes(table)
         learner.one_ways((sizes.rows[table], sizes.sd[table]) if root else None)
         if root:
             self.fitting.sums[table] = learner.sums
@@ -279,7 +279,7 @@ class DatabaseFit:
         """Owner of every synthetic row, and the number of rows."""
         own = self.fitting.spec.tables[table].own
         if own is None:
-            return None, round(self.fitting.sizes().rows[table] * self._scale)
+            return None, round(self.fitting.sizes(table).rows[table] * self._scale)
         model = self.keys[table, own.name]
         buckets = self._people.codes(own.parent, fan_variable(table, own.name))
         draws = generator(0, "fit", "own", table)
@@ -313,7 +313,7 @@ class DatabaseFit:
         law = self.keys[key.table, key.name].law
         if law is None or not len(buckets):
             return 1.0
-        sizes = self.fitting.sizes()
+        sizes = self.fitting.sizes(key.table)
         drawn = float(law.means()[buckets].sum()) / self._scale
         orphans = self.keys[key.table, key.name].null
         total, sd = sizes.rows[key.table] - orphans, sizes.sd[key.table]

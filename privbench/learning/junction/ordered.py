@@ -4,21 +4,21 @@ Neighbouring counts resemble each other, except where they do not (spikes, round
 Markov model over the logarithm of the count says so: the state walks from cell to cell, and with a
 small probability a cell is a spike of its own. How smooth, how spiky, and whether every fifth cell
 is a chain of its own, is not guessed but averaged over by likelihood, beside "all cells alike" and
-"no order at all". All settings run at once as arrays of shape (kernels, spike rates, states).
+"no order at all".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.denoise import Floats, Noise
+from privbench.learning.junction.passes import Evidence, Ints, Passes, Walks
 
-Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 #: Cells this many noise scales above zero are taken as they are.
@@ -26,6 +26,8 @@ TRUSTED = 24.0
 _PERIOD, _MOST_PERIODIC = 5, 400
 _JUMP = 0.02
 _RATES = np.array([0.02, 0.1, 0.3, 0.6])
+#: Settings that are less likely than this, against the likeliest, do not count.
+_COUNTS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +36,17 @@ class _Cells:
 
     Attributes:
         states: Counts that a cell may have, shape (states,).
-        seen: Likelihood of every state, shape (cells, states); 1 for trusted cells.
+        evidence: Likelihood of every state, 1 for trusted cells; likelihood of a cell under
+            ``prior``, and its posterior by itself.
         prior: Law of the states, learned from all cells.
         smooth: The same, smoothed over neighbouring states.
-        alone: Likelihood of a cell under ``prior``, shape (cells,).
-        single: Posterior of a cell by itself, shape (cells, states).
         shift: Step of the log-count that widths alone explain, shape (cells,).
     """
 
     states: Floats
-    seen: Floats
+    evidence: Evidence
     prior: Floats
     smooth: Floats
-    alone: Floats
-    single: Floats
     shift: Floats
 
 
@@ -111,7 +110,8 @@ def _prepare(
     if widths is not None:
         shift[1:] = np.clip(np.diff(np.log(widths)), -8.0, 8.0)
     smooth = 0.5 * (prior @ _walks(states, 0.4) + prior @ _walks(states, 1.2))
-    return _Cells(states, seen, prior, smooth, alone, single / alone[:, None], shift)
+    evidence = Evidence(seen, alone, single / alone[:, None])
+    return _Cells(states, evidence, prior, smooth, shift)
 
 
 def _walks(states: Floats, width: float) -> Floats:
@@ -147,60 +147,94 @@ def _average(
     cells: _Cells, trusted: Bools, noisy: Floats, scale: float, noise: Noise, total: float
 ) -> Floats:
     """Posterior of every cell, averaged over settings by likelihood; shape (cells, states)."""
-    logs, parts = [], []
-    plain = ~trusted
+    chains = list(_chains(cells))
+    alone = float(np.log(cells.evidence.alone).sum()) - 3.0
+    flat, each = -np.inf, np.zeros(len(cells.states))
     if not cells.shift.any():
-        level = max((total - noisy[trusted].sum()) / plain.sum(), 0.02 * scale)
-        each = np.zeros(len(cells.states))
+        level = max((total - noisy[trusted].sum()) / (~trusted).sum(), 0.02 * scale)
+        flat = _flat(cells.states, noisy[~trusted], level, scale, noise)
         each[np.abs(np.log(cells.states / level)).argmin()] = 1.0
-        raw = _logs((noisy[plain, None] - cells.states) / scale, noise).max(axis=1)
-        logs.append(float((_logs((noisy[plain] - level) / scale, noise) - raw).sum()))
-        parts.append(np.broadcast_to(each, cells.seen.shape))
-    logs.append(float(np.log(cells.alone).sum()) - 3.0)
-    parts.append(cells.single)
-    for found, posterior in _chains(cells):
-        logs += list(found)
-        parts += list(posterior)
-    weights = np.exp(np.array(logs) - max(logs))
-    kept = np.flatnonzero(weights > 1e-3)
-    mixed = sum(weights[index] * parts[index] for index in kept)
-    return np.asarray(mixed / weights[kept].sum())
+    logs = np.concatenate([[flat, alone], *(chain.logs for chain in chains)])
+    weights = np.exp(logs - logs.max())
+    weights = np.where(weights > _COUNTS, weights, 0.0)
+    mixed = weights[0] * each + weights[1] * cells.evidence.single
+    start = 2
+    for chain in chains:
+        stop = start + len(chain.logs)
+        if weights[start:stop].any():
+            chain.add(weights[start:stop], mixed)
+        start = stop
+    return np.asarray(mixed / weights.sum())
 
 
-def _chains(cells: _Cells) -> Iterator[tuple[Floats, Floats]]:
-    """Log-likelihoods and posteriors of all settings of the walk."""
-    everything = np.arange(len(cells.seen))
+def _flat(states: Floats, noisy: Floats, level: float, scale: float, noise: Noise) -> float:
+    """Log-likelihood of one level for all cells."""
+    best = _logs((noisy[:, None] - states) / scale, noise).max(axis=1)
+    return float((_logs((noisy - level) / scale, noise) - best).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Settings under which the cells are one chain, or several that know nothing of each other.
+
+    Attributes:
+        logs: Log-likelihoods, shape (settings,).
+        parts: The cells of each chain, and its passes.
+    """
+
+    logs: Floats
+    parts: tuple[tuple[Ints, Passes], ...]
+
+    def add(self, weights: Floats, mixed: Floats) -> None:
+        """Add the weighted posteriors to ``mixed``, shape (cells, states)."""
+        for chosen, passes in self.parts:
+            mixed[chosen] += passes.mean(weights)
+
+
+def _chains(cells: _Cells) -> Iterator[_Chain]:
+    """All settings of the walk."""
+    everything = np.arange(len(cells.shift))
     if cells.shift.any():
-        yield _run(cells, everything, _density_steps(cells), _RATES[:3])
+        laws, into = _density_laws(cells)
+        run = _run(cells, everything, Walks(laws, into, cells.smooth, _RATES[:3]))
+        yield _Chain(run.logs - 1.0, ((everything, run),))
         return
     free = np.stack([_free(cells, width) for width in (0.1, 0.25, 0.6)])
     kept = np.stack([_reversible(cells, width) for width in (0.05, 0.1, 0.25, 0.6)])
-    yield _run(cells, everything, _same(np.concatenate([free, kept])), _RATES)
+    same = np.zeros(len(everything), np.int64)
+    run = _run(cells, everything, Walks(_joined(free, kept), same, cells.smooth, _RATES))
+    yield _Chain(run.logs - 1.0, ((everything, run),))
     if not 3 * _PERIOD <= len(everything) <= _MOST_PERIODIC:
         return
-    step = _same(np.concatenate([free, kept[1:]]))
+    walks = Walks(_joined(free, kept[1:]), same, cells.smooth, _RATES[:3])
     for rest in range(_PERIOD):
         split = everything % _PERIOD == rest
-        first = _run(cells, everything[split], step, _RATES[:3])
-        second = _run(cells, everything[~split], step, _RATES[:3])
-        joined = np.empty((len(first[0]), *cells.seen.shape))
-        joined[:, split], joined[:, ~split] = first[1], second[1]
-        yield first[0] + second[0] + 1.0 - log(3 * _PERIOD), joined
+        first = _run(cells, everything[split], walks)
+        second = _run(cells, everything[~split], walks)
+        logs = first.logs + second.logs - 1.0 - log(3 * _PERIOD)
+        yield _Chain(logs, ((everything[split], first), (everything[~split], second)))
 
 
-#: Transition laws into a cell, shape (kernels, states, states).
-_Step = Callable[[int], Floats]
+def _joined(free: Floats, kept: Floats) -> Floats:
+    return np.concatenate([free, kept])[None]
 
 
-def _same(walks: Floats) -> _Step:
-    return lambda cell: walks
+def _run(cells: _Cells, chosen: Ints, walks: Walks) -> Passes:
+    return Passes.run(cells.evidence.take(chosen), replace(walks, into=walks.into[chosen]))
 
 
-def _density_steps(cells: _Cells) -> _Step:
-    """Walks whose centre moves with the widths of the cells, and the same without."""
+def _density_laws(cells: _Cells) -> tuple[Floats, Ints]:
+    """Walks whose centre moves with the widths of the cells, and the same without.
+
+    Returns:
+        Laws of shape (distinct shifts, kernels, states, states), and which one leads into every
+        cell.
+    """
     place = np.log(cells.states)
     weight = np.gradient(place)
     widths = np.array([0.1, 0.25, 0.6])[:, None, None]
+    shifts, into = np.unique(cells.shift, return_inverse=True)
+    laws = np.empty((len(shifts), 2 * len(widths), len(place), len(place)))
 
     def steps(shift: float) -> Floats:
         normal = np.exp(-0.5 * ((place - place[:, None] - shift) / widths) ** 2)
@@ -208,45 +242,10 @@ def _density_steps(cells: _Cells) -> _Step:
         walk = found / found.sum(axis=-1, keepdims=True)
         return np.asarray((1 - _JUMP) * walk + _JUMP * cells.smooth)
 
-    plain = steps(0.0)
-    return lambda cell: np.concatenate([steps(float(cells.shift[cell])), plain])
-
-
-def _run(cells: _Cells, chosen: Ints, step: _Step, rates: Floats) -> tuple[Floats, Floats]:
-    """Forward and backward passes over some cells, for all walks and spike rates at once.
-
-    Args:
-        cells: What all settings share.
-        chosen: Cells of the chain, in order.
-        step: Transition laws into a cell.
-        rates: Probabilities of a spike.
-
-    Returns:
-        Log-likelihoods, shape (kernels·rates,), and posteriors (kernels·rates, cells, states).
-    """
-    seen, alone = cells.seen[chosen], cells.alone[chosen]
-    kernels = len(step(int(chosen[0])))
-    shape = (len(chosen), kernels, len(rates), len(cells.states))
-    mixed = (1 - rates)[:, None] * seen[:, None, :] + rates[:, None] * alone[:, None, None]
-    forward, scales = np.empty(shape), np.empty(shape[:3])
-    value = np.broadcast_to(cells.smooth, shape[1:])
-    for cell, number in enumerate(chosen):
-        value = (forward[cell - 1] @ step(int(number)) if cell else value) * mixed[cell]
-        scales[cell] = value.sum(axis=-1)
-        forward[cell] = value / scales[cell][..., None]
-    posterior = np.empty(shape)
-    backward = np.ones(shape[1:])
-    for cell in range(len(chosen) - 1, -1, -1):
-        share = forward[cell] * backward
-        share /= share.sum(axis=-1, keepdims=True)
-        spike = share * (rates[:, None] * alone[cell] / np.maximum(mixed[cell], 1e-300))
-        rate = spike.sum(axis=-1, keepdims=True)
-        posterior[cell] = share - spike + rate * cells.single[chosen[cell]]
-        if cell:
-            backward = (mixed[cell] * backward) @ step(int(chosen[cell])).swapaxes(-1, -2)
-            backward /= backward.sum(axis=-1, keepdims=True)
-    logs = np.log(scales).sum(axis=0) - 1.0
-    return logs.ravel(), posterior.reshape(len(chosen), -1, shape[3]).swapaxes(0, 1)
+    for law, shift in zip(laws, shifts, strict=True):
+        law[: len(widths)] = steps(float(shift))
+    laws[:, len(widths) :] = steps(0.0)
+    return laws, into.astype(np.int64)
 
 
 def _tilt(
