@@ -239,7 +239,7 @@ def _fan_in(
     )
     sides = np.concatenate([noisy / sd, [1e3], [linked / off], prior / loose])
     # In units of the prior all unknowns are near 1, whatever the size of the tables.
-    few = max(1, int((_STARTS <= most).sum()))
+    few = max(1, int(np.searchsorted(_STARTS, most, side="right")))
     counts = np.zeros(len(_STARTS))
     counts[:few] = lsq_linear((rows * loose)[:, :few], sides, bounds=(0.0, np.inf)).x * loose[:few]
     prior[few:] = 0.0

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
 from privbench.domain import Codes
-from privbench.learning.assemble import TableModel, assemble
+from privbench.errors import ModelError
+from privbench.learning.assemble import TableModel, assemble, ownership_order
 from privbench.learning.fanout import Ints
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.storage import law_from_arrays, law_to_arrays
+from privbench.learning.keys import fan_variable
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.rng import generator
 from privbench.synthesizers.model import (
@@ -102,4 +104,31 @@ class JunctionModel:
                 tables[name] = table
                 laws[name] = law_from_arrays(state["law"], load(arrays, index, "law"))
             public, herding = public_from_state(header), bool(header["herding"])
+        for name in ownership_order(tables):
+            _check_given(name, tables, laws)
+            _check_keys(name, tables, laws)
         return cls(tables, laws, public, herding)
+
+
+def _check_given(name: str, tables: Mapping[str, TableModel], laws: Mapping[str, TableLaw]) -> None:
+    """Refuse a law with given columns that do not follow from variables of the owners."""
+    chain: list[str] = []
+    own = tables[name].own
+    while own is not None:
+        chain.append(own.parent)
+        own = tables[own.parent].own
+    for column in laws[name].given:
+        above = laws[chain[column.levels - 1]].domains if column.levels <= len(chain) else {}
+        if column.name not in above or len(column.of) != above[column.name].size:
+            raise ModelError("a law in the model is given what no owner has.", table=name)
+
+
+def _check_keys(name: str, tables: Mapping[str, TableModel], laws: Mapping[str, TableLaw]) -> None:
+    """Refuse keys whose law or pulls have other codes than the variables they speak of."""
+    for key in tables[name].keys.values():
+        above = laws[key.parent].domains if key.parent in laws else {}
+        sizes = {pull.variable: len(pull.of) for pull in key.pulls}
+        if key.role == "own" and key.law is not None:
+            sizes[fan_variable(name, key.name)] = len(key.law.mass)
+        if any(item in above and above[item].size != size for item, size in sizes.items()):
+            raise ModelError(f"key {key.name!r} does not fit the table it points to.", table=name)

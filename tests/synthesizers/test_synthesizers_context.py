@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from privbench.domain import Domain
+from privbench.errors import ModelError
 from privbench.learning.fanout import Ints
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import (
@@ -24,6 +26,7 @@ from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Total
 from privbench.privacy.stability import check
 from privbench.synthesizers.junction import JunctionSynthesizer
+from privbench.synthesizers.junction_model import JunctionModel
 
 USERS = 1500
 #: Orders without a user have a state of their own.
@@ -303,6 +306,58 @@ def test_larger_databases_keep_the_law_of_every_unit(model, made):
         assert np.abs(laws[0] - laws[1]).sum() < 0.08, table
     alone = [(rows.edges["orders", "user"] < 0).sum() for rows in (made, large)]
     assert alone[1] == pytest.approx(3 * alone[0], rel=0.02)
+
+
+def test_models_round_trip(model, made):
+    header, arrays = model.to_state()
+    again = JunctionModel.from_state(json.loads(json.dumps(header)), arrays)
+    other = rows_of(again.sample(1.0, 7))
+    assert all(np.array_equal(held, other.codes[at]) for at, held in made.codes.items())
+    assert all(np.array_equal(held, other.edges[at]) for at, held in made.edges.items())
+
+
+def part(header, table):
+    return next(state for state in header["tables"] if state["name"] == table)
+
+
+def given_of(header):
+    """What is given to items: level, name and number of codes of every column."""
+    return part(header, "items")["law"]["given"]
+
+
+def key_of(header, table, name):
+    return next(key for key in part(header, table)["keys"] if key["name"] == name)
+
+
+def other_domain(header):
+    """Pulls that know two kinds of products, of which there are four."""
+    key = key_of(header, "visits", "product")
+    key["pulls"][0].update(of=[0, 1], shares=[0.5, 0.5])
+
+
+TWO = {"starts": [0, 1], "ends": [0, 1], "mass": [0.5, 0.5], "exponents": [0.0, 0.0]}
+FAULTS = {
+    "unknown variable": lambda h: given_of(h)[0].__setitem__(1, "nothing"),
+    "variable of another table": lambda h: given_of(h)[0].__setitem__(1, "sort"),
+    "variable of another level": lambda h: given_of(h)[0].__setitem__(1, "kind"),
+    "variable of other codes": lambda h: given_of(h)[0].__setitem__(1, given_of(h)[1][1]),
+    "no such level": lambda h: part(h, "items")["keys"][0].update(parent="products"),
+    "no owner": lambda h: part(h, "items")["keys"].clear(),
+    "pull of other codes": other_domain,
+    "fan-out of other buckets": lambda h: key_of(h, "orders", "user").update(law=TWO),
+    "unknown owner": lambda h: key_of(h, "orders", "user").update(parent="nobody"),
+    "cycle": lambda h: key_of(h, "orders", "user").update(parent="items"),
+    "itself": lambda h: key_of(h, "orders", "user").update(parent="orders"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_models_whose_parts_do_not_fit_are_refused(fault, model):
+    header, arrays = model.to_state()
+    header = json.loads(json.dumps(header))
+    FAULTS[fault](header)
+    with pytest.raises(ModelError):
+        JunctionModel.from_state(header, arrays)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
