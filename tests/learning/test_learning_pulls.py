@@ -92,6 +92,23 @@ def test_joint_laws_beat_what_was_measured_and_independence(truth, noise):
     assert product < 0.3 * without
 
 
+def test_where_noise_rules_the_corner_is_that_of_the_likelier_copula():
+    truth = gumbel(FIRST, SECOND, 2.3)
+    margins = truth.sum(axis=1), truth.sum(axis=0)
+    corners = []
+    for seed in range(6):
+        seen = truth + generator(seed, "corner").laplace(0, 30.0, truth.shape)
+        corners.append(joint_law(seen, 30 * np.sqrt(2.0), *margins, "laplace")[6:, 5:].sum())
+    place = np.arange(9.0), np.arange(7.0)
+    best = min(
+        (copula(*margins, float(rho)) for rho in np.linspace(0, 0.96, 60)),
+        key=lambda table: np.abs(table - truth).sum(),
+    )
+    assert place[0] @ best @ place[1] < place[0] @ truth @ place[1]
+    due, other = truth[6:, 5:].sum(), best[6:, 5:].sum()
+    assert abs(np.mean(corners) - due) < 0.4 * abs(other - due)
+
+
 @NOISES
 def test_top_groups_are_drawn_toward_the_groups_below_them(noise):
     """Heavy owners are unlike the others: all of their groups err less than by everybody's law."""

@@ -50,8 +50,9 @@ def copied(g, values, share, size):
 def make_rows(users: int, seed: int = 1) -> Rows:
     """Users own orders and visits, orders own items; what they own copies them.
 
-    Users of kind 2 own nothing. A user's numbers of orders and visits grow together. Orders refer
-    to orders, half of them in their own unit; visits to products, nearly always of kind 2.
+    Users of kind 2 own nothing. Users of many orders are in a rush. A user's numbers of orders and
+    visits grow together. Orders refer to orders, most of them in their own unit; visits to
+    products, nearly always of kind 2.
     """
     g = np.random.default_rng(seed)
     kind = g.choice(3, users, p=[0.4, 0.35, 0.25])
@@ -61,6 +62,7 @@ def make_rows(users: int, seed: int = 1) -> Rows:
     owners = np.concatenate([owners, np.full(orphans, -1)])
     orders = len(owners)
     state = np.where(owners >= 0, copied(g, kind[owners], 0.9, 2), ALONE)
+    siblings = np.where(owners >= 0, np.bincount(owners[owners >= 0], minlength=users)[owners], 0)
     order = np.repeat(np.arange(orders), g.integers(0, 4, orders))
     visitor = np.repeat(np.arange(users), g.poisson(2.0 * busy))
     products = max(users, 4)
@@ -75,6 +77,7 @@ def make_rows(users: int, seed: int = 1) -> Rows:
             ("users", "kind"): kind,
             ("users", "age"): kind * 10 + g.integers(0, 10, users),
             ("orders", "state"): state,
+            ("orders", "rush"): np.where(g.random(orders) < np.where(siblings > 3, 0.9, 0.2), 1, 0),
             ("items", "size"): copied(g, state[order], 0.9, 4),
             ("visits", "page"): copied(g, kind[visitor], 0.5, 3),
             ("products", "sort"): sort,
@@ -105,6 +108,7 @@ DOMAINS = {
     ("users", "kind"): Domain(3),
     ("users", "age"): Domain(30, ordered=True),
     ("orders", "state"): Domain(4),
+    ("orders", "rush"): Domain(2),
     ("items", "size"): Domain(4),
     ("visits", "page"): Domain(3),
     ("products", "sort"): Domain(4),
@@ -222,6 +226,15 @@ def test_grandchildren_follow_their_owners_owner(real, made):
         shares.append(np.mean(rows.codes["items", "size"][owned] == kind))
     assert shares[0] > 0.7
     assert shares[1] == pytest.approx(shares[0], abs=0.06)
+
+
+def test_rows_of_heavy_owners_are_unlike_others(real, made):
+    for rows, off in ((real, 0.05), (made, 0.12)):
+        owners = rows.edges["orders", "user"]
+        siblings = fans(rows, "orders", "user", "users")[owners]
+        rush = rows.codes["orders", "rush"]
+        assert rush[(owners >= 0) & (siblings > 4)].mean() == pytest.approx(0.9, abs=off)
+        assert rush[(owners >= 0) & (siblings < 3)].mean() == pytest.approx(0.2, abs=off)
 
 
 def test_owners_without_children_own_nothing(real, made):
