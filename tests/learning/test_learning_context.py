@@ -9,11 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from privbench.domain import Domain
+from privbench.learning.assemble import TableModel, identities
 from privbench.learning.bins import Bins
 from privbench.learning.junction.context import Variable, groups, lifted
 from privbench.learning.junction.given import GivenColumn
 from privbench.learning.junction.population import Population
-from privbench.learning.keys import fan_variable
+from privbench.learning.keys import KeyModel, fan_variable
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import FAN_OUT_BOUNDS
@@ -164,6 +165,19 @@ def test_units_and_weights_are_those_of_the_measurements(rows):
         assert weights.shape == due.shape
         if len(due):
             assert weights / weights.max() == pytest.approx(due / due.max(), rel=1e-6)
+
+
+@ROWS
+def test_assembled_units_are_those_of_the_measurements(rows):
+    counts, codes, owners = chain(6, rows)
+    data = private(counts, codes, owners)
+    own = {name: KeyModel("up", PARENTS[name], "own", True, False) for name in CHAIN[1:]}
+    tables = {name: TableModel(9.0, {"up": own[name]} if name in own else {}) for name in CHAIN}
+    units = identities(tables, CHAIN, {"a": None, **owners}, counts)
+    pairs = set()
+    for name in CHAIN:
+        pairs |= set(zip(units[name].tolist(), data._units.identity(name).tolist(), strict=True))
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
 def test_roots_have_no_ancestors():
