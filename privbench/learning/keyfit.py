@@ -151,7 +151,8 @@ def fit_key(
         targets = sizes.weight(key.parent)
         by_weight = linked * targets / sizes.rows[key.parent]
         off = _UNKNOWN if outside is None else _OFF
-        law = _fan_in(query, spec, noisy, sd, targets, (by_weight, off * by_weight))
+        most = linked * (1.0 + _OFF) + 3 * sizes.sd.get(key.table, 0.0)
+        law = _fan_in(query, spec, noisy, sd, targets, (by_weight, off * by_weight), most)
         return KeyModel.of(key, null=null, law=law)
     if "fan-out" in answers:
         law = _fan_out(spec, key, *answers["fan-out"][1:], sizes, null)
@@ -207,13 +208,15 @@ def _fan_in(
     sd: float,
     targets: float,
     kept: tuple[float, float],
+    most: float,
 ) -> FanLaw:
     """Deconvolve an interpolated histogram (P21) into a law over numbers of references.
 
     Non-negative least squares over octaves of counts: the released buckets at their precision, the
     number of targets, the number of references that are kept (with its standard deviation), and
     within its own size a prior: the posterior mean of a family of laws, since hubs are too few to
-    be seen in any one bucket.
+    be seen in any one bucket. No target is referred to more often than ``most``, what there is to
+    refer: a bucket of more would, once drawn, take most references of all.
     """
     if not isinstance(query, FanIn):
         raise TypeError("a fan-in law is fitted to a fan-in query")
@@ -236,7 +239,10 @@ def _fan_in(
     )
     sides = np.concatenate([noisy / sd, [1e3], [linked / off], prior / loose])
     # In units of the prior all unknowns are near 1, whatever the size of the tables.
-    counts = lsq_linear(rows * loose, sides, bounds=(0.0, np.inf)).x * loose
+    few = max(1, int(np.searchsorted(_STARTS, most, side="right")))
+    counts = np.zeros(len(_STARTS))
+    counts[:few] = lsq_linear((rows * loose)[:, :few], sides, bounds=(0.0, np.inf)).x * loose[:few]
+    prior[few:] = 0.0
     return law_from_counts(counts if counts.sum() > 0 else prior, _STARTS, _ENDS)
 
 

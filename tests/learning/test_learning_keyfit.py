@@ -6,6 +6,7 @@ import pytest
 from privbench.learning.denoise import noise_law
 from privbench.learning.keyfit import Sizes, fit_key
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.rng import generator
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,21 @@ def test_a_null_share_within_its_noise_is_none(missing, present, share):
     answer = np.array([missing, present]), 5.0
     model = fit_key(spec, key, 1.0, lambda *ask: answer, sizes, {}, noise_law("pure"))
     assert model.null == pytest.approx(share)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_target_is_referred_to_more_often_than_there_are_references(seed):
+    """A bucket of more, however unlikely, would take most references once it is drawn."""
+    key = KeySpec("k", "child", "parent", "ref")
+    tables = {"parent": TableSpec("parent", {}), "child": TableSpec("child", {}, (key,))}
+    spec = DatabaseSpec(tables, Relation())
+    sizes = Sizes({"parent": 300.0, "child": 3000.0}, {"parent": 3.0, "child": 20.0})
+
+    def measure(query, amount, label):
+        counts = np.zeros(query.shape)
+        counts[0], counts[3:5] = 130.0, (20.0, 58.0)
+        return counts + generator(seed, label).laplace(0, 0.3, query.shape), 0.3 * np.sqrt(2.0)
+
+    law = fit_key(spec, key, 1.0, measure, sizes, {}, noise_law("pure")).law
+    assert law.mass.sum() == pytest.approx(1)
+    assert law.starts[law.mass > 0].max() <= 3000
