@@ -203,14 +203,18 @@ def test_correlations_of_ranks_are_recovered(truth):
     bins = np.minimum(np.log2(activity), 6).astype(int)
     chosen = popularity(counts, np.ones(20_000), activity, truth, generator(5, "truth")) > 0
     pull = np.bincount(bins[chosen], minlength=7) + generator(6, "noise").laplace(0, 10.0, 7)
-    found = rank_correlation(pull, 10 * np.sqrt(2), bins, activity, counts, generator(7, "fit"))
+    found = rank_correlation(
+        pull, 10 * np.sqrt(2), bins, activity, counts, generator(7, "fit"), "laplace"
+    )
     assert found == pytest.approx(truth, abs=0.08)
 
 
 def test_noise_leaves_the_belief():
     counts, activity = numbers_of(2000, 3)
     bins = np.minimum(np.log2(activity), 6).astype(int)
-    found = rank_correlation(np.full(7, 60.0), 1e6, bins, activity, counts, generator(7, "fit"))
+    found = rank_correlation(
+        np.full(7, 60.0), 1e6, bins, activity, counts, generator(7, "fit"), "laplace"
+    )
     assert 0.7 < found < 0.95
 
 
