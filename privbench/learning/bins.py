@@ -53,10 +53,20 @@ def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
     floor = max(least, mass.sum() / most / 2)
     place = _runs(mass, domain, most, floor) if domain.ordered else _heavy(mass, most, floor)
     _, of = np.unique(place, return_inverse=True)
+    return bins_of(of.astype(np.int64), mass)
+
+
+def bins_of(of: Ints, mass: Floats) -> Bins:
+    """The bins of a partition of codes, each with its codes' law; even where a bin has no mass.
+
+    Args:
+        of: Bin of every code; every bin has one.
+        mass: Released, non-negative counts per code.
+    """
     bins = np.asarray(np.bincount(of, mass), np.float64)
     sizes = np.bincount(of)
     inside = np.where(bins[of] > 1e-200, mass / np.maximum(bins[of], 1e-200), 1.0 / sizes[of])
-    return Bins(of.astype(np.int64), inside, bins)
+    return Bins(of, inside, bins)
 
 
 def _heavy(mass: Floats, most: int, floor: float) -> Ints:

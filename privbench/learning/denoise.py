@@ -28,6 +28,11 @@ def noise_law(accounting: str) -> Noise:
     return "laplace" if accounting == "pure" else "gaussian"
 
 
+def scale_of(sd: float, noise: Noise) -> float:
+    """Scale of the noise from its standard deviation (Laplace: the mean deviation)."""
+    return float(sd / np.sqrt(2.0)) if noise == "laplace" else float(sd)
+
+
 def project(noisy: Floats, total: float) -> Floats:
     """The nearest counts (least squares) that are non-negative and sum to ``total``.
 
@@ -63,7 +68,7 @@ def denoise(noisy: Floats, sd: float, total: float, noise: Noise) -> Floats:
     """
     if len(noisy) == 1 or sd <= 0:
         return project(noisy, total)
-    scale = sd / np.sqrt(2.0) if noise == "laplace" else sd
+    scale = scale_of(sd, noise)
     mean = noisy.astype(np.float64)
     variance = np.full(len(noisy), sd * sd)
     small = noisy < _TRUSTED * scale

@@ -8,8 +8,9 @@ import numpy as np
 
 from privbench.domain import Codes, Domain
 from privbench.learning.assemble import TableModel
-from privbench.learning.bins import Bins
+from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import Floats
+from privbench.learning.fanout import FanLaw
 from privbench.learning.junction.budget import NOTHING, Budget, rule
 from privbench.learning.junction.context import GROUP, Variable, fan_groups, find_context
 from privbench.learning.junction.fans import joint_law
@@ -73,6 +74,13 @@ def has_pulls(spec: DatabaseSpec, key: KeySpec) -> bool:
     target = spec.tables[key.parent]
     more = any(has_links(spec, other) for other in target.keys) or own_keys(spec, key.parent)
     return bool(target.attributes) or bool(more)
+
+
+def key_part(spec: DatabaseSpec, key: KeySpec) -> float:
+    """Part of a key's amount that is not for joint fan-outs or for the rows that it refers to."""
+    if key.role == "own":
+        return 1.0 if own_keys(spec, key.parent)[0] == key else 1.0 - JOINT
+    return 1.0 - PULLS if has_pulls(spec, key) else 1.0
 
 
 def budget_of(
@@ -147,7 +155,8 @@ class DatabaseFit:
     def _reference(self, key: KeySpec) -> KeyModel:
         """Measure and fit a key that does not own: how often, and which rows are referred to."""
         fitting, links = self.fitting, self._links.get((key.table, key.name))
-        model = fitting.key(key, links, self._outside(key), self._key_part(key))
+        part = key_part(fitting.spec, key)
+        model = fitting.key(key, links, self._outside(key), part)
         if not has_pulls(fitting.spec, key):
             return model
         variables = self._variables[key.parent]
@@ -155,7 +164,7 @@ class DatabaseFit:
             fitting.spec,
             key,
             model,
-            fitting.amounts[key_item(key)] * (1.0 - self._key_part(key)),
+            fitting.amounts[key_item(key)] * (1.0 - part),
             fitting.measure,
             fitting.noise,
             variables,
@@ -170,10 +179,6 @@ class DatabaseFit:
             return None
         kept = np.minimum(KEPT / self._people.sizes(key.table), 1.0)
         return float(kept[codes == OUTSIDE].sum()) / self._scale
-
-    def _key_part(self, key: KeySpec) -> float:
-        """Part of a key's amount that is not for the rows that it refers to."""
-        return 1.0 - PULLS if has_pulls(self.fitting.spec, key) else 1.0
 
     def _table(self, table: str) -> None:
         spec = self.fitting.spec
@@ -234,7 +239,7 @@ class DatabaseFit:
         keys = own_keys(self.fitting.spec, table)
         first = len(learner.variables)
         for number, key in enumerate(keys):
-            learner.variables.append(self._fan_out(key, learner, 1.0 - JOINT if number else 1.0))
+            learner.variables.append(self._fan_out(key, learner))
             if number:
                 place = first, first + number
                 learner.fine[place] = self._joint(table, keys[0], key, learner)
@@ -245,30 +250,28 @@ class DatabaseFit:
         label = f"fan-outs of {first.table}.{first.name} and {second.table}.{second.name}"
         query = joint_fan_outs(table, first, second)
         noisy, sd = fitting.measure(query, fitting.amounts[key_item(second)] * JOINT, label)
-        masses = [self.keys[key.table, key.name].law for key in (first, second)]
-        if masses[0] is None or masses[1] is None:
-            raise ValueError("an OWN key has a fan-out law")
-        one, two = (law.mass * learner.rows for law in masses if law is not None)
+        one, two = (self._law(key).mass * learner.rows for key in (first, second))
         return joint_law(noisy, sd, one, two, fitting.noise)
 
-    def _fan_out(self, key: KeySpec, learner: Learner, part: float) -> Variable:
+    def _fan_out(self, key: KeySpec, learner: Learner) -> Variable:
         """Measure a fan-out; its bucket is a variable of the owner."""
-        model = self.fitting.key(key, part=part)
-        self.keys[key.table, key.name] = model
-        if model.law is None:
-            raise ValueError("an OWN key has a fan-out law")
-        counts = model.law.mass * learner.rows
-        of = fan_groups(counts, GROUP * learner.tree_sd)
-        held = np.asarray(np.bincount(of, counts), np.float64)
-        inside = np.where(
-            held[of] > 0, counts / np.maximum(held[of], 1e-300), 1 / np.bincount(of)[of]
-        )
+        part = key_part(self.fitting.spec, key)
+        self.keys[key.table, key.name] = self.fitting.key(key, part=part)
+        counts = self._law(key).mass * learner.rows
+        bins = bins_of(fan_groups(counts, GROUP * learner.tree_sd), counts)
         domain = Domain(len(counts), ordered=True)
-        return Variable(fan_variable(key.table, key.name), domain, Bins(of, inside, held), key)
+        return Variable(fan_variable(key.table, key.name), domain, bins, key)
+
+    def _law(self, key: KeySpec) -> FanLaw:
+        """The law of an OWN key's numbers of children."""
+        law = self.keys[key.table, key.name].law
+        if law is None:
+            raise ValueError("an OWN key has a fan-out law")
+        return law
 
     def _link(self, key: KeySpec, learner: Learner) -> Variable:
         """Measure where references lead; it is a variable of the row."""
-        part = self._key_part(key)
+        part = key_part(self.fitting.spec, key)
         shares = self.fitting.links(key, part, own=may_stay_inside(self.fitting.spec, key))
         self._links[key.table, key.name] = shares
         size = len(shares)
@@ -283,7 +286,7 @@ class DatabaseFit:
         model = self.keys[table, own.name]
         buckets = self._people.codes(own.parent, fan_variable(table, own.name))
         draws = generator(0, "fit", "own", table)
-        buckets = self._some(table, model, buckets, draws)
+        buckets = self._some(own, buckets, draws)
         edges = own_edges(model, len(buckets), self._scale, draws, buckets)
         return edges, len(edges)
 
@@ -310,11 +313,8 @@ class DatabaseFit:
 
     def _excess(self, key: KeySpec, buckets: Codes) -> float:
         """Factor from the drawn number of children toward the noisy total, by its precision."""
-        law = self.keys[key.table, key.name].law
-        if law is None or not len(buckets):
-            return 1.0
         sizes = self.fitting.sizes(key.table)
-        drawn = float(law.means()[buckets].sum()) / self._scale
+        drawn = float(self._law(key).means()[buckets].sum()) / self._scale
         orphans = self.keys[key.table, key.name].null
         total, sd = sizes.rows[key.table] - orphans, sizes.sd[key.table]
         if drawn <= 0 or total <= 0:
@@ -322,14 +322,12 @@ class DatabaseFit:
         trust = _OFF**2 / (_OFF**2 + (sd / total) ** 2)
         return float((total / drawn) ** trust)
 
-    def _some(
-        self, table: str, model: KeyModel, buckets: Codes, draws: np.random.Generator
-    ) -> Codes:
+    def _some(self, own: KeySpec, buckets: Codes, draws: np.random.Generator) -> Codes:
         """Buckets of the owners, 0 for all but some where their rows would be too many to hold."""
-        if table in self._drawn or model.law is None:
+        if own.table in self._drawn:
             return buckets
-        rows = float(model.law.means()[buckets].sum())
-        self._part[table] = part = min(1.0, MOST_EDGES / max(rows, 1.0))
+        rows = float(self._law(own).means()[buckets].sum())
+        self._part[own.table] = part = min(1.0, MOST_EDGES / max(rows, 1.0))
         return np.where(draws.random(len(buckets)) < part, buckets, 0).astype(buckets.dtype)
 
     def _draw(self, table: str, owners: Ints | None, rows: int) -> dict[str, Codes]:

@@ -9,7 +9,7 @@ from privbench.learning.junction.planning import largest_axes, planned_queries
 from privbench.learning.junction.pullfit import planned_pulls
 from privbench.learning.keyfit import bounds_of
 from privbench.learning.shares import key_item
-from privbench.privacy import DatabaseSpec, KeySpec
+from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Children, Refers
 from privbench.synthesizers.base import PlanInput, PlannedEvent
 from privbench.synthesizers.common import amounts, planned_keys
@@ -20,6 +20,7 @@ from privbench.synthesizers.junction_fit import (
     has_links,
     has_pulls,
     joint_fan_outs,
+    key_part,
     may_stay_inside,
     own_keys,
     released_weight,
@@ -58,7 +59,7 @@ def planned_links(spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
     """The events of all keys."""
     given = amounts(spec, plan)
     events = planned_keys(
-        spec, plan, lambda key: may_stay_inside(spec, key), lambda key: _part(spec, key)
+        spec, plan, lambda key: may_stay_inside(spec, key), lambda key: key_part(spec, key)
     )
     for table in spec.tables.values():
         for number, key in enumerate(own_keys(spec, table.name)):
@@ -76,10 +77,3 @@ def planned_links(spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
                 for label, pull, part in planned_pulls(spec, key, axes, outside=inside):
                     events.append(PlannedEvent.of(label, pull, spec, amount * part, plan))
     return events
-
-
-def _part(spec: DatabaseSpec, key: KeySpec) -> float:
-    """Part of a key's amount that is not for joint fan-outs or the rows that it refers to."""
-    if key.role == "own":
-        return 1.0 if own_keys(spec, key.parent)[0] == key else 1.0 - JOINT
-    return 1.0 - PULLS if has_pulls(spec, key) else 1.0

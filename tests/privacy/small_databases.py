@@ -274,7 +274,7 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
                 spec, key.table, (Owner(key, Owner(above, Children(above))), Refers(key))
             )
     else:
-        yield from (FanIn(key), FanIn(key, buckets=1, zero=True))
+        yield from (FanIn(key), FanIn(key, buckets=1, zero=True), FanIn(key, outside=True))
         yield from _of_targets(spec, key)
         if row:
             yield FanOut(key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.ratios import rake, shrink
 
 _GRID = np.linspace(-0.6, 0.96, 40)
@@ -33,7 +33,7 @@ def joint_law(noisy: Floats, sd: float, first: Floats, second: Floats, noise: No
     Returns:
         Counts with these margins.
     """
-    scale = max(sd / np.sqrt(2.0) if noise == "laplace" else sd, 1e-9)
+    scale = max(scale_of(sd, noise), 1e-9)
     tables = np.array(
         [copula(first, second, float(rho)) for rho in _GRID]
         + [gumbel(first, second, float(theta)) for theta in _THETAS]
@@ -42,7 +42,7 @@ def joint_law(noisy: Floats, sd: float, first: Floats, second: Floats, noise: No
     logs = -(np.abs(distance) if noise == "laplace" else 0.5 * distance**2).sum(axis=(1, 2))
     weights = np.exp(logs - logs.max())
     prediction = np.tensordot(weights / weights.sum(), tables, axes=1)
-    found = shrink(noisy, prediction, float(scale), noise)
+    found = shrink(noisy, prediction, scale, noise)
     return rake(found, first, second, _SWEEPS)
 
 

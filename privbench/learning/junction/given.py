@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.circuit.draw import systematic
 from privbench.learning.denoise import Floats
 
 Ints = NDArray[np.int64]
@@ -76,9 +77,7 @@ class Given:
 
     def resampled(self, rows: int, generator: np.random.Generator) -> BinRows:
         """Bins of a systematic sample of the rows by weight, shape (attributes, rows)."""
-        ends = np.cumsum(self.weights)
-        points = (np.arange(rows) + generator.random()) / rows * ends[-1]
-        return self.bins[:, np.minimum(np.searchsorted(ends, points), self.rows - 1)]
+        return self.bins[:, systematic(self.weights, rows, generator)]
 
     def part(self, rows: slice) -> Given:
         """Some of the rows."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
 from privbench.learning.junction.context import Context, Variable
 from privbench.learning.junction.model import TableLaw
@@ -207,7 +207,7 @@ class Learner:
         return fit_tree(found, self._shares, tables, self.context.given)
 
     def _scale(self, sd: float) -> float:
-        return sd / float(np.sqrt(2.0)) if self.noise == "laplace" else sd
+        return scale_of(sd, self.noise)
 
     def _independent(self, pairs: Sequence[Pair]) -> dict[Pair, Floats]:
         shares = self._shares

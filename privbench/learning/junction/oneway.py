@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Domain
 from privbench.learning.bins import Bins, make_bins
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.guard import guard
 from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, column_parts
 from privbench.learning.junction.heavy import apart, heavy_codes, opened
@@ -168,8 +168,7 @@ def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Flo
     Ordinary codes of an ordered domain are denoised as a sequence, special codes and NULL by
     themselves; unordered codes all together. Empty tails and special cells stay empty (`guard`).
     """
-    scale = raw.sd / np.sqrt(2.0) if noise == "laplace" else raw.sd
-    scale = max(float(scale), 1e-9)
+    scale = max(scale_of(raw.sd, noise), 1e-9)
     widths = np.bincount(raw.cell).astype(np.float64)
     ordinary = int(raw.cell[domain.values - 1]) + 1 if domain.values else 0
     if domain.ordered and ordinary >= _WALK:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from privbench.circuit.draw import systematic
 from privbench.learning.denoise import Floats
 from privbench.learning.junction.given import BinRows
 from privbench.learning.junction.structure import Pair
@@ -165,9 +166,7 @@ def _rake(codes, targets, ends, weights, sweeps):  # type: ignore[no-untyped-def
 def resample(weights: Floats, rows: int, generator: np.random.Generator) -> Ints:
     """Systematic sample by weight: row numbers, shape (rows,), in random order."""
     order = generator.permutation(len(weights))
-    ends = np.cumsum(weights[order])
-    points = (np.arange(rows) + generator.random()) / rows * ends[-1]
-    found = np.minimum(np.searchsorted(ends, points), len(weights) - 1)
+    found = systematic(weights[order], rows, generator)
     return np.asarray(order[found][generator.permutation(rows)])
 
 

@@ -50,9 +50,7 @@ class Population:
 
     def sizes(self, table: str) -> Ints:
         """How many rows the row's unit has in the table; shape (rows,)."""
-        identity = self._identity[table]
-        first = int(identity.min()) if len(identity) else 0
-        return np.asarray(np.bincount(identity - first)[identity - first])
+        return _sizes(self._identity[table])
 
     def _identify(self, table: str, owners: Ints) -> Ints:
         parent = self._parents[table]
@@ -63,11 +61,7 @@ class Population:
 
     def weights(self, table: str, owners: Ints) -> NDArray[np.float64]:
         """Weights of rows with these owners, up to a factor, as measurements weigh rows."""
-        identity = self._identify(table, owners)
-        if not len(identity):
-            return np.zeros(0)
-        first = int(identity.min())
-        sizes = np.bincount(identity - first)[identity - first]
+        sizes = _sizes(self._identify(table, owners))
         return np.asarray(np.minimum(sizes, self._taus[table]) / sizes, np.float64)
 
     def index(self, table: str, owners: Ints, level: int) -> Ints:
@@ -95,6 +89,12 @@ class Population:
             codes = self.codes(chain[column.levels - 1] or "", column.name)
             row[:] = column.bins(codes, places[column.levels])
         return out
+
+
+def _sizes(identity: Ints) -> Ints:
+    """How many rows have each row's unit; shape (rows,)."""
+    local = identity - (identity.min() if len(identity) else 0)
+    return np.asarray(np.bincount(local)[local], np.int64)
 
 
 def given_rows(law: TableLaw, people: Population, table: str, owners: Ints | None) -> Given | None:

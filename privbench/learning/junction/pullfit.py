@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.learning.bins import make_bins
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.context import Variable, fan_groups
 from privbench.learning.junction.oneway import Measure
 from privbench.learning.junction.unordered import denoise_unordered
@@ -92,8 +92,8 @@ def _shares(noisy: Floats, sd: float, base: Floats, noise: Noise) -> Floats:
     """
     clear = float(noisy[noisy > _CLEAR * sd].sum())
     total = max(float(noisy.sum()), clear, sd)
-    scale = max(sd / np.sqrt(2.0) if noise == "laplace" else sd, 1e-9)
-    found = denoise_unordered(noisy, float(scale), total, noise)
+    scale = max(scale_of(sd, noise), 1e-9)
+    found = denoise_unordered(noisy, scale, total, noise)
     mixed = found + _PULL * sd * np.sqrt(len(noisy)) * base / base.sum()
     return np.asarray(mixed / mixed.sum())
 
@@ -123,8 +123,6 @@ def binned(variable: Variable, codes: Codes, most: int) -> Ints:
         return np.arange(variable.domain.size)
     if variable.early:
         return fan_groups(counts, counts.sum() / most / 4)
-    if variable.key is not None:
-        return np.arange(variable.domain.size)
     return make_bins(counts + 1e-9, variable.domain, most, counts.sum() / most / 4).of
 
 

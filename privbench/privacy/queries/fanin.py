@@ -16,7 +16,7 @@ from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import add, cells
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import contribution, single
+from privbench.privacy.units import Index, contribution, single
 
 #: Most edges of one source unit that count.
 KEPT = 16
@@ -70,6 +70,29 @@ def steps(scale: int, buckets: int, zero: bool) -> Step:
     size = np.abs(change)
     squares = (size.astype(np.float64) ** 2).sum(axis=1)
     return Step(int(size.sum(axis=1).max()), up(math.sqrt(squares.max())), int(size.max()))
+
+
+def most_kept(spec: DatabaseSpec, key: KeySpec) -> int:
+    """e: most rows of one source unit whose edges count."""
+    return 1 if single(spec, key.table) else KEPT
+
+
+def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
+    """Rows whose edge counts: e of each unit by rank, then those that lead somewhere.
+
+    The cut comes first, over all of the unit's rows: a row whose edge is NULL or ⊥ keeps its rank.
+
+    Args:
+        data: The database.
+        key: A REF key.
+        outside: Whether edges into the row's own unit are dropped as well, after the cut.
+    """
+    edges, units = data._parents(key), data._units
+    kept = np.flatnonzero((units.ranks(key.table) < most_kept(data.spec, key)) & (edges >= 0))
+    if outside:
+        target = units.identity(key.parent)[edges[kept]]
+        kept = kept[target != units.identity(key.table)[kept]]
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +179,6 @@ class FanIn(Query):
         """s: 16, or 2 where a unit has one source row."""
         return 2 if single(spec, self.key.table) else KEPT
 
-    def _most(self, spec: DatabaseSpec) -> int:
-        """e: most edges of one source unit that count."""
-        return 1 if single(spec, self.key.table) else KEPT
-
     def marks(self, spec: DatabaseSpec) -> tuple[int, ...]:
         """Numbers of kept edges at which the released buckets stand."""
         s = self.scale(spec)
@@ -168,7 +187,7 @@ class FanIn(Query):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
         step = steps(self.scale(spec), self.buckets, self.zero)
-        edges = self._most(spec)
+        edges = most_kept(spec, self.key)
         own = contribution(spec, self.key.parent)
         apart = not spec.roots(self.key.table) & spec.roots(self.key.parent)
         parts = [(own, edges * step.l1), (own, edges * step.l2), (own, edges * step.linf)]
@@ -201,9 +220,5 @@ class FanIn(Query):
     def _edges(self, data: PrivateDatabase) -> NDArray[np.int64]:
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
-        ranks = data._units.ranks(self.key.table)
-        kept = np.flatnonzero((ranks < self._most(data.spec)) & (edges >= 0))
-        if self.outside:
-            mine, theirs = (data._units.identity(end) for end in (self.key.table, self.key.parent))
-            kept = kept[theirs[edges[kept]] != mine[kept]]
+        kept = kept_rows(data, self.key, outside=self.outside)
         return np.bincount(edges[kept], minlength=data._rows(self.key.parent)).astype(np.int64)

@@ -14,10 +14,10 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
 from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import cells, joint
-from privbench.privacy.queries.fanin import KEPT
+from privbench.privacy.queries.fanin import kept_rows, most_kept
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import Index, bound, row_weights, single
+from privbench.privacy.units import Index, bound, row_weights
 
 #: Largest cap of a target unit.
 MOST_CAP = 64
@@ -134,13 +134,9 @@ class TargetHistogram(Query):
         """Sizes of the source axes, then of the target axes."""
         return tuple(axis.size for axis in (*self.source, *self.target))
 
-    def _most(self, spec: DatabaseSpec) -> int:
-        """e: most rows of one source unit that count."""
-        return 1 if single(spec, self.key.table) else KEPT
-
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        edges, size = self._most(spec), math.prod(self.shape)
+        edges, size = most_kept(spec, self.key), math.prod(self.shape)
         moved = (
             -(-2 * self.cap * edges * GRID // (self.cap * edges + 1)) + edges * size,
             up(_moved_l2(self.cap, edges) * GRID + edges * math.sqrt(size)),
@@ -169,14 +165,9 @@ class TargetHistogram(Query):
 
     def _kept(self, data: PrivateDatabase) -> tuple[Index, NDArray[np.int64]]:
         """Rows that count and their weights."""
-        table, most = self.key.table, self._most(data.spec)
-        edges, units = data._parents(self.key), data._units
-        counts = (units.ranks(table) < most) & (edges >= 0)
-        kept = np.flatnonzero(counts)
-        if self.outside:
-            target = units.identity(self.key.parent)[edges[kept]]
-            kept = kept[target != units.identity(table)[kept]]
-        sizes = np.minimum(units.sizes(table)[kept], most)
+        table, most = self.key.table, most_kept(data.spec, self.key)
+        kept = kept_rows(data, self.key, outside=self.outside)
+        sizes = np.minimum(data._units.sizes(table)[kept], most)
         return kept, row_weights(sizes, bound(data.spec, table))
 
 
