@@ -47,13 +47,18 @@ def check(workload: Workload) -> None:
             query; the message names the first such query.
     """
     for query in workload:
-        fault = _fault(query)
-        if fault:
-            raise UsageError(f"query {query.id} of workload {workload.name}: {fault}.",
+        found = fault(query)
+        if found:
+            raise UsageError(f"query {query.id} of workload {workload.name}: {found}.",
                              remedy=_REMEDY)  # fmt: skip
 
 
-def _fault(query: Query) -> str | None:
+def fault(query: Query) -> str | None:
+    """Why a query is not replayed, without a word of its text; None where it only reads.
+
+    Raises:
+        UsageError: The text holds a string, name or comment without an end.
+    """
     if len(statements(query.sql)) != 1:
         return "it is not exactly one statement"
     kinds = [token.token_type for token in tokens(query.sql)]

@@ -1,0 +1,144 @@
+"""Bring the executions of a server together into a workload, one query a normalised text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privbench.rng import generator
+from privbench.workload.capture.judge import NO_QUERY, opens_like_a_query, reason_against
+from privbench.workload.capture.normal import bound, normalised
+from privbench.workload.query import Query, Workload
+
+#: Beyond this many distinct texts new ones are only counted, so that memory is bounded.
+MOST_TEXTS = 50_000
+TOO_MANY = f"it came after the first {MOST_TEXTS:,} distinct statements"
+
+#: Values of ``$1``, ``$2``, … as PostgreSQL prints them, None for NULL.
+Parameters = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One statement that a server ran.
+
+    Attributes:
+        text: Its text.
+        parameters: Its parameters, empty where it has none or they are not known.
+        planned: Whether auto_explain told of it: the same execution may be logged as a statement.
+        calls: How many times.
+    """
+
+    text: str
+    parameters: Parameters = ()
+    planned: bool = False
+    calls: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A captured workload: CONFIDENTIAL, its literals are those of the server's users.
+
+    Attributes:
+        workload: The queries, most called first.
+        calls: Calls that the workload stands for.
+        skipped: Calls that were left out, by reason.
+    """
+
+    workload: Workload
+    calls: int
+    skipped: dict[str, int]
+
+
+@dataclass(slots=True)
+class _Text:
+    """What is known of one normalised text; `reason` says why it is left out."""
+
+    reason: str | None
+    calls: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    samples: list[tuple[str, Parameters]] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """Calls: what is logged both as a statement and with its plan counts once."""
+        return max(self.calls.values())
+
+
+class Gatherer:
+    """Takes executions one by one and keeps a few of each text.
+
+    Args:
+        samples: How many executions of a text become queries.
+        seed: Decides which ones.
+    """
+
+    def __init__(self, samples: int = 1, seed: int = 0) -> None:
+        self._samples = samples
+        self._rng: np.random.Generator = generator(seed, "capture")
+        self._texts: dict[bytes, _Text] = {}
+        self._skipped: Counter[str] = Counter()
+
+    def skip(self, reason: str, calls: int = 1) -> None:
+        """Count calls that are left out."""
+        self._skipped[reason] += calls
+
+    def add(self, execution: Execution) -> None:
+        """Count an execution and perhaps keep it as a sample."""
+        if not opens_like_a_query(execution.text):
+            self.skip(NO_QUERY, execution.calls)
+            return
+        key = hashlib.sha256(normalised(execution.text).encode()).digest()
+        found = self._texts.get(key)
+        if found is None:
+            if len(self._texts) == MOST_TEXTS:
+                self.skip(TOO_MANY, execution.calls)
+                return
+            found = self._texts[key] = _Text(reason_against(execution.text))
+        found.calls[execution.planned] += execution.calls
+        if found.reason is None:
+            self._sample(found, execution)
+
+    def capture(self, name: str) -> Capture:
+        """What has been gathered, by falling number of calls."""
+        kept = [text for text in self._texts.values() if text.reason is None]
+        kept.sort(key=lambda text: -text.total)
+        queries = [query for number, text in enumerate(kept, 1) for query in _queries(number, text)]
+        skipped = self._skipped + Counter()
+        for text in self._texts.values():
+            if text.reason is not None:
+                skipped[text.reason] += text.total
+        return Capture(
+            Workload(name, tuple(queries)),
+            sum(text.total for text in kept),
+            dict(skipped.most_common()),
+        )
+
+    def _sample(self, found: _Text, execution: Execution) -> None:
+        """Every execution of a text is kept with the same probability."""
+        sample = (execution.text, execution.parameters)
+        if len(found.samples) < self._samples:
+            if sample not in found.samples:
+                found.samples.append(sample)
+            return
+        place = int(self._rng.integers(found.total))
+        if place < self._samples and sample not in found.samples:
+            found.samples[place] = sample
+
+
+def _queries(number: int, text: _Text) -> Sequence[Query]:
+    weight = text.total / len(text.samples)
+    return [
+        _query(f"c{number}" if place == 1 else f"c{number}.{place}", *sample, weight)
+        for place, sample in enumerate(text.samples, 1)
+    ]
+
+
+def _query(name: str, text: str, parameters: Parameters, weight: float) -> Query:
+    template = text if parameters else None
+    return Query(
+        name, bound(text, parameters), weight=weight, template=template, parameters=parameters
+    )

@@ -1,0 +1,50 @@
+"""Which statements of a server make a workload: reads of users' tables."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from privbench.errors import UsageError
+from privbench.workload.query import Query, parse
+from privbench.workload.safety import fault
+
+_OPENER = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table)\b", re.IGNORECASE | re.DOTALL
+)
+_CATALOGS = frozenset({"pg_catalog", "information_schema"})
+
+NO_QUERY = "it is not a query"
+UNREADABLE = "it cannot be read"
+CATALOG = "it reads the system catalogs"
+NO_TABLE = "it reads no table"
+
+
+def opens_like_a_query(text: str) -> bool:
+    """Whether the first word may begin a query; cheap."""
+    return _OPENER.match(text) is not None
+
+
+def reason_against(text: str) -> str | None:
+    """Why a statement is left out of a captured workload, or None where it belongs into it."""
+    if not opens_like_a_query(text):
+        return NO_QUERY
+    try:
+        found = fault(Query("captured", text))
+    except UsageError:
+        return UNREADABLE
+    if found is not None:
+        return found
+    tree = parse(text)
+    if tree is None:
+        # The text goes into the workload as it is: a server reads more than we do.
+        return None
+    tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
+    if any(_of_the_system(table) for table in tables):
+        return CATALOG
+    return None if tables else NO_TABLE
+
+
+def _of_the_system(table: exp.Table) -> bool:
+    return table.db in _CATALOGS or (not table.db and table.name.lower().startswith("pg_"))

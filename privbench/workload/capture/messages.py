@@ -1,0 +1,94 @@
+"""What a log entry tells of a statement that ran."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from privbench.workload.capture.gather import Execution, Parameters
+
+#: Why an entry that names a statement is left out.
+NOT_RUN = "it is a parse or bind step, not a run"
+FETCH = "it goes on with an open cursor"
+PLAN_FORM = "its plan is logged as XML or YAML"
+
+_MESSAGE = re.compile(
+    r"(?:duration: [\d.]+ ms\s+)?"
+    r"(?:(?P<verb>statement|plan|parse|bind|execute fetch from|execute)(?: [^:\n]*)?):\s+"
+    r"(?P<text>.*)",
+    re.DOTALL,
+)
+_VALUE = re.compile(r"\$(\d+) = (?:'((?:[^']|'')*)'|NULL)")
+_PARAMETERS = re.compile(r"(?:parameters|Query Parameters): (?=\$)", re.IGNORECASE)
+_PLAN = re.compile(
+    r"Query Text: (?P<text>.*?)\n"
+    r"(?:Query Parameters: (?P<parameters>[^\n]*)\n)?"
+    r"(?:Query Identifier: [^\n]*\n)?"
+    r"(?=[^\n]*\(cost=\d|[^\n]*\(actual )",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a log of any format.
+
+    Attributes:
+        message: Its message.
+        detail: Its DETAIL.
+        database: The database, where the log states it.
+    """
+
+    message: str
+    detail: str = ""
+    database: str | None = None
+
+
+def execution(entry: Entry) -> Execution | str | None:
+    """The statement that an entry tells of.
+
+    Returns:
+        The execution; why it is left out; or None where the entry is of another kind.
+
+    >>> execution(Entry("duration: 0.1 ms  execute <unnamed>: SELECT $1", "parameters: $1 = '7'"))
+    Execution(text='SELECT $1', parameters=('7',), planned=False, calls=1)
+    """
+    found = _MESSAGE.match(entry.message)
+    if found is None:
+        return None
+    verb, text = found["verb"], found["text"]
+    if verb in ("parse", "bind"):
+        return NOT_RUN
+    if verb == "execute fetch from":
+        return FETCH
+    if verb == "plan":
+        return _planned(text)
+    return Execution(text, _parameters(entry.detail) if verb == "execute" else ())
+
+
+def _planned(text: str) -> Execution | str:
+    """The statement that an entry of auto_explain was written for."""
+    if text.startswith("{"):
+        try:
+            data = json.loads(text)
+            return Execution(
+                str(data["Query Text"]), _values(str(data.get("Query Parameters", ""))), True
+            )
+        except (ValueError, KeyError, TypeError):
+            return PLAN_FORM
+    found = _PLAN.match(text)
+    if found is None:
+        return PLAN_FORM
+    return Execution(found["text"], _values(found["parameters"] or ""), True)
+
+
+def _parameters(detail: str) -> Parameters:
+    return _values(detail) if _PARAMETERS.match(detail) else ()
+
+
+def _values(text: str) -> Parameters:
+    """The values of a list ``$1 = 'a', $2 = NULL``."""
+    found = {int(item[1]): item[2] for item in _VALUE.finditer(text)}
+    values = (found.get(number) for number in range(1, max(found, default=0) + 1))
+    return tuple(None if value is None else value.replace("''", "'") for value in values)

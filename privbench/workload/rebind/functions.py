@@ -1,0 +1,94 @@
+"""Functions around a column, on values as PostgreSQL prints them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from datetime import datetime
+
+_WHOLE = ("smallint", "int", "bigint")
+_REAL = ("decimal", "numeric", "real", "double", "float")
+
+
+def apply(text: str, steps: tuple[str, ...]) -> str | None:
+    """The value after all steps, or None where it is not known.
+
+    >>> apply("2024-05-17 10:00:00", ("extract month",)), apply(" Ab ", ("trim", "lower"))
+    ('5', 'ab')
+    """
+    found: str | None = text
+    for step in steps:
+        if found is None:
+            return None
+        found = _step(found, step)
+    return found
+
+
+def _step(text: str, step: str) -> str | None:
+    name, _, argument = step.partition(" ")
+    with contextlib.suppress(ValueError, OverflowError, KeyError):
+        if name == "cast":
+            return _cast(text, argument)
+        if name == "extract":
+            return str(_PARTS[argument](_moment(text)))
+        return _PLAIN[name](text)
+    return None
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _cast(text: str, kind: str) -> str:
+    if kind == "date":
+        return _moment(text).date().isoformat()
+    if kind.startswith("timestamp"):
+        return str(_moment(text))
+    if kind.startswith(_WHOLE):
+        return str(round(float(text)))
+    if kind.startswith(_REAL):
+        return str(float(text)) if "." in text or "e" in text.lower() else str(int(text))
+    return text
+
+
+def _trunc(text: str) -> str:
+    """The day: a value that truncations to longer units take for one of theirs."""
+    return _moment(text).date().isoformat()
+
+
+def _element(text: str) -> str:
+    """The first element of an array of plain values."""
+    first = text.strip("{}").split(",")[0].strip('"')
+    if not first or not text.startswith("{"):
+        raise ValueError("no element")
+    return first
+
+
+_PARTS: dict[str, Callable[[datetime], int]] = {
+    "year": lambda at: at.year,
+    "quarter": lambda at: (at.month + 2) // 3,
+    "month": lambda at: at.month,
+    "week": lambda at: at.isocalendar().week,
+    "day": lambda at: at.day,
+    "dow": lambda at: at.isoweekday() % 7,
+    "isodow": lambda at: at.isoweekday(),
+    "doy": lambda at: at.timetuple().tm_yday,
+    "hour": lambda at: at.hour,
+    "minute": lambda at: at.minute,
+    "epoch": lambda at: round(at.timestamp()),
+}
+_PLAIN: dict[str, Callable[[str], str]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "initcap": str.title,
+    "trim": str.strip,
+    "length": lambda text: str(len(text)),
+    "abs": lambda text: text.lstrip("-"),
+    "neg": lambda text: text[1:] if text.startswith("-") else f"-{text}",
+    "round": lambda text: str(round(float(text))),
+    "floor": lambda text: str(math.floor(float(text))),
+    "ceil": lambda text: str(math.ceil(float(text))),
+    "trunc": _trunc,
+    "element": _element,
+}
