@@ -1,6 +1,7 @@
 """Every command as a Python function; the command line is a thin skin over these."""
 
 from privbench.pipeline.accounts import LedgerReport, ledger_cap, ledger_show
+from privbench.pipeline.capturing import capture
 from privbench.pipeline.clone import CloneReport, clone
 from privbench.pipeline.demo import DemoReport, demo
 from privbench.pipeline.fit import fit
@@ -16,6 +17,7 @@ from privbench.pipeline.load import LoadReport, check_target, load, sample
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.planning import PlanReport, parse_rows, plan
 from privbench.pipeline.progress import Reporter
+from privbench.pipeline.rebinding import rebind
 from privbench.pipeline.replaying import run
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "PlanReport",
     "Promise",
     "Reporter",
+    "capture",
     "check",
     "check_target",
     "clone",
@@ -41,6 +44,7 @@ __all__ = [
     "load",
     "parse_rows",
     "plan",
+    "rebind",
     "render_literals",
     "require_writable",
     "run",

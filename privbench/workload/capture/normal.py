@@ -32,9 +32,9 @@ _CONSTANTS = frozenset({"string", "tag", "parameter", "number"})
 
 @lru_cache(maxsize=1024)
 def normalised(text: str) -> str:
-    """The text with every constant and parameter as ``?``, without comments, case and layout.
+    r"""The text with every constant and parameter as ``?``, without comments, case and layout.
 
-    >>> normalised("SELECT a -- 'x'\\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
+    >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
     'select a from t where b = ? and c<? limit ?'
     """
     return " ".join(_ELEMENT.sub(_plain, text).split()).rstrip("; ")

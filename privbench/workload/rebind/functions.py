@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
+#: The step into a JSON value; what follows it is the key.
+KEY = "json"
 _WHOLE = ("smallint", "int", "bigint")
 _REAL = ("decimal", "numeric", "real", "double", "float")
 
@@ -32,8 +35,33 @@ def _step(text: str, step: str) -> str | None:
             return _cast(text, argument)
         if name == "extract":
             return str(_PARTS[argument](_moment(text)))
+        if name == "trunc":
+            return _trunc(text, argument)
+        if name == KEY:
+            return _within(text, argument)
         return _PLAIN[name](text)
     return None
+
+
+def keys(text: str) -> list[str]:
+    """The keys of a JSON object, or the places of a JSON list."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(text)
+        if isinstance(found, dict):
+            return list(found)
+        if isinstance(found, list):
+            return [str(place) for place in range(len(found))]
+    return []
+
+
+def _within(text: str, key: str) -> str | None:
+    outer = json.loads(text)
+    if isinstance(outer, list):
+        outer = dict(enumerate(outer))
+        found = outer[int(key)]
+    else:
+        found = outer[key] if isinstance(outer, dict) else None
+    return found if found is None or isinstance(found, str) else json.dumps(found)
 
 
 def _moment(text: str) -> datetime:
@@ -52,9 +80,16 @@ def _cast(text: str, kind: str) -> str:
     return text
 
 
-def _trunc(text: str) -> str:
-    """The day: a value that truncations to longer units take for one of theirs."""
-    return _moment(text).date().isoformat()
+def _trunc(text: str, unit: str) -> str:
+    at = _moment(text).replace(microsecond=0)
+    if unit == "week":
+        return str((at - timedelta(days=at.weekday())).replace(hour=0, minute=0, second=0))
+    lowest = {"year": 1, "quarter": 2, "month": 2, "day": 3, "hour": 4, "minute": 5, "second": 6}
+    whole = lowest[unit]
+    month = at.month - (at.month - 1) % 3 if unit == "quarter" else at.month
+    parts = [at.year, month, at.day, at.hour, at.minute, at.second]
+    kept = parts[:whole] + [1, 1, 1, 0, 0, 0][whole:]
+    return str(datetime(*kept[:6], tzinfo=at.tzinfo))  # type: ignore[misc,arg-type]
 
 
 def _element(text: str) -> str:
@@ -89,6 +124,5 @@ _PLAIN: dict[str, Callable[[str], str]] = {
     "round": lambda text: str(round(float(text))),
     "floor": lambda text: str(math.floor(float(text))),
     "ceil": lambda text: str(math.ceil(float(text))),
-    "trunc": _trunc,
     "element": _element,
 }

@@ -22,8 +22,12 @@ _STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
 _BITS = frozenset({TokenType.BIT_STRING, TokenType.HEX_STRING})
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 _CLOSERS = _NAMES | {TokenType.R_PAREN, TokenType.R_BRACKET}
+_HOLDERS = (exp.Literal, exp.JSONPathKey, exp.JSONPathSubscript, exp.Var, exp.National)
 _WORD = "pbmark"
-_FOUND = re.compile(rf"{_WORD}(\d+)x", re.IGNORECASE)
+_FOUND = re.compile(rf"{_WORD}([a-j]+)", re.IGNORECASE)
+# Letters for digits: a text like ``5 x`` would be taken for an interval.
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
+_DIGITS = str.maketrans("abcdefghij", "0123456789")
 # Subscripts are shifted by one in the tree, so numbers stand far apart.
 _BASE, _STEP = 7_700_000_000, 16
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
@@ -55,15 +59,19 @@ class Mark:
         """What stands for it in the marked text."""
         if self.kind == "number":
             return str(_BASE + _STEP * self.number)
-        return f"'{_WORD}{self.number}x'"
+        return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"
 
-    def written(self, value: str) -> str:
+    def written(self, value: str, *, bare: bool = False) -> str:
         """A new value as SQL, as the old one was written where that can be.
+
+        Args:
+            value: As PostgreSQL prints it.
+            bare: Write a number without quotes though a parameter stood here.
 
         >>> Mark(0, "number", "5").written("-3"), Mark(0, "string", "5").written("a'b")
         ('(-3)', "'a''b'")
         """
-        if self.kind == "number" and _NUMBER.match(value):
+        if (bare or self.kind == "number") and _NUMBER.match(value):
             return f"({value})" if value.startswith("-") else value
         if self.kind == "bits":
             return f"B'{value}'"
@@ -91,14 +99,14 @@ class Marked:
         return self.render(lambda mark: mark.text)
 
 
-def number_of(node: exp.Expression) -> int | None:
+def number_of(node: exp.Expr) -> int | None:
     """The number of the mark that a node of the tree holds, or None."""
-    value = node.args.get("this")
-    if not isinstance(value, str):
+    if not isinstance(node, _HOLDERS):
         return None
+    value = str(node.args.get("this"))
     if found := _FOUND.fullmatch(value):
-        return int(found[1])
-    if isinstance(node, exp.Literal) and not node.is_string and value.isdigit():
+        return int(found[1].lower().translate(_DIGITS))
+    if isinstance(node, (exp.Literal, exp.JSONPathSubscript)) and value.isdigit():
         place, off = divmod(int(value) - _BASE + 1, _STEP)
         return place if place >= 0 and off <= 2 else None
     return None
@@ -142,9 +150,9 @@ def _literal(text: str, found: Sequence[Token], at: int) -> tuple[int, Kind | No
     kind = token.token_type
     if kind is TokenType.PARAMETER and _touches(found, at) and _is_number(found, at + 1):
         return at + 2, "parameter"
-    if kind is TokenType.DOT and _touches(found, at) and _is_number(found, at + 1):
-        if at == 0 or found[at - 1].token_type not in _CLOSERS:
-            return _number_end(found, at + 2), "number"
+    fraction = kind is TokenType.DOT and _touches(found, at) and _is_number(found, at + 1)
+    if fraction and (at == 0 or found[at - 1].token_type not in _CLOSERS):
+        return _number_end(found, at + 2), "number"
     if kind is TokenType.NUMBER:
         return _number_end(found, at + 1), "number"
     if kind in _BITS and text[token.start] != "0":

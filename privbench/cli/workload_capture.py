@@ -1,0 +1,126 @@
+"""``workload capture`` and ``workload rebind``: from production's queries to publishable ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from privbench import pipeline
+from privbench.cli.options import State
+from privbench.workload import write
+from privbench.workload.rebind import Rebinding
+
+_FORMAT = "native"
+_SHOWN = 10
+
+
+@click.command()
+@click.argument("dsn", required=False)
+@click.option(
+    "--log", "logs", multiple=True, metavar="FILE", help="A log: csv, JSON or plain; .gz too."
+)
+@click.option("--prefix", metavar="TEXT", help="log_line_prefix of plain logs, if unusual.")
+@click.option("--database", metavar="NAME", help="Only this database's statements, of logs.")
+@click.option(
+    "--samples",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Executions kept a statement, of logs.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
+@click.pass_obj
+def capture(
+    state: State,
+    dsn: str | None,
+    logs: tuple[str, ...],
+    prefix: str | None,
+    database: str | None,
+    samples: int,
+    seed: int,
+    output: str,
+) -> None:
+    """Capture the queries that a server ran, weighted by their calls. CONFIDENTIAL.
+
+    Reads pg_stat_statements of DSN, or logs with statements or auto_explain's plans. Queries that
+    differ only in their constants become one. Re-bind the result before it leaves the house, and
+    before a capture of pg_stat_statements runs: its constants are $1, $2, ….
+
+    \b
+    Example:
+      privbench workload capture "service=prod" -o captured.json
+      privbench workload capture --log postgresql.csv --database shop -o captured.json
+    """
+    with state.reporter.stage("capture"):
+        found = pipeline.capture(
+            dsn, logs=logs, prefix=prefix, database=database, samples=samples, seed=seed
+        )
+    write(found.workload, output, _FORMAT)
+    for reason, calls in found.skipped.items():
+        click.echo(f"Left out {calls:,} calls: {reason}.")
+    click.echo(f"CONFIDENTIAL workload: {output}: {len(found.workload):,} queries that stand for")
+    click.echo(f"{found.calls:,} calls. Next: privbench workload rebind.")
+
+
+@click.command()
+@click.argument("workload", metavar="WORKLOAD")
+@click.option("--model", metavar="MODEL", help="Take the values from this model's rows.")
+@click.option(
+    "--on", metavar="DSN", help="Take them from this clone, which checks the queries too."
+)
+@click.option(
+    "--match", metavar="DSN", help="Keep the ranks that literals have in this source. CONFIDENTIAL."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
+@click.pass_obj
+def rebind(
+    state: State,
+    workload: str,
+    model: str | None,
+    on: str | None,
+    match: str | None,
+    seed: int,
+    output: str,
+) -> None:
+    """Replace the literals of a workload by values of synthetic rows, so that it can be published.
+
+    A literal that is compared with a column becomes a value of that column in the clone or the
+    model. Others become neutral constants, but for limits, units and small numbers. Comments and
+    stated answers are dropped; a query that cannot be bound is left out.
+
+    \b
+    Example:
+      privbench workload rebind captured.json --on "service=clone" -o public.json
+    """
+    with state.reporter.stage("rebind"):
+        found = pipeline.rebind(workload, model=model, on=on, match=match, seed=seed)
+    write(found.workload, output, _FORMAT)
+    for line in _said(found):
+        click.echo(line)
+    stamp = "CONFIDENTIAL (it depends on the source's rows): " if match else ""
+    click.echo(f"{stamp}Wrote {output}.")
+
+
+def _said(found: Rebinding) -> list[str]:
+    """What was done, in counts; what was left out, by query."""
+    drawn, kept, neutral = (
+        sum(getattr(item, name) for item in found.bound) for name in ("drawn", "kept", "neutral")
+    )
+    lines = [
+        f"{len(found.workload):,} queries bound anew: {drawn:,} literals drawn from columns, "
+        f"{kept:,} kept as structure, {neutral:,} made neutral."
+    ]
+    constants = [item for item in found.bound if item.neutral]
+    if constants:
+        names = ", ".join(f"{item.query.id} ({item.neutral})" for item in constants[:_SHOWN])
+        more = f" and {len(constants) - _SHOWN:,} more" if len(constants) > _SHOWN else ""
+        lines.append(f"Literals that met no column, by query: {names}{more}.")
+    if found.left_out:
+        lines.append(f"Left out {len(found.left_out):,} queries:")
+    for reason, count in Counter(found.left_out.values()).most_common():
+        ids = [name for name, why in found.left_out.items() if why == reason][:_SHOWN]
+        lines.append(f"  {count:,}: {reason}: {', '.join(ids)}{' …' if count > _SHOWN else ''}")
+    return lines

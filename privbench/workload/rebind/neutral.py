@@ -1,0 +1,128 @@
+"""Literals that meet no column: which ones may stay, and what stands for the others."""
+
+from __future__ import annotations
+
+import re
+from zoneinfo import available_timezones
+
+from privbench.workload.rebind.columns import UNIT
+from privbench.workload.rebind.sites import Site
+
+#: Numbers so common that they tell nothing.
+NUMBERS = frozenset({
+    *map(str, range(11)), "12", "15", "20", "24", "25", "30", "50", "60", "90", "100", "365",
+    "1000", "3600", "86400", "0.0", "0.5", "1.0", "2.0", "10.0", "100.0", "0.1", "0.01",
+})  # fmt: skip
+_MARKS = re.compile(r"[\s\W_]{0,2}\Z")
+_FLAGS = frozenset({"g", "i", "gi", "ig", "n", "m"})
+_FORMAT = re.compile(
+    r"(?:YYYY|IYYY|YY|MONTH|MON|MM|DAY|DY|DDD|DD|D|HH24|HH12|HH|MI|SSSS|SS|MS|US|IW|WW|Q|CC|"
+    r"AM|PM|TZ|OF|FM|TM|[TZ09., :/_-]){1,24}\Z",
+    re.IGNORECASE,
+)
+_UNITS = frozenset({
+    "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter",
+    "year", "decade", "century", "millennium", "dow", "isodow", "doy", "isoyear", "epoch",
+})  # fmt: skip
+_INTERVAL = re.compile(r"\s*(\d+)\s*([a-z]*?)s?\s*\Z", re.IGNORECASE)
+_LARGEST_LIMIT = 1000
+_LARGEST_MODIFIER = 10_000
+_DEFAULTS = {"limit": "10", "offset": "0", "type": "1", "unit": UNIT, "zone": "UTC",
+             "format": "YYYY-MM-DD"}  # fmt: skip
+_NUMBERS_OF = (
+    "smallint", "int", "bigint", "numeric", "decimal", "real", "double", "float", "oid",
+)  # fmt: skip
+_BY_TYPE = (
+    (("date",), "2000-01-01"),
+    (("timestamp",), "2000-01-01 00:00:00"),
+    (("time",), "00:00:00"),
+    (("interval",), "1 day"),
+    (_NUMBERS_OF, "1"),
+    (("bool",), "true"),
+    (("uuid",), "00000000-0000-0000-0000-000000000000"),
+    (("json",), "{}"),
+    (("bytea",), ""),
+    (("inet", "cidr"), "0.0.0.0"),  # noqa: S104
+    (("bit", "varbit"), "0"),
+)
+
+
+def kept(site: Site) -> str | None:
+    """What stands in the place of a literal without any choice: its own text, or one rounded.
+
+    Returns:
+        The text, or None where the literal is to be replaced by a constant of its type.
+    """
+    old = site.mark.original
+    if site.role == "position":
+        return old if old.isdigit() and len(old) < 3 else str(site.place)
+    if site.role in ("limit", "offset"):
+        return _limit(old)
+    if site.role == "type":
+        return old if old.isdigit() and int(old) <= _LARGEST_MODIFIER else None
+    if site.role == "interval":
+        return _interval(site)
+    if site.role == "unit":
+        return old if old.lower().removesuffix("s") in _UNITS else None
+    if site.role == "zone":
+        return old if old in available_timezones() else None
+    if site.role == "format":
+        return old if old and _FORMAT.match(old) else None
+    if site.mark.kind == "number":
+        return old if old in NUMBERS else None
+    harmless = site.mark.kind == "string" and (_MARKS.match(old) or old in _FLAGS or old in NUMBERS)
+    return old if harmless else None
+
+
+def constant(site: Site, type_name: str | None = None) -> str:
+    """The constant for a literal that is not kept.
+
+    Args:
+        site: The literal.
+        type_name: Its type, where the server said so.
+    """
+    if site.role == "interval":
+        found = _INTERVAL.match(site.mark.original)
+        unit = found[2].lower() if found else ""
+        return f"1 {unit}" if unit in _UNITS else "1" if found and not unit else "1 day"
+    if site.role in _DEFAULTS:
+        return _DEFAULTS[site.role]
+    if site.mark.kind == "number":
+        return "1.0" if "." in site.mark.original else "1"
+    if site.mark.kind == "bits":
+        return "0"
+    return of_type(type_name or site.cast)
+
+
+def numeric(type_name: str) -> bool:
+    """Whether a type's constants are numbers."""
+    return type_name.startswith(_NUMBERS_OF) and not type_name.startswith("interval")
+
+
+def of_type(name: str) -> str:
+    """A constant of a type.
+
+    >>> of_type("timestamp without time zone"), of_type("integer[]"), of_type("text")
+    ('2000-01-01 00:00:00', '{}', 'x')
+    """
+    if name.endswith("[]"):
+        return "{}"
+    return next((text for starts, text in _BY_TYPE if name.startswith(starts)), "x")
+
+
+def _limit(old: str) -> str | None:
+    """A limit as it is, a large one to its first digit."""
+    if not old.isdigit():
+        return None
+    number = int(old)
+    if number <= _LARGEST_LIMIT:
+        return str(number)
+    return old[0] + "0" * (len(old) - 1)
+
+
+def _interval(site: Site) -> str | None:
+    found = _INTERVAL.match(site.mark.original)
+    if found is None or found[1] not in NUMBERS:
+        return None
+    unit = found[2].lower()
+    return site.mark.original if not unit or unit in _UNITS else None

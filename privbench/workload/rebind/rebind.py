@@ -1,0 +1,220 @@
+"""Bind the literals of a workload anew: from the values of users to those of synthetic rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from privbench.errors import UsageError
+from privbench.rng import generator
+from privbench.schema import Schema
+from privbench.workload.query import Query, Workload, parse
+from privbench.workload.rebind import neutral
+from privbench.workload.rebind.choose import Chooser, Columns, Ranks, Rows
+from privbench.workload.rebind.columns import Resolver
+from privbench.workload.rebind.marks import Mark, Marked, mark
+from privbench.workload.rebind.server import Planner
+from privbench.workload.rebind.sites import Site, sites
+from privbench.workload.safety import fault
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What became of one query's literals.
+
+    Attributes:
+        query: The new query.
+        drawn: How many literals were drawn from a column.
+        kept: How many stayed, being structure: limits, positions, units, small numbers.
+        neutral: How many met no column and are constants of their type now.
+    """
+
+    query: Query
+    drawn: int
+    kept: int
+    neutral: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rebinding:
+    """A workload bound anew.
+
+    Attributes:
+        workload: The queries that could be bound.
+        bound: One a query of the workload.
+        left_out: Why, by the ids of the others.
+    """
+
+    workload: Workload
+    bound: tuple[Bound, ...]
+    left_out: dict[str, str]
+
+
+class LeftOut(Exception):
+    """A query cannot be bound; the message holds none of its text."""
+
+
+def rebind(
+    workload: Workload,
+    schema: Schema,
+    rows: Rows,
+    *,
+    seed: int = 0,
+    ranks: Ranks | None = None,
+    planner: Planner | None = None,
+) -> Rebinding:
+    """Replace every literal and parameter of a workload.
+
+    One that is compared with a column becomes a value of that column in a synthetic row. One that
+    meets no column stays if it is on a list of structural constants, or becomes a neutral constant
+    of its type. Comments and stated answers are dropped. What cannot be bound is left out.
+
+    Args:
+        workload: Queries with the literals of users.
+        schema: Of the clone.
+        rows: Synthetic rows.
+        seed: Of the draws.
+        ranks: Gives literals of the same rank instead. They depend on the source's rows: the
+            result is CONFIDENTIAL.
+        planner: The clone's server, which tells types and checks the new queries.
+
+    Raises:
+        UsageError: No query could be bound.
+    """
+    binder = _Binder(schema, Columns(rows), seed, ranks, planner)
+    bound: list[Bound] = []
+    left_out: dict[str, str] = {}
+    for query in workload:
+        try:
+            bound.append(binder.bind(query))
+        except LeftOut as reason:
+            left_out[query.id] = str(reason)
+    if not bound:
+        reasons = "; ".join(sorted(set(left_out.values()))[:3])
+        raise UsageError(f"no query of the workload can be bound: {reasons}.")
+    queries = tuple(item.query for item in bound)
+    made = Workload(workload.name, queries, confidential=ranks is not None)
+    return Rebinding(made, tuple(bound), left_out)
+
+
+class _Binder:
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Columns,
+        seed: int,
+        ranks: Ranks | None,
+        planner: Planner | None,
+    ) -> None:
+        self._schema = schema
+        self._known = _names(schema)
+        self._columns = columns
+        self._seed = seed
+        self._ranks = ranks
+        self._planner = planner
+
+    def bind(self, query: Query) -> Bound:
+        """Bind one query.
+
+        Raises:
+            LeftOut: It cannot be bound.
+        """
+        marked = self._marked(query)
+        found = self._sites(marked)
+        rng = generator(self._seed, "rebind", query.id)
+        drawn = Chooser(self._columns, rng, self._ranks).choose(found)
+        kept = {
+            site.mark.number: text
+            for site in found
+            if site.mark.number not in drawn and (text := neutral.kept(site)) is not None
+        }
+        rest = [s for s in found if s.mark.number not in drawn and s.mark.number not in kept]
+        types = self._types(marked, found, drawn | {n: [text] for n, text in kept.items()})
+        constants = {s.mark.number: [self._constant(s, types)] for s in rest}
+        values = drawn | {n: [text] for n, text in kept.items()} | constants
+        text = marked.render(lambda one: _written(found[one.number], values[one.number], types))
+        text = text.strip()
+        why = self._planner.fault(text) if self._planner else None
+        if why is not None:
+            raise LeftOut(f"the clone refuses it: {why}")
+        made = Query(query.id, text, weight=query.weight)
+        return Bound(made, len(drawn), len(kept), len(constants))
+
+    def _marked(self, query: Query) -> Marked:
+        try:
+            why = fault(query)
+            marked = mark(query.sql, self._known)
+        except UsageError as error:
+            raise LeftOut("it cannot be read") from error
+        if why is not None:
+            raise LeftOut(why)
+        return marked
+
+    def _sites(self, marked: Marked) -> list[Site]:
+        tree = parse(marked.text)
+        if not isinstance(tree, exp.Query):
+            raise LeftOut("it cannot be parsed")
+        try:
+            resolver = Resolver(tree, self._schema, marked.marks)
+            missing = [name for name in resolver.tables() if isinstance(name, str)]
+            found = sites(tree, marked.marks, resolver)
+        except (SqlglotError, RecursionError) as error:
+            raise LeftOut("its columns cannot be told") from error
+        if missing and self._planner is None:
+            raise LeftOut(f"the schema has no table {missing[0]}")
+        return found
+
+    def _types(
+        self, marked: Marked, found: Sequence[Site], settled: dict[int, list[str]]
+    ) -> dict[int, str]:
+        """Types of what is to be a constant, by the number of the mark, as the server infers them.
+
+        None without a server, nor where a literal's type is written beside it.
+        """
+        asked = [
+            site.mark.number
+            for site in found
+            if site.mark.number not in settled
+            and site.role == "constant"
+            and site.mark.kind in ("string", "parameter")
+            and not site.cast
+        ]
+        if not asked or self._planner is None:
+            return {}
+
+        def put(one: Mark) -> str:
+            if one.number in asked:
+                return f"${asked.index(one.number) + 1}"
+            site = found[one.number]
+            return _written(site, settled.get(one.number) or [neutral.constant(site)], {})
+
+        return dict(zip(asked, self._planner.types(marked.render(put)), strict=False))
+
+    def _constant(self, site: Site, types: Mapping[int, str]) -> str:
+        type_name = types.get(site.mark.number)
+        name = type_name or site.cast
+        labels = self._schema.enums.get(name) or self._schema.enums.get(f"public.{name}")
+        return labels[0] if labels else neutral.constant(site, type_name)
+
+
+def _written(site: Site, values: Sequence[str], types: Mapping[int, str]) -> str:
+    """New values in the place of a literal."""
+    bare = site.mark.kind == "parameter" and (
+        site.counts or neutral.numeric(types.get(site.mark.number, ""))
+    )
+    return ", ".join(site.mark.written(value, bare=bare) for value in values)
+
+
+def _names(schema: Schema) -> Collection[str]:
+    """Every name of the schema: it is published with the clone."""
+    found = {"public", "pg_catalog", *schema.schemas, *schema.extensions}
+    for table in schema:
+        found |= {table.name.schema, table.name.name}
+        found |= {column.name for column in table.columns}
+        found |= {part.name for part in table.partitions}
+    found |= {name.name for name in (*schema.views, *schema.materialized_views)}
+    found |= {name.name for name in (sequence.name for sequence in schema.sequences)}
+    return frozenset(found)
