@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from privbench import __version__
-from privbench.cli import clone, compare, demo, inspect, ledger, model
+from privbench.cli import clone, compare, demo, inspect, ledger, model, workload
 from privbench.cli.console import configure
 from privbench.cli.options import Group, State
 
@@ -55,6 +55,7 @@ for command in (
     clone.clone,
     compare.run,
     compare.compare,
+    workload.workload,
     ledger.ledger,
     inspect.config_schema,
 ):

@@ -112,7 +112,7 @@ class Gatherer:
             if text.reason is not None:
                 skipped[text.reason] += text.total
         return Capture(
-            Workload(name, tuple(queries)),
+            Workload(name, tuple(queries), confidential=True),
             sum(text.total for text in kept),
             dict(skipped.most_common()),
         )

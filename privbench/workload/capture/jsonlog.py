@@ -20,7 +20,10 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
         item = _object(line)
         if item.get("error_severity") == "LOG":
             yield Entry(
-                str(item.get("message", "")), str(item.get("detail", "")), item.get("dbname")
+                str(item.get("message", "")),
+                str(item.get("detail", "")),
+                item.get("dbname"),
+                item.get("application_name"),
             )
 
 

@@ -13,6 +13,7 @@ from privbench.workload.safety import fault
 _OPENER = re.compile(
     r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table)\b", re.IGNORECASE | re.DOTALL
 )
+_WORDS_OF_THE_SYSTEM = re.compile(r"\b(?:pg_catalog\.|information_schema\.|from\s+pg_)", re.I)
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 
 NO_QUERY = "it is not a query"
@@ -38,8 +39,8 @@ def reason_against(text: str) -> str | None:
         return found
     tree = parse(text)
     if tree is None:
-        # The text goes into the workload as it is: a server reads more than we do.
-        return None
+        # A server reads more than sqlglot does: the text goes by its words.
+        return CATALOG if _WORDS_OF_THE_SYSTEM.search(text) else None
     tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
     if any(_of_the_system(table) for table in tables):
         return CATALOG

@@ -8,11 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.postgres.connect import APPLICATION
 from privbench.workload.capture import csvlog, jsonlog, stderrlog
 from privbench.workload.capture.gather import Capture, Gatherer
 from privbench.workload.capture.messages import Entry, execution
 
 _LOOK = 2000
+_OURS = "privbench ran it"
 _OTHER = "it ran in another database"
 _SHOW = (
     "Set log_min_duration_statement = 0 (or auto_explain.log_min_duration = 0) and"
@@ -49,6 +51,8 @@ def capture_logs(
         told = True
         if isinstance(found, str):
             gatherer.skip(found)
+        elif entry.application == APPLICATION:
+            gatherer.skip(_OURS, found.calls)
         elif database is not None and entry.database not in (database, None):
             gatherer.skip(_OTHER, found.calls)
         else:

@@ -38,11 +38,13 @@ class Entry:
         message: Its message.
         detail: Its DETAIL.
         database: The database, where the log states it.
+        application: The session's ``application_name``, likewise.
     """
 
     message: str
     detail: str = ""
     database: str | None = None
+    application: str | None = None
 
 
 def execution(entry: Entry) -> Execution | str | None:

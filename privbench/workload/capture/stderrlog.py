@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from privbench.errors import UsageError
 from privbench.workload.capture.messages import Entry
@@ -30,7 +31,8 @@ _ESCAPES = {
     "n": r"\d+\.\d+",
     "s": _TIME + r" \S+",
     "p": r"\d+", "P": r"\d*", "l": r"\d+", "x": r"\d+", "Q": r"-?\d+",
-    "u": r"\S*?", "a": r".*?", "h": r"\S*?", "r": r"\S*?", "L": r"\S*?", "b": r"[\w ]*?",
+    "u": r"\S*?", "a": r"(?P<application>.*?)", "h": r"\S*?", "r": r"\S*?",
+    "L": r"\S*?", "b": r"[\w ]*?",
     "d": r"(?P<database>\S*?)",
     "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*", "e": r"\w{5}", "i": r"[A-Z ]*",
     "%": "%",
@@ -66,39 +68,37 @@ def pattern(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
 
 def entries(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[Entry]:
     """The LOG entries, each with the DETAIL that follows it."""
-    held: list[str] = []
-    database: str | None = None
-    for level, base, text in _pieces(lines, first):
-        if level == "DETAIL" and held:
-            yield Entry(held.pop(), text, database)
-            continue
-        if held:
-            yield Entry(held.pop(), "", database)
+    held: Entry | None = None
+    for found, text in _pieces(lines, first):
+        level = found["level"]
+        if held is not None:
+            yield replace(held, detail=text) if level == "DETAIL" else held
+            held = None
         if level == "LOG":
-            held, database = [text], base
-    if held:
-        yield Entry(held.pop(), "", database)
+            held = Entry(text, "", _named(found, "database"), _named(found, "application"))
+    if held is not None:
+        yield held
 
 
-def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[str, str | None, str]]:
-    """Level, database and text of every piece, its later lines joined on."""
-    level, database, text = "", None, []
+def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
+    """The beginning and the text of every piece, its later lines joined on."""
+    begun: re.Match[str] | None = None
+    text: list[str] = []
     for line in lines:
         found = first.match(line)
         if found is None:
             # The server puts a tab before every further line.
             text.append(line.removeprefix("\t"))
             continue
-        if level:
-            yield level, database, "".join(text).rstrip("\r\n")
-        level, database = found["level"], _named(found)
-        text = [line[found.end() :]]
-    if level:
-        yield level, database, "".join(text).rstrip("\r\n")
+        if begun is not None:
+            yield begun, "".join(text).rstrip("\r\n")
+        begun, text = found, [line[found.end() :]]
+    if begun is not None:
+        yield begun, "".join(text).rstrip("\r\n")
 
 
-def _named(found: re.Match[str]) -> str | None:
-    name = found.groupdict().get("database")
+def _named(found: re.Match[str], group: str) -> str | None:
+    name = found.groupdict().get(group)
     return None if name in (None, "", _UNKNOWN) else name
 
 
@@ -120,4 +120,9 @@ def _translated(prefix: str) -> str:
             raise UsageError(f"log_line_prefix has no escape %{found[2]}.")
         parts.append(rf"\s*{escape}\s*" if found[1] else escape)
         at = found.end()
-    return "".join([*parts, re.escape(prefix[at:])])
+    text = "".join([*parts, re.escape(prefix[at:])])
+    for group in ("(?P<database>", "(?P<application>"):
+        # A prefix may say a thing twice, a pattern may name a group once.
+        head, first, tail = text.partition(group)
+        text = head + first + tail.replace(group, "(?:")
+    return text

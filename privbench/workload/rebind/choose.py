@@ -13,12 +13,13 @@ from privbench.schema import Table
 from privbench.workload.generators.values import Row
 from privbench.workload.rebind import functions, patterns
 from privbench.workload.rebind.columns import Operand
-from privbench.workload.rebind.sites import Site
+from privbench.workload.rebind.sites import Shape, Site
 
 #: Members of a list whose length is not known.
 _MEMBERS = 3
 _MOST_MEMBERS = 1000
 _LONGEST = 1000
+_TRIES = 8
 _RANGES = ("low", "high")
 
 
@@ -94,7 +95,8 @@ class Chooser:
                 chosen[site.mark.number] = [key]
                 self._keys[site.mark.number] = key
         for site in found:
-            if site.role == "value":
+            # An empty text tells nothing, and `nullif(x, '')` means it.
+            if site.role == "value" and (site.mark.original or site.mark.kind == "parameter"):
                 values = self._value(self._settled(site))
                 if values:
                     chosen[site.mark.number] = values
@@ -162,16 +164,22 @@ class Chooser:
             return patterns.prefix(old, text)
         if site.shape == "infix":
             return patterns.infix(old, text, self._rng)
-        if site.shape in _RANGES:
-            return (min if site.shape == "low" else max)(text, self._any(present), key=place)
-        return text
+        return self._beyond(text, present, site.shape) if site.shape in _RANGES else text
+
+    def _beyond(self, text: str, present: Sequence[str], shape: Shape) -> str:
+        """A bound that lets the value pass: another value, unless it is the column's last."""
+        own = place(text)
+        beyond = [
+            one for one in present if (place(one) < own if shape == "low" else own < place(one))
+        ]
+        return self._any(beyond) if beyond else text
 
     def _several(self, operand: Operand, present: Sequence[str], count: int) -> list[str]:
         """Different values, as far as there are, for the members of one list after another."""
         seen = self._members[operand.source, operand.column.name, operand.steps]
         found = []
         for _ in range(count):
-            fresh = [self._any(present) for _ in range(8)]
+            fresh = [self._any(present) for _ in range(_TRIES)]
             text = next((text for text in fresh if text not in seen), fresh[0])
             seen.append(text)
             found.append(text)

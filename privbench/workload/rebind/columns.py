@@ -235,6 +235,8 @@ def _projection(query: exp.Query, name: str) -> exp.Expr | None:
 def _positional(node: exp.Expr, names: list[str], name: str) -> str:
     """The inner name of a column that an alias list renames: ``AS t (a, b)``."""
     holder = node if isinstance(node, exp.Table) else node.parent
+    if holder is not None and isinstance(holder.parent, exp.Lateral):
+        holder = holder.parent
     alias = holder.args.get("alias") if holder is not None else None
     if not isinstance(alias, exp.TableAlias):
         return name

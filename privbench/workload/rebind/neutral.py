@@ -27,7 +27,7 @@ _UNITS = frozenset({
 _INTERVAL = re.compile(r"\s*(\d+)\s*([a-z]*?)s?\s*\Z", re.IGNORECASE)
 _LARGEST_LIMIT = 1000
 _LARGEST_MODIFIER = 10_000
-_DEFAULTS = {"limit": "10", "offset": "0", "type": "1", "unit": UNIT, "zone": "UTC",
+_DEFAULTS = {"limit": "10", "offset": "0", "type": "1", "count": "1", "unit": UNIT, "zone": "UTC",
              "format": "YYYY-MM-DD"}  # fmt: skip
 _NUMBERS_OF = (
     "smallint", "int", "bigint", "numeric", "decimal", "real", "double", "float", "oid",

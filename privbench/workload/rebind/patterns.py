@@ -19,17 +19,28 @@ def like(old: str, value: str, rng: np.random.Generator) -> str:
     ('he%', '%lo')
     """
     pieces = _LIKE.findall(old) or ["?" * _PIECE, "%"]
-    texts = [len(piece) for piece in pieces if not _wild(piece)]
-    cuts = iter(_cuts(value, texts, _wild(pieces[0]), _wild(pieces[-1]), rng))
-    return "".join(piece if _wild(piece) else _escaped(next(cuts)) for piece in pieces)
+    if len(pieces) == 1 and not _wild(old):
+        return _escaped(value)
+    sizes = [piece.count("_") if _wild(piece) else min(len(piece), _LONGEST_PIECE)
+             for piece in pieces]  # fmt: skip
+    at = _start(len(value) - sum(sizes), "%" in pieces[0], "%" in pieces[-1], rng)
+    found = []
+    for piece, size in zip(pieces, sizes, strict=True):
+        if piece is pieces[-1] and not _wild(piece):
+            at = max(at, len(value) - size)
+        found.append(piece if _wild(piece) else _escaped(value[at : at + size]))
+        at += size
+    return "".join(found)
 
 
 def regex(old: str, value: str, rng: np.random.Generator) -> str:
     """A regular expression for a piece of the value, anchored where the old one was."""
     start, end = old.startswith("^"), old.endswith("$")
-    length = sum(char.isalnum() for char in old) or _PIECE
-    (piece,) = _cuts(value, [length], not start, not end, rng)
-    return f"{'^' * start}{re.escape(piece)}{'$' * end}"
+    if start and end:
+        return f"^{re.escape(value)}$"
+    size = sum(char.isalnum() for char in old) or _PIECE
+    at = _start(len(value) - size, not start, not end, rng)
+    return f"{'^' * start}{re.escape(value[at : at + size])}{'$' * end}"
 
 
 def prefix(old: str, value: str) -> str:
@@ -39,32 +50,20 @@ def prefix(old: str, value: str) -> str:
 
 def infix(old: str, value: str, rng: np.random.Generator) -> str:
     """A piece of the value as long as the old one."""
-    return _cuts(value, [len(old) or _PIECE], True, True, rng)[0]
+    size = len(old) or _PIECE
+    at = _start(len(value) - size, True, True, rng)
+    return value[at : at + size]
 
 
 def _wild(piece: str) -> bool:
     return piece[0] in "%_"
 
 
-def _cuts(
-    value: str, lengths: list[int], open_start: bool, open_end: bool, rng: np.random.Generator
-) -> list[str]:
-    """Pieces of the value one after the other, from its start or to its end where it is closed."""
-    if lengths and not open_start and not open_end and len(lengths) == 1:
-        return [value]
-    lengths = [min(length, _LONGEST_PIECE) for length in lengths]
-    spare = max(0, len(value) - sum(lengths))
-    at = int(rng.integers(spare + 1)) if open_start and open_end and spare else 0
-    if open_start and not open_end:
-        at = spare
-    found = []
-    for place, length in enumerate(lengths):
-        last = place == len(lengths) - 1
-        if last and place and not open_end:
-            at = max(at, len(value) - length)
-        found.append(value[at : at + length])
-        at += length
-    return found
+def _start(spare: int, open_start: bool, open_end: bool, rng: np.random.Generator) -> int:
+    """Where the pieces of a value begin that has some letters to spare."""
+    if spare <= 0 or not open_start:
+        return 0
+    return int(rng.integers(spare + 1)) if open_end else spare
 
 
 def _escaped(text: str) -> str:

@@ -14,7 +14,7 @@ from privbench.workload.rebind.marks import Mark, number_of
 
 Role = Literal[
     "value", "key", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",
-    "constant",
+    "count", "constant",
 ]  # fmt: skip
 #: How a value is compared: the literal equals it, bounds it, is a pattern for it, ….
 Shape = Literal[
@@ -35,7 +35,8 @@ _SHAPES: dict[type[exp.Expr], Shape] = {
     exp.RegexpLike: "regex", exp.RegexpILike: "regex",
 }  # fmt: skip
 _JSON = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBContains)
-_COUNTING: frozenset[Role] = frozenset({"limit", "offset", "position"})
+_COUNTING: frozenset[Role] = frozenset({"limit", "offset", "position", "count"})
+_CUTS = (exp.Substring, exp.Left, exp.Right, exp.Round, exp.SplitPart, exp.Pad)
 _PLACES: dict[type[exp.Expr], Role] = {
     exp.Limit: "limit", exp.Fetch: "limit", exp.Offset: "offset", exp.DataTypeParam: "type",
     exp.DataType: "type", exp.Interval: "interval", exp.Ordered: "position",
@@ -121,7 +122,8 @@ class _Climb:
             return None
         if isinstance(parent, exp.Escape):
             return self._plain("constant") if child is parent.expression else None
-        if self._wraps(parent):
+        result = isinstance(parent, exp.If) and child is not parent.this
+        if result or self._wraps(parent):
             return None
         if isinstance(parent, _ARITHMETIC):
             other = parent.expression if child is parent.this else parent.this
@@ -135,7 +137,13 @@ class _Climb:
     def _wraps(self, parent: exp.Expr) -> bool:
         self._quantified |= isinstance(parent, (exp.Any, exp.All)) or _quantifier(parent)
         self._listed |= isinstance(parent, exp.Array)
-        return isinstance(parent, _WRAPPERS) or _quantifier(parent)
+        return isinstance(parent, _WRAPPERS) or _quantifier(parent) or self._passes(parent)
+
+    def _passes(self, parent: exp.Expr) -> bool:
+        """Whether a choice among constants gives the literal on: what it gives is compared."""
+        if isinstance(parent, _CHOICES):
+            return parent.find(exp.Column) is None
+        return isinstance(parent, exp.Case)
 
     def _special(self, child: exp.Expr, parent: exp.Expr) -> Site | None:
         role = _PLACES.get(type(parent))
@@ -155,6 +163,8 @@ class _Climb:
             return self._plain("format")
         if child is parent.args.get("zone"):
             return self._plain("zone")
+        if isinstance(parent, _CUTS) and child is not parent.this:
+            return self._plain("constant" if child is parent.args.get("delimiter") else "count")
         if isinstance(parent, exp.JSONPath):
             return self._key(child, parent)
         if isinstance(parent, _JSON) and child is parent.expression:
@@ -178,8 +188,7 @@ class _Climb:
             shape: Shape = "equal" if child is parent.this else "member"
             return self._value(parent.this, shape)
         if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case):
-            asked = parent.parent.this if child is parent.this else None
-            return self._value(asked, "equal")
+            return self._value(parent.parent.this, "equal")
         if isinstance(parent, _CHOICES):
             return self._value(parent, "equal")
         if isinstance(parent, exp.StartsWith):

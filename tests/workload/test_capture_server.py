@@ -1,0 +1,217 @@
+"""From a server that ran queries to a workload that replays on a clone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner, Result
+from psycopg import conninfo, sql
+
+from privbench import pipeline
+from privbench.cli import main
+from privbench.errors import AccessDenied, DatabaseError, UsageError
+from privbench.postgres import binaries, embedded
+from privbench.postgres.embedded import FAST, Program, Server
+from privbench.workload import read, write
+
+LOGGING = {
+    "shared_preload_libraries": "pg_stat_statements,auto_explain",
+    "logging_collector": "on",
+    "log_destination": "stderr,csvlog,jsonlog",
+    "log_filename": "served",
+    "log_line_prefix": "%m [%p] %q%u@%d ",
+    "log_min_duration_statement": "0",
+}
+# What only a user of production would write: none of it may be in the re-bound workload.
+CANARY_NUMBER, CANARY_TEXT = 98_766, "xyzzy canary"
+OWN = f"""
+SELECT b.bid, count(*), sum(a.abalance) FROM pgbench_accounts a
+JOIN pgbench_branches b ON b.bid = a.bid
+WHERE a.aid BETWEEN 40001 AND {CANARY_NUMBER} AND a.filler <> '{CANARY_TEXT}'
+GROUP BY b.bid ORDER BY 2 DESC LIMIT 5;
+SELECT tid FROM pgbench_tellers WHERE tid IN (3, 5, 8) AND tbalance > -{CANARY_NUMBER};
+WITH rich AS (SELECT aid AS who, abalance FROM pgbench_accounts WHERE abalance >= 0)
+SELECT count(*) FROM rich WHERE who < {CANARY_NUMBER} AND rich.abalance = 0; /* {CANARY_TEXT} */
+SELECT count(*) FROM pg_class;
+SELECT '{CANARY_TEXT}';
+"""
+
+
+def _with_extension() -> Program | None:
+    for program in embedded.machine_programs():
+        settings = program.path.parent / "pg_config"
+        if settings.exists():
+            shown = subprocess.run([settings, "--sharedir"], capture_output=True, text=True)
+            folder = Path(shown.stdout.strip()) / "extension"
+            if (folder / "pg_stat_statements.control").exists():
+                return program
+    return None
+
+
+@pytest.fixture(scope="module")
+def observed() -> Iterator[Server]:
+    """A server that counts and logs its statements."""
+    program = _with_extension()
+    if program is None:
+        pytest.skip("no PostgreSQL of this machine comes with pg_stat_statements")
+    with embedded.start(program, settings={**FAST, **LOGGING}) as server:
+        yield server
+
+
+def _database(server: Server, name: str) -> str:
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return conninfo.make_conninfo(server.dsn, dbname=name)
+
+
+def _pgbench(dsn: str, *options: str) -> None:
+    found = binaries.find(
+        "pgbench", [*binaries.machine_directories(), *binaries.package_directories()]
+    )
+    subprocess.run([found[0].path, *options, dsn], check=True, capture_output=True, timeout=200)
+
+
+@pytest.fixture(scope="module")
+def bank(observed: Server) -> str:
+    """DSN of pgbench's database after some traffic."""
+    dsn = _database(observed, "bank")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+    _pgbench(dsn, "-i", "-s", "1", "--foreign-keys", "-q")
+    _pgbench(dsn, "-S", "-t", "40", "-n", "-M", "extended")
+    _pgbench(dsn, "-t", "5", "-n")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in OWN.strip().split(";\n"):
+            connection.execute(statement.encode())
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def bank_clone(observed: Server, bank: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """DSN of a clone of it."""
+    dsn = _database(observed, "bank_clone")
+    ledger = str(tmp_path_factory.mktemp("ledger"))
+    arguments = ["clone", bank, dsn, "--epsilon", "5", "--yes", "--seed", "7", "--ledger", ledger]
+    _ok(CliRunner().invoke(main, arguments))
+    return dsn
+
+
+def _ok(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_path: Path) -> None:
+    captured, public = tmp_path / "captured.json", tmp_path / "public.json"
+    said = _ok(CliRunner().invoke(main, ["workload", "capture", bank, "-o", str(captured)]))
+    assert "CONFIDENTIAL" in said
+    assert "it is not a query" in said
+    assert "it reads the system catalogs" in said
+    found = read(captured)
+    assert found.confidential
+    selects = [q for q in found if q.sql.startswith("SELECT abalance FROM pgbench_accounts")]
+    # 40 of `pgbench -S`, 5 of its own script: both texts are one.
+    assert sum(q.weight for q in selects) == 45
+    assert not [q for q in found if "UPDATE" in q.sql or "pg_class" in q.sql]
+
+    _ok(
+        CliRunner().invoke(
+            main, ["workload", "rebind", str(captured), "--on", bank_clone, "-o", str(public)]
+        )
+    )
+    bound = read(public)
+    assert not bound.confidential
+    assert {q.id for q in bound} == {q.id for q in found}
+    text = public.read_text()
+    assert "$" not in text
+    assert CANARY_TEXT not in text
+
+    results = tmp_path / "results.json"
+    _ok(CliRunner().invoke(main, ["run", str(public), "--on", bank_clone, "-o", str(results)]))
+    answers = json.loads(results.read_text())["results"]
+    assert {answer["status"] for answer in answers} == {"ok"}
+    by_id = {answer["id"]: answer for answer in answers}
+    assert all(by_id[q.id]["rows"] is not None for q in bound)
+    (lookup,) = {q.id for q in bound if q.sql.startswith("SELECT abalance FROM pgbench_accounts")}
+    # Its key is one of the clone's, and the row is found: a single balance is the answer.
+    assert by_id[lookup]["rows"] is not None
+    with psycopg.connect(bank_clone) as connection:
+        (query,) = (q.sql for q in bound if q.id == lookup)
+        assert len(connection.execute(query.encode()).fetchall()) == 1
+
+
+@pytest.mark.parametrize("form", ["served", "served.csv", "served.json"])
+def test_every_log_form_tells_of_the_same_queries(
+    observed: Server, bank: str, bank_clone: str, form: str, tmp_path: Path
+) -> None:
+    assert observed.directory is not None
+    log = observed.directory / "data" / "log" / form
+    found = pipeline.capture(logs=[log], database="bank", samples=3)
+    by_text = {q.template or q.sql: q for q in found.workload}
+    lookups = [q for text, q in by_text.items() if "abalance FROM pgbench_accounts" in text]
+    assert sum(q.weight for q in found.workload if "abalance FROM pgbench_accounts" in q.sql) >= 45
+    assert lookups
+    assert any(q.parameters for q in found.workload)
+    assert any(CANARY_TEXT in q.sql for q in found.workload)
+    assert found.skipped["it is not a query"] > 0
+    assert found.skipped["it is a parse or bind step, not a run"] >= 40
+
+    path = tmp_path / "captured.json"
+    write(found.workload, path, "native")
+    bound = pipeline.rebind(path, on=bank_clone)
+    assert not bound.left_out
+    for query in bound.workload:
+        assert CANARY_TEXT not in query.sql
+        assert str(CANARY_NUMBER) not in query.sql
+        assert "40001" not in query.sql
+
+
+def test_auto_explain_tells_of_the_same_queries(observed: Server, bank: str) -> None:
+    assert observed.directory is not None
+    for form in ("text", "json"):
+        with psycopg.connect(bank, autocommit=True) as connection:
+            connection.execute("SET log_min_duration_statement = -1")
+            connection.execute("SET auto_explain.log_min_duration = 0")
+            connection.execute(f"SET auto_explain.log_format = {form}")
+            for number in (1, 2, 3):
+                connection.execute(
+                    f"SELECT bbalance\nFROM pgbench_branches WHERE bid = {number}"
+                    f" AND '{form}' = 'a' || bid::text".encode()
+                )
+    for log in ("served", "served.csv", "served.json"):
+        found = pipeline.capture(logs=[observed.directory / "data" / "log" / log], database="bank")
+        (query,) = (q for q in found.workload if q.sql.startswith("SELECT bbalance\nFROM"))
+        assert query.weight == 6
+
+
+def test_it_says_what_is_missing(observed: Server, bank: str) -> None:
+    bare = _database(observed, "bare")
+    with pytest.raises(UsageError, match="CREATE EXTENSION pg_stat_statements"):
+        pipeline.capture(bare)
+    with psycopg.connect(bare, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_stat_statements")
+    with pytest.raises(UsageError, match="holds no query of this database"):
+        pipeline.capture(bare)
+
+
+def test_it_says_that_texts_are_hidden(observed: Server, bank: str) -> None:
+    with psycopg.connect(bank, autocommit=True) as connection:
+        connection.execute("CREATE ROLE nosy LOGIN")
+    with pytest.raises(AccessDenied, match="GRANT pg_read_all_stats TO nosy"):
+        pipeline.capture(conninfo.make_conninfo(bank, user="nosy"))
+
+
+def test_it_says_that_the_library_is_not_loaded() -> None:
+    program = _with_extension()
+    if program is None:
+        pytest.skip("no PostgreSQL of this machine comes with pg_stat_statements")
+    with embedded.start(program) as server:
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION pg_stat_statements")
+        with pytest.raises(DatabaseError, match="shared_preload_libraries"):
+            pipeline.capture(server.dsn)

@@ -1,0 +1,309 @@
+"""Re-binding: no literal of a user survives, and the new ones are of the synthetic rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from privbench import pipeline
+from privbench.errors import UsageError
+from privbench.postgres.connect import Connection, connect
+from privbench.postgres.introspect import introspect
+from privbench.workload import Query, Workload, write
+from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.rebind import Planner, Rebinding, rebind
+from privbench.workload.rebind.marks import mark
+
+DOCS = """
+CREATE TABLE docs (
+    id integer PRIMARY KEY, data jsonb NOT NULL, tags text[], title varchar(40), mark uuid,
+    flags bit(4), odd "char", "User Name" text
+);
+INSERT INTO docs
+SELECT i, jsonb_build_object('name', 'n' || i, 'size', i % 7, 'in', '{"a": "b"}'::jsonb),
+    ARRAY['t' || i % 5, 'u' || i % 3], 'Title ' || i, md5(i::text)::uuid, (i % 16)::bit(4), 'c',
+    'user ' || i % 4
+FROM generate_series(1, 200) i;
+ANALYZE docs;
+"""
+
+
+@pytest.fixture(scope="module")
+def clone(shop_clone: str) -> Iterator[Connection]:
+    with psycopg.connect(shop_clone, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS docs")
+        connection.execute(DOCS.encode())
+    with connect(shop_clone, autocommit=True) as connection:
+        yield connection
+    with psycopg.connect(shop_clone, autocommit=True) as connection:
+        connection.execute("DROP TABLE docs")
+
+
+def _bind(clone: Connection, *texts: str, seed: int = 0, planner: bool = True) -> Rebinding:
+    queries = tuple(Query(f"q{i}", text, card=5, weight=2.5) for i, text in enumerate(texts))
+    return rebind(
+        Workload("w", queries),
+        introspect(clone),
+        DatabaseRows(clone, seed),
+        seed=seed,
+        planner=Planner(clone) if planner else None,
+    )
+
+
+def _one(clone: Connection, text: str, seed: int = 0) -> str:
+    found = _bind(clone, text, seed=seed)
+    assert not found.left_out
+    return found.workload.queries[0].sql
+
+
+# {s} is a text, {n} a number, {d} a date that no clone and no allow-list holds.
+PLANTED = [
+    "SELECT * FROM orders WHERE id = {n}",
+    "SELECT * FROM orders WHERE {n} <= id AND id < -{n} AND -id > {n} AND id <> {n}.25",
+    "SELECT o.total FROM orders AS o JOIN customers c ON c.id = o.customer_id AND c.country = '{s}'"
+    " WHERE o.placed >= '{d}' AND o.placed < timestamp '{d}' + interval '30 days' LIMIT 77",
+    "SELECT count(*) FROM customers WHERE country IN ('{s}', '{s}x') AND lower(country) = '{s}'"
+    " AND country LIKE '{s}%' AND country NOT ILIKE '%{s}%{s}' AND born BETWEEN '{d}'"
+    " AND '{d}'::date",
+    "WITH v AS (SELECT customer_id AS cid, sum(total) s FROM orders"
+    " WHERE status::text = '{s}' GROUP BY 1)"
+    " SELECT * FROM v JOIN customers k ON k.id = v.cid WHERE v.s > {n}.43"
+    " AND cid <> {n} ORDER BY 2",
+    "SELECT date_trunc('month', placed), count(*) FROM orders WHERE extract(year from placed) = {n}"
+    " AND date_trunc('week', placed) = '{d}' GROUP BY 1 HAVING count(*) > {n}",
+    "SELECT '{s}' AS label, CASE WHEN note = '{s}' THEN '{s}' ELSE '{s}' END,"
+    " coalesce(note, '{s}'),"
+    " note || '{s}', {n}, {n} * quantity FROM items WHERE quantity * {n}.5 > -{n}",
+    "SELECT data->>'{s}', data#>>'{{{s}}}' FROM docs WHERE data->>'name' = '{s}'"
+    " AND (data->>'size')::int > {n} AND tags @> '{{{s}}}' AND '{s}' = ANY(tags) AND data ? '{s}'"
+    """ AND id = ANY('{{{n},{n}1}}'::int[]) AND data @> '{{"{s}": {n}}}'"""
+    """ AND data->'in'->>'{s}' = '{s}'""",
+    "SELECT * FROM docs WHERE title ~ '^{s}' AND title !~* '{s}$' AND starts_with(title, '{s}')"
+    " AND position('{s}' in title) > 0 AND (id, title) IN (({n}, '{s}'), ({n}1, '{s}y'))"
+    " AND split_part(title, '{s}', {n}) = '{s}' AND title SIMILAR TO '{s}_%'",
+    "SELECT /*+ {s} */ a.id -- {s} {n}\n FROM orders a, orders b /* {s} /* {n} */ '{s}' */"
+    " WHERE a.id = b.id + {n} AND upper(a.status::text) = E'{s}\\'' AND b.id IN"
+    " (SELECT order_id FROM items WHERE quantity > {n} AND items.note = $${s}$$ AND a.id = {n})",
+    'SELECT "{s} of it".id AS "My {s}", 1 AS a{n} FROM customers AS "{s} of it" WHERE NOT vip'
+    """ AND born = date '{d}' ORDER BY "My {s}" OFFSET {n}""",
+    "SELECT id FROM customers WHERE id = {n} UNION ALL SELECT customer_id FROM orders"
+    " WHERE note_of({n}) = '{s}' ORDER BY 1 LIMIT {n}",
+    "SELECT * FROM (SELECT o.*, row_number() OVER (ORDER BY placed ROWS {n} PRECEDING) rn"
+    " FROM orders o)"
+    " t (a, b, c) WHERE rn = {n} AND c::text = '{s}' AND a > -{n}",
+    "SELECT * FROM customers WHERE born > '{d}'::date - {n} AND age(born) > interval '{n} years'"
+    " AND extract(epoch from now() - born) > {n} AND to_char(born, '{s}') = to_char(born, 'YYYY')"
+    " AND born > make_date({n}, 1, 1) AND born::timestamptz AT TIME ZONE '{s}' > '{d}'",
+    "SELECT * FROM docs WHERE mark = '{s}' AND flags = B'1' AND odd = '{s}'"
+    " AND \"User Name\" = '{s}'"
+    " AND id IN (VALUES ({n}), ({n}2)) AND U&'{s}' = title AND N'{s}' <> title",
+    "SELECT x.u FROM customers c, LATERAL (SELECT o.total AS t FROM orders o"
+    " WHERE o.customer_id = c.id"
+    " AND o.id = {n} ORDER BY o.placed DESC LIMIT 5) x(u) WHERE u > {n}"
+    " AND nullif(c.country, '{s}') = '{s}'",
+    "SELECT md5('{s}'), generate_series({n}, {n}), ARRAY[{n}, {n}], ROW('{s}', {n}), x FROM"
+    " customers, unnest(ARRAY['{s}']) AS x, (VALUES ({n}, '{s}')) v(p, q) WHERE country = x"
+    " OR q = '{s}'",
+    "SELECT id FROM customers WHERE country = '{s}'\n'{s}' AND id = 0x{h} AND id <> 1_{n}"
+    " AND id < .{n}e3"
+    " AND EXISTS (SELECT FROM orders WHERE orders.customer_id = customers.id"
+    " AND total IS DISTINCT FROM {n})",
+]  # fmt: skip
+NUMBER, TEXT, DATE = "987651", "Xyzzyfoo", "2387-06-05"
+
+
+def _planted(template: str, text: str = TEXT, number: str = NUMBER, date: str = DATE) -> str:
+    return template.format(s=text, n=number, d=date, h=f"{int(number):x}")
+
+
+@pytest.mark.parametrize("planner", [True, False])
+def test_no_planted_literal_survives(clone: Connection, planner: bool) -> None:
+    texts = [_planted(template) for template in PLANTED]
+    found = _bind(clone, *texts, planner=planner)
+    assert len(found.workload) >= (9 if planner else len(PLANTED) - 2)
+    for query in found.workload:
+        shown = query.sql.lower()
+        assert TEXT.lower() not in shown
+        assert NUMBER not in shown
+        assert f"{int(NUMBER):x}" not in shown
+        assert DATE not in shown
+        assert query.card is None
+        assert query.weight == 2.5
+    assert not [why for why in found.left_out.values() if TEXT in why or NUMBER in why]
+
+
+_texts = st.text("abcdefghijklmnopqrstuvwxyz", min_size=8, max_size=8)
+_numbers = st.integers(200_000, 899_999).map(str)
+
+
+@given(_texts, _numbers)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@example("Xyzzyfoo", "987651")
+def test_what_is_written_does_not_depend_on_old_literals(
+    clone: Connection, text: str, number: str
+) -> None:
+    """Two workloads that differ only in their literals become one and the same."""
+    templates = [template for template in PLANTED if "OFFSET" not in template]
+    one = _bind(clone, *(_planted(t) for t in templates), planner=False)
+    number = f"9{number[1:]}"
+    other = _bind(
+        clone, *(_planted(t, text, number, "2388-07-04") for t in templates), planner=False
+    )
+    assert [q.sql for q in one.workload] == [q.sql for q in other.workload]
+    assert one.left_out == other.left_out
+
+
+@given(st.text(max_size=30))
+@settings(max_examples=300, deadline=None)
+@example("it's")
+@example("\\'; DROP TABLE x; --")
+@example("$$")
+def test_marks_leave_nothing_of_a_string(content: str) -> None:
+    content = content.replace("\x00", "")
+    quoted = "'" + content.replace("'", "''") + "'"
+    marked = mark(f"SELECT {quoted} || {quoted}", ())
+    assert [one.original for one in marked.marks] == [content, content]
+    assert re.fullmatch(r"SELECT 'pbmark\w+' \|\| 'pbmark\w+'", marked.text)
+
+
+def test_new_literals_find_rows(clone: Connection) -> None:
+    """Conditions on one table are taken from one row: together they hold for it."""
+    text = "SELECT * FROM orders WHERE id = 5 AND status = 'paid' AND placed < '2020-01-01'"
+    for seed in range(8):
+        assert clone.execute(_one(clone, text, seed).encode()).fetchall()
+    joined = (
+        "SELECT * FROM docs a, docs b"
+        " WHERE a.title = 'A' AND a.id = 3 AND b.id = 4 AND b.id <> a.id"
+    )
+    found = _one(clone, joined, 3)
+    assert clone.execute(found.encode()).fetchall()
+    assert len(set(re.findall(r"id = (\d+)", found))) == 2
+
+
+def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:
+    for seed in range(8):
+        text = "SELECT 1 FROM orders WHERE total >= 900 AND total < 100 AND id BETWEEN 9 AND 3"
+        low, high, first, last = map(float, re.findall(r"\d+\.?\d*", _one(clone, text, seed)[26:]))
+        assert low <= high
+        assert first <= last
+    listed = _one(clone, "SELECT 1 FROM orders WHERE id IN (71, 72, 73, 74, 75, 76)")
+    assert len(set(re.findall(r"\d+", listed.partition("IN")[2]))) == 6
+    array = _one(clone, "SELECT 1 FROM orders WHERE id = ANY('{71,72,73}')")
+    assert len(set(re.findall(r"\d+", array.partition("ANY")[2]))) == 3
+
+
+def test_patterns_keep_their_wildcards(clone: Connection) -> None:
+    text = (
+        "SELECT title FROM docs"
+        " WHERE title LIKE 'abcdefg%' AND title LIKE '%z' AND title LIKE '%yy_%'"
+    )
+    found = _one(clone, text)
+    first, last, within = re.findall(r"LIKE '([^']+)'", found)
+    assert re.fullmatch(r"Title \d%", first)
+    assert re.fullmatch(r"%\d", last)
+    assert re.fullmatch(r"%.._%", within)
+    assert clone.execute(found.encode()).fetchall()
+
+
+def test_structure_stays(clone: Connection) -> None:
+    text = (
+        "SELECT date_trunc('month', placed) AS m, count(*), round(avg(total), 2)::numeric(12,2)"
+        " FROM orders WHERE placed > now() - interval '7 days' GROUP BY 1 ORDER BY 2 DESC LIMIT 20"
+    )
+    assert _one(clone, text) == text
+
+
+def test_parameters_are_bound_by_column_or_type(clone: Connection) -> None:
+    found = _one(
+        clone,
+        "SELECT extract($1 from placed), sum(total * $2), substring(status::text, $3, $4), $5::date"
+        " FROM orders WHERE extract(year from placed) = $6 AND status = $7"
+        " AND id IN ($8 /*, ... */)"
+        " AND total BETWEEN $9 AND $10 AND placed > now() - interval $11"
+        " GROUP BY $12, 3, 4 ORDER BY $13 LIMIT $14 OFFSET $15",
+    )
+    assert "$" not in found
+    assert "= 2024 AND status = '" in found
+    assert re.search(r"id IN \(\d+, \d+, \d+ ?\)", found)
+    assert found.endswith("GROUP BY 1, 3, 4 ORDER BY 1 LIMIT 10 OFFSET 0")
+    clone.execute(found.encode())
+
+
+def test_what_cannot_be_bound_is_left_out_and_said(clone: Connection) -> None:
+    found = _bind(
+        clone,
+        "SELECT 1 FROM orders WHERE id = 1",
+        "DELETE FROM orders WHERE id = 1",
+        "SELECT FROM WHERE )",
+        "SELECT 1 FROM nowhere WHERE x = 1",
+        "SELECT 'open",
+        "SELECT pg_terminate_backend(1) FROM orders",
+    )
+    assert [query.id for query in found.workload] == ["q0"]
+    assert found.left_out == {
+        "q1": "it is not a query",
+        "q2": "it cannot be parsed",
+        "q3": 'the clone refuses it: relation "nowhere" does not exist (SQLSTATE 42P01)',
+        "q4": "it cannot be read",
+        "q5": "it calls pg_terminate_backend, which acts on the server",
+    }
+    offline = _bind(
+        clone, "SELECT 1 FROM orders", "SELECT 1 FROM nowhere WHERE x = 1", planner=False
+    )
+    assert offline.left_out == {"q1": "the schema has no table nowhere"}
+    with pytest.raises(UsageError, match="no query of the workload can be bound"):
+        _bind(clone, "DELETE FROM orders")
+
+
+def test_seeds_decide(clone: Connection) -> None:
+    text = "SELECT 1 FROM orders WHERE id = 7"
+    assert _one(clone, text, 1) == _one(clone, text, 1)
+    assert len({_one(clone, text, seed) for seed in range(6)}) > 3
+
+
+def test_matching_keeps_ranks(shop: str, shop_clone: str, tmp_path: Path) -> None:
+    """A literal's rank among the source's rows is its rank among the clone's."""
+    path = tmp_path / "w.json"
+    texts = [
+        "SELECT count(*) FROM orders WHERE id <= {n}",
+        "SELECT count(*) FROM customers WHERE born < '{d}'",
+    ]
+    queries = [Query(f"n{n}", texts[0].format(n=n)) for n in (120, 600, 1080)]
+    queries += [Query("d", texts[1].format(d="1960-01-01"))]
+    write(Workload("w", tuple(queries)), path, "native")
+    found = pipeline.rebind(path, on=shop_clone, match=shop)
+    assert found.workload.confidential
+    with psycopg.connect(shop) as source, psycopg.connect(shop_clone) as target:
+        for before, after in zip(queries, found.workload, strict=True):
+            (old,) = source.execute(before.sql.encode()).fetchone() or (0,)
+            (new,) = target.execute(after.sql.encode()).fetchone() or (0,)
+            assert new == pytest.approx(old, rel=0.05, abs=15)
+    with pytest.raises(UsageError, match="one and the same"):
+        pipeline.rebind(path, on=shop, match=shop)
+
+
+def test_a_model_is_enough(shop: str, tmp_path: Path) -> None:
+    model, path = tmp_path / "shop.privbench", tmp_path / "w.json"
+    config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0, seed=3)
+    pipeline.fit(shop, config, model)
+    queries = [
+        Query("a", f"SELECT 1 FROM orders WHERE status = '{TEXT}' AND placed > '{DATE}'"),
+        Query("b", f"SELECT 1 FROM customers WHERE country = '{TEXT}' AND id = {NUMBER}"),
+    ]
+    write(Workload("w", tuple(queries)), path, "native")
+    found = pipeline.rebind(path, model=model)
+    with psycopg.connect(shop) as source:
+        for query, bound in zip(found.workload, found.bound, strict=True):
+            assert bound.drawn == 2
+            assert TEXT not in query.sql
+            assert NUMBER not in query.sql
+            assert DATE not in query.sql
+            source.execute(query.sql.encode())
+    with pytest.raises(UsageError, match="--model"):
+        pipeline.rebind(path)
