@@ -53,9 +53,9 @@ for command in (
     model.sample,
     model.load,
     clone.clone,
+    workload.workload,
     compare.run,
     compare.compare,
-    workload.workload,
     ledger.ledger,
     inspect.config_schema,
 ):

@@ -9,6 +9,7 @@ import click
 from privbench import pipeline
 from privbench.cli.options import State
 from privbench.workload import write
+from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.rebind import Rebinding
 
 _FORMAT = "native"
@@ -60,8 +61,10 @@ def capture(
     write(found.workload, output, _FORMAT)
     for reason, calls in found.skipped.items():
         click.echo(f"Left out {calls:,} calls: {reason}.")
-    click.echo(f"CONFIDENTIAL workload: {output}: {len(found.workload):,} queries that stand for")
-    click.echo(f"{found.calls:,} calls. Next: privbench workload rebind.")
+    click.echo(
+        f"{CONFIDENTIAL} Wrote {len(found.workload):,} queries that stand for {found.calls:,} "
+        f"calls to {output}. Next: privbench workload rebind."
+    )
 
 
 @click.command()
@@ -100,8 +103,8 @@ def rebind(
     write(found.workload, output, _FORMAT)
     for line in _said(found):
         click.echo(line)
-    stamp = "CONFIDENTIAL (it depends on the source's rows): " if match else ""
-    click.echo(f"{stamp}Wrote {output}.")
+    stamp = f"{CONFIDENTIAL} " if found.workload.confidential else ""
+    click.echo(f"{stamp}Wrote {len(found.workload):,} queries to {output}.")
 
 
 def _said(found: Rebinding) -> list[str]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.pipeline.generating import sampled_tables
 from privbench.pipeline.model import Model
-from privbench.pipeline.model_rows import ModelRows
 from privbench.postgres.connect import Connection, connect, same_database
 from privbench.postgres.introspect import introspect
 from privbench.workload import read
 from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.generators.memory import MemoryRows, MemoryTables
 from privbench.workload.rebind import Planner, Rebinding, SourceRanks
 from privbench.workload.rebind import rebind as rebind_workload
 
@@ -61,9 +63,11 @@ def rebind(
                 remedy="Give --model MODEL, or --on with the DSN of the clone.",
             )
         found = Model.load(model)
-        return rebind_workload(
-            queries, found.schema, ModelRows(found, seed), seed=seed, ranks=ranks
-        )
+        rows = MemoryRows(MemoryTables(sampled_tables(found, seed=seed)), seed)
+        made = rebind_workload(queries, found.schema, rows, seed=seed, ranks=ranks)
+        seeded = not found.promise.private
+        stamped = replace(made.workload, confidential=made.workload.confidential or seeded)
+        return replace(made, workload=stamped)
 
 
 def _reading(dsn: str) -> Connection:

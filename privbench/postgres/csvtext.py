@@ -39,14 +39,6 @@ def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> It
             yield sink.getvalue()
 
 
-def texts(table: pa.Table) -> list[list[str | None]]:
-    """The columns' values as PostgreSQL reads them, None for NULL."""
-    return [
-        pa.concat_arrays([_column(chunk).cast(pa.string()) for chunk in column.chunks]).to_pylist()
-        for column in table.columns
-    ]
-
-
 def _textual(batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = [_column(array) for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])

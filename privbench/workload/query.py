@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import sqlglot
@@ -85,6 +85,29 @@ class Workload:
         for query in self.queries:
             sha.update(f"{len(query.id)}:{query.id}{len(query.sql)}:{query.sql}".encode())
         return sha.hexdigest()
+
+
+def united(workloads: Sequence[Workload]) -> Workload:
+    """Several workloads as one, ids with their workload's name in front where there are several.
+
+    Args:
+        workloads: At least one; where two share a name, theirs are numbered.
+
+    Returns:
+        The queries in order; confidential if one of the workloads is.
+    """
+    if len(workloads) == 1:
+        return workloads[0]
+    names: list[str] = []
+    for item in workloads:
+        same = sum(name.partition("~")[0] == item.name for name in names)
+        names.append(f"{item.name}~{same + 1}" if same else item.name)
+    queries = (
+        replace(query, id=f"{name}/{query.id}")
+        for name, item in zip(names, workloads, strict=True)
+        for query in item
+    )
+    return Workload(workloads[0].name, tuple(queries), any(item.confidential for item in workloads))
 
 
 @lru_cache(maxsize=4096)

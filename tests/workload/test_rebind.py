@@ -298,6 +298,8 @@ def test_a_model_is_enough(shop: str, tmp_path: Path) -> None:
     ]
     write(Workload("w", tuple(queries)), path, "native")
     found = pipeline.rebind(path, model=model)
+    # Its noise was seeded.
+    assert found.workload.confidential
     with psycopg.connect(shop) as source:
         for query, bound in zip(found.workload, found.bound, strict=True):
             assert bound.drawn == 2

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from privbench.schema import Column, Table
 from privbench.workload.generators.draft import Draft
-from privbench.workload.generators.values import DATES, Row, Values, judged, selectable
+from privbench.workload.generators.values import DATES, Row, Values, judged
 
 _SAMPLE = 500
 _START_ROWS = 2000
@@ -33,17 +33,13 @@ class DatabaseRows:
     def values(self, table: Table) -> list[Values]:
         """The usable columns of a table with their values in some of its rows."""
         if table.key not in self._values:
-            columns = selectable(table)
-            rows = self._rows(table, columns, sql.SQL("true"), self._seed, _SAMPLE)
-            self._values[table.key] = judged(table, rows)
+            self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
         return self._values[table.key]
 
     def starts(self, table: Table) -> list[Row]:
         """Some rows of a table."""
         if table.key not in self._starts:
-            self._starts[table.key] = self._rows(
-                table, table.columns, sql.SQL("true"), self._seed, _START_ROWS
-            )
+            self._starts[table.key] = self._rows(table, sql.SQL("true"), self._seed, _START_ROWS)
         return self._starts[table.key]
 
     def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
@@ -52,30 +48,23 @@ class DatabaseRows:
             sql.SQL("t.{} = {}").format(sql.Identifier(name), sql.Literal(value))
             for name, value in asked.items()
         )
-        found = self._rows(table, table.columns, condition, seed, 1)
+        found = self._rows(table, condition, seed, 1)
         return found[0] if found else None
 
-    def _rows(
-        self,
-        table: Table,
-        columns: tuple[Column, ...] | list[Column],
-        condition: sql.Composable,
-        seed: int,
-        most: int,
-    ) -> list[Row]:
-        if not columns:
+    def _rows(self, table: Table, condition: sql.Composable, seed: int, most: int) -> list[Row]:
+        if not table.columns:
             return []
         query = sql.SQL(
             "SELECT {columns} FROM {table} AS t WHERE {condition}"
             " ORDER BY hashtextextended(to_json(t)::text, {seed}) LIMIT {most}"
         ).format(
-            columns=sql.SQL(", ").join(_as_text(column) for column in columns),
+            columns=sql.SQL(", ").join(_as_text(column) for column in table.columns),
             table=sql.Identifier(table.name.schema, table.name.name),
             condition=condition,
             seed=sql.Literal(seed),
             most=sql.Literal(most),
         )
-        names = [column.name for column in columns]
+        names = [column.name for column in table.columns]
         found = self._connection.execute(query).fetchall()
         return [dict(zip(names, row, strict=True)) for row in found]
 

@@ -1,0 +1,187 @@
+"""Logs of every form, as servers write them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from privbench.errors import UsageError
+from privbench.workload.capture import Capture, capture_logs
+
+# prefix, and how the lines of one session begin under it.
+PREFIXES = {
+    "%m [%p] ": "2026-11-22 10:00:00.123 UTC [4711] ",
+    "%m [%p] %q%u@%d ": "2026-11-22 10:00:00.123 UTC [4711] ada@shop ",
+    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ": "2026-11-22 10:00:00 UTC [4711]: [7-1] "
+    "user=ada,db=shop,app=psql,client=[local] ",
+    "%t:%r:%u@%d:[%p]:": "2026-11-22 10:00:00 UTC:10.0.0.7(50122):ada@shop:[4711]:",
+    "%t ": "2026-11-22 10:00:00 UTC ",
+}
+ENTRIES = [
+    ("LOG", "duration: 0.210 ms  statement: SELECT a\nFROM t\n\tWHERE b = 'it''s; -- DETAIL:  x'", ""),
+    ("LOG", "duration: 0.110 ms  parse <unnamed>: SELECT c FROM u WHERE d = $1", ""),
+    ("LOG", "duration: 0.110 ms  bind <unnamed>: SELECT c FROM u WHERE d = $1",
+     "parameters: $1 = 'x'"),
+    ("LOG", "duration: 0.310 ms  execute <unnamed>: SELECT c FROM u WHERE d = $1 AND e = $2",
+     "parameters: $1 = 'o''clock, $2', $2 = NULL"),
+    ("LOG", "duration: 0.310 ms  execute S_1: select  c from u where d = $1 and e=$2",
+     "Parameters: $1 = 'noon', $2 = '7'"),
+    ("LOG", "statement: SELECT a FROM t WHERE b = 'other' /* from the shop */", ""),
+    ("LOG", "duration: 1.5 ms", ""),
+    ("LOG", "connection authorized: user=ada database=shop", ""),
+    ("ERROR", 'relation "x" does not exist at character 15', ""),
+    ("STATEMENT", "SELECT * FROM x", ""),
+    ("LOG", "duration: 0.310 ms  statement: UPDATE t SET a = 1", ""),
+    ("LOG", "duration: 0.310 ms  statement: SELECT a FROM t FOR UPDATE", ""),
+    ("LOG", "duration: 0.310 ms  statement: SELECT 'open FROM t", ""),
+    ("LOG", "duration: 12.1 ms  plan:\nQuery Text: SELECT p\nFROM t WHERE q = 5\nSeq Scan on t  "
+     "(cost=0.00..1.01 rows=1 width=4)\n  Filter: (q = 5)", ""),
+    ("LOG", 'duration: 12.1 ms  plan:\n{\n  "Query Text": "SELECT p\\nFROM t WHERE q = $1",\n'
+     '  "Query Parameters": "$1 = \'6\'",\n  "Plan": {"Node Type": "Seq Scan"}\n}', ""),
+    ("LOG", "duration: 12.1 ms  plan:\n<explain/>", ""),
+]  # fmt: skip
+
+
+def _plain(start: str) -> str:
+    lines = []
+    for level, message, detail in ENTRIES:
+        lines.append(f"{start}{level}:  {message}".replace("\n", "\n\t"))
+        if detail:
+            lines.append(f"{start}DETAIL:  {detail}".replace("\n", "\n\t"))
+    return "\n".join(lines) + "\n"
+
+
+def _csv(path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        for level, message, detail in ENTRIES:
+            row = [""] * 26
+            row[0], row[2], row[11], row[13], row[14] = "2026-11-22", "shop", level, message, detail
+            writer.writerow(row)
+
+
+def _json(path: Path) -> None:
+    lines = [
+        json.dumps({"dbname": "shop", "error_severity": level, "message": message}
+                   | ({"detail": detail} if detail else {}))
+        for level, message, detail in ENTRIES
+    ]  # fmt: skip
+    path.write_text("\n".join(lines) + '\n{"error_severity": "LOG", "mess')
+
+
+def _check(found: Capture) -> None:
+    assert found.workload.confidential
+    by_id = {query.id: query for query in found.workload}
+    assert [query.weight for query in found.workload] == [2.0, 2.0, 2.0]
+    assert found.calls == 6
+    texts = {query.template or query.sql for query in by_id.values()}
+    assert any("d = $1" in text for text in texts)
+    parametric = next(
+        query for query in by_id.values() if query.template and "d = $1" in query.template
+    )
+    assert parametric.parameters in (("o'clock, $2", None), ("noon", "7"))
+    assert (
+        parametric.sql.replace(" ", "")
+        .lower()
+        .endswith(("d='o''clock,$2'ande=null", "d='noon'ande='7'"))
+    )
+    quoted = next(query for query in by_id.values() if "FROM t" in query.sql and "b =" in query.sql)
+    assert quoted.sql in (
+        "SELECT a\nFROM t\n\tWHERE b = 'it''s; -- DETAIL:  x'",
+        "SELECT a FROM t WHERE b = 'other' /* from the shop */",
+    )
+    assert found.skipped == {
+        "it is a parse or bind step, not a run": 2,
+        "it is not a query": 1,
+        "it writes or locks rows": 1,
+        "it cannot be read": 1,
+        "its plan is logged as XML or YAML": 1,
+    }
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("named", [True, False])
+def test_plain_logs(tmp_path: Path, prefix: str, named: bool) -> None:
+    path = tmp_path / "postgresql.log"
+    path.write_text(_plain(PREFIXES[prefix]))
+    _check(capture_logs([path], prefix=prefix if named else None))
+
+
+def test_csv_json_and_gzip(tmp_path: Path) -> None:
+    _csv(tmp_path / "a.csv")
+    _check(capture_logs([tmp_path / "a.csv"]))
+    _json(tmp_path / "a.json")
+    _check(capture_logs([tmp_path / "a.json"]))
+    with gzip.open(tmp_path / "a.log.gz", "wt") as file:
+        file.write(_plain(PREFIXES["%m [%p] "]))
+    _check(capture_logs([tmp_path / "a.log.gz"]))
+
+
+def test_several_logs_are_one_workload(tmp_path: Path) -> None:
+    _csv(tmp_path / "a.csv")
+    _json(tmp_path / "b.json")
+    found = capture_logs([tmp_path / "a.csv", tmp_path / "b.json"], samples=2)
+    assert found.calls == 12
+    assert sum(query.weight for query in found.workload) == 12
+    assert [query.id for query in found.workload] == ["c1", "c1.2", "c2", "c2.2", "c3", "c3.2"]
+    assert len({query.sql for query in found.workload}) == 6
+
+
+def test_databases_are_told_apart(tmp_path: Path) -> None:
+    _csv(tmp_path / "a.csv")
+    found = capture_logs([tmp_path / "a.csv"], database="bank")
+    assert not found.workload.queries
+    assert found.skipped["it ran in another database"] == 9
+
+
+def test_a_statement_logged_with_its_plan_counts_once(tmp_path: Path) -> None:
+    start = PREFIXES["%m [%p] "]
+    text = "SELECT p FROM t WHERE q = 5"
+    plan = f"\n\tQuery Text: {text}\n\tSeq Scan on t  (cost=0.00..1.01 rows=1 width=4)"
+    path = tmp_path / "x.log"
+    path.write_text(3 * f"{start}LOG:  duration: 1.1 ms  plan:{plan}\n"
+                    f"{start}LOG:  duration: 1.2 ms  statement: {text}\n")  # fmt: skip
+    assert capture_logs([path]).calls in (1, 3)
+    path.write_text(3 * (f"{start}LOG:  duration: 1.1 ms  plan:{plan}\n"
+                         f"{start}LOG:  duration: 1.2 ms  statement: {text}\n"))  # fmt: skip
+    assert capture_logs([path]).calls == 3
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "big.log"
+    line = (
+        PREFIXES["%m [%p] "] + "LOG:  duration: 0.2 ms  statement: SELECT a FROM t WHERE b = {}\n"
+    )
+
+    def peak(lines: int) -> int:
+        with path.open("w") as file:
+            file.writelines(line.format(number) for number in range(lines))
+        tracemalloc.start()
+        capture_logs([path])
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    peak(3000)
+    assert peak(20_000) < 1.2 * peak(5000) + 2**19
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read the log"):
+        capture_logs([tmp_path / "none.log"])
+    strange = tmp_path / "strange.log"
+    strange.write_text("<4711> LOG:  duration: 0.2 ms  statement: SELECT a FROM t\n")
+    with pytest.raises(UsageError, match="--prefix"):
+        capture_logs([strange])
+    assert capture_logs([strange], prefix="<%p> ").calls == 1
+    with pytest.raises(UsageError, match="no escape %Z"):
+        capture_logs([strange], prefix="<%Z> ")
+    quiet = tmp_path / "quiet.log"
+    quiet.write_text(PREFIXES["%m [%p] "] + "LOG:  database system is ready\n")
+    with pytest.raises(UsageError, match="log_min_duration_statement"):
+        capture_logs([quiet])
