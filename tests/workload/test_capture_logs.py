@@ -9,9 +9,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from privbench.errors import UsageError
 from privbench.workload.capture import Capture, capture_logs
+from privbench.workload.capture.normal import normalised
 
 # prefix, and how the lines of one session begin under it.
 PREFIXES = {
@@ -23,7 +26,8 @@ PREFIXES = {
     "%t ": "2026-11-22 10:00:00 UTC ",
 }
 ENTRIES = [
-    ("LOG", "duration: 0.210 ms  statement: SELECT a\nFROM t\n\tWHERE b = 'it''s; -- DETAIL:  x'", ""),
+    ("LOG", "duration: 0.210 ms  statement: SELECT a\nFROM t\n\tWHERE b = 'it''s; -- DETAIL:  x'",
+     ""),
     ("LOG", "duration: 0.110 ms  parse <unnamed>: SELECT c FROM u WHERE d = $1", ""),
     ("LOG", "duration: 0.110 ms  bind <unnamed>: SELECT c FROM u WHERE d = $1",
      "parameters: $1 = 'x'"),
@@ -185,3 +189,33 @@ def test_refusals(tmp_path: Path) -> None:
     quiet.write_text(PREFIXES["%m [%p] "] + "LOG:  database system is ready\n")
     with pytest.raises(UsageError, match="log_min_duration_statement"):
         capture_logs([quiet])
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "a",
+                "A1",
+                "'x'",
+                "'it''s'",
+                "5",
+                "1.5e3",
+                ".5",
+                "$1",
+                "=",
+                "<",
+                "x_2",
+                "E'y'",
+                "( ",
+                ",",
+            ]
+        ),
+        max_size=12,
+    )
+)
+@settings(deadline=None)
+def test_the_short_way_to_a_normal_text_is_the_long_one(words: list[str]) -> None:
+    text = " ".join(words)
+    # The comment sends it the long way.
+    assert normalised(text) == normalised(f"{text} /* */")

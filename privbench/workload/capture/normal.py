@@ -26,6 +26,12 @@ _ELEMENT = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_AROUND = re.compile(r" ?([^\w\s?\"]) ?")
+# Most texts hold nothing that needs more than this.
+_SPECIAL = re.compile(r"""--|/\*|["\\]|\$[^\d]|[bnux&]'""", re.IGNORECASE)
+_CONSTANT = re.compile(
+    r"[eE]?'(?:[^']|'')*'|(?<![\w$])(?:\$\d+|(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
+)
 _BLANKS = frozenset({"comment", "space"})
 _CONSTANTS = frozenset({"string", "tag", "parameter", "number"})
 
@@ -35,9 +41,14 @@ def normalised(text: str) -> str:
     r"""The text with every constant and parameter as ``?``, without comments, case and layout.
 
     >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
-    'select a from t where b = ? and c<? limit ?'
+    'select a from t where b=? and c<? limit ?'
     """
-    return " ".join(_ELEMENT.sub(_plain, text).split()).rstrip("; ")
+    if _SPECIAL.search(text):
+        text = _ELEMENT.sub(_plain, text)
+    else:
+        text = _CONSTANT.sub("?", text).lower()
+    words = " ".join(text.split())
+    return _AROUND.sub(r"\1", words).rstrip("; ")
 
 
 def _plain(found: re.Match[str]) -> str:
