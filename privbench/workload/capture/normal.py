@@ -43,11 +43,9 @@ def normalised(text: str) -> str:
     >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
     'select a from t where b=? and c<? limit ?'
     """
-    if _SPECIAL.search(text):
-        text = _ELEMENT.sub(_plain, text)
-    else:
-        text = _CONSTANT.sub("?", text).lower()
-    words = " ".join(text.split())
+    short = not _SPECIAL.search(text)
+    plain = _CONSTANT.sub("?", text).lower() if short else _ELEMENT.sub(_plain, text)
+    words = " ".join(plain.split())
     return _AROUND.sub(r"\1", words).rstrip("; ")
 
 
