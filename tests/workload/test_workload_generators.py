@@ -144,7 +144,7 @@ def test_no_literal_comes_from_elsewhere(schema: Schema, clone_tables: Tables) -
     for kind in KINDS:
         made = generate_from_tables(marked, kind, schema, _plan(kind))
         for query in made:
-            literals = re.findall(r"'([a-z][^']*)'", query.sql)
+            literals = set(re.findall(r"'([a-z][^']*)'", query.sql)) - {"true", "false"}
             assert all(text.startswith("xx") for text in literals), query.sql
 
 
