@@ -2,6 +2,7 @@
 
     python benchmarks/multi_table.py SOURCE -c CONFIG.toml -w joins.sql -w given.sql
     python benchmarks/multi_table.py ... --generate joins.sql     make that workload first
+    python benchmarks/multi_table.py ... --generate mscn.sql --kind mscn    in the manner of MSCN
     python benchmarks/multi_table.py ... --epsilon 3.2,0.8 --releases 5 --judge judge.py
     python benchmarks/multi_table.py ... --model fitted.privbench --keep --quick
 
@@ -30,7 +31,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -41,7 +42,7 @@ from privbench.metrics import integrity, qerror
 from privbench.pipeline import Reporter, fit, inspect, load
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
-from privbench.workload import Query, Workload, generate_counting, read, write
+from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
 
 _POINTS = ("p50", "p75", "p90", "p95", "p99", "mean")
 _SEED = 1
@@ -104,7 +105,8 @@ class Bench:
             path = Path(options.generate)
             if not path.exists():
                 with connect(self.source) as connection:
-                    made = generate_counting(connection, self.schema, options.queries, seed=_SEED)
+                    plan = replace(KINDS[options.kind].plan, queries=options.queries, seed=_SEED)
+                    made = generate_from_source(connection, options.kind, self.schema, plan)
                 write(made, path, "card-sql")
             yield self._answered(read(path))
         for names in options.workloads:
@@ -293,6 +295,7 @@ def _options() -> argparse.Namespace:
         "-w", "--workloads", action="append", default=[], help="a file, or several as one: A,B"
     )
     parser.add_argument("--generate", metavar="FILE", help="a workload, made if it is not there")
+    parser.add_argument("--kind", choices=("joins", "mscn", "sam"), default="joins")
     parser.add_argument("--queries", type=int, default=400, help="of a generated workload")
     parser.add_argument("--synthesizers", default="privbench,independent,privbench-paper")
     parser.add_argument("--epsilon", default="3.2,0.8")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from privbench.errors import UsageError
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -49,13 +50,19 @@ def generate_workload(
         The workload. The same source, plan and seed give the same one.
 
     Raises:
-        UsageError: The plan or the schema allows no query, or none with an answer was found.
+        UsageError: The plan or the schema allows no query, none with an answer was found, or a
+            clone is given with a database.
         ModelError: The model is damaged.
         ConnectionFailed: The database is unreachable.
     """
     teller = reporter or Reporter()
     plan = plan or KINDS[kind].plan
     if not Path(source).is_file():
+        if clone:
+            raise UsageError(
+                "answers of a clone go with a workload of a model.",
+                remedy="Name a model file, or leave the clone out.",
+            )
         with teller.stage("generate"), connect(source) as connection:
             schema = introspect(connection, tuple(schemas))
             return generate_from_source(connection, kind, schema, plan, timeout)

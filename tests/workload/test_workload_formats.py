@@ -70,16 +70,33 @@ def test_a_folder_is_read_in_natural_order(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("form", [form.name for form in FORMATS])
-def test_what_is_written_is_read_again(form: str, tmp_path: Path) -> None:
+# Formats that hold any text, each with a place that it is written to.
+KEEPING = {"native": "w.json", "sql": "w.sql", "card-sql": "w.sql", "pgbench": "w"}
+
+
+@pytest.mark.parametrize("confidential", [False, True])
+@pytest.mark.parametrize("form", KEEPING)
+def test_what_is_written_is_read_again(form: str, confidential: bool, tmp_path: Path) -> None:
     texts = [text for text in ODD if "\n" not in text] if form == "card-sql" else ODD
-    workload = Workload("w", tuple(Query(f"q{i}", text, i) for i, text in enumerate(texts, 1)))
-    path = tmp_path / "w.sql"
+    made = tuple(Query(f"q{i}", text, i) for i, text in enumerate(texts, 1))
+    workload = Workload("w", made, confidential)
+    path = tmp_path / KEEPING[form]
     write(workload, path, form)
     found = read(path)
     assert [query.sql for query in found] == texts
-    if form == "card-sql":
+    assert found.confidential == confidential
+    if form in ("card-sql", "native"):
         assert found == workload
+
+
+def test_every_format_is_tested() -> None:
+    assert {form.name for form in FORMATS} == {*KEEPING, "mscn", "sam"}
+
+
+def test_a_folder_says_that_it_is_confidential(tmp_path: Path) -> None:
+    workload = Workload("job", (Query("1a", "SELECT 1"), Query("1b", "-- why\nSELECT 2")), True)
+    write(workload, tmp_path / "job")
+    assert read(tmp_path / "job") == workload
 
 
 def test_a_folder_is_written_and_read_again(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from privbench.workload.query import Query, Workload
 from privbench.workload.split import statements
 
 _OPTIONS = "pgbench.opts"
+_MARK = f"-- {CONFIDENTIAL}\n"
 _SUFFIXES = frozenset({".sql", ".pgbench"})
 _META = re.compile(r"[ \t]*\\(\w+)(.*)\Z")
 _SET = re.compile(r"\s+(\w+)\s+(\S.*?)\s*\Z")
@@ -42,7 +43,7 @@ class Pgbench:
     def detects(self, path: Path) -> bool:
         r"""Whether it is a script with a suffix of its own or a ``\set``, or a folder of such."""
         if path.is_dir():
-            return (path / _OPTIONS).is_file() or any(path.rglob("*.pgbench"))
+            return (path / _OPTIONS).is_file() or any(self.detects(f) for f in _scripts(path))
         if path.suffix == ".pgbench" or path.name == _OPTIONS:
             return True
         return path.suffix == ".sql" and any(_META.match(line) for line in _text(path))
@@ -74,7 +75,7 @@ class Pgbench:
                 holds what pgbench would take for one of its variables.
         """
         scripts = {query.id: _script(query) for query in workload}
-        mark = f"-- {CONFIDENTIAL}\n" if workload.confidential else ""
+        mark = _MARK if workload.confidential else ""
         if path.suffix in _SUFFIXES:
             if len(scripts) != 1:
                 raise UsageError(
@@ -97,15 +98,20 @@ class Pgbench:
 
 
 def _text(path: Path) -> list[str]:
-    return read_text(path).split("\n") if path.is_file() else []
+    return read_text(path).removeprefix(_MARK).split("\n")
+
+
+def _scripts(root: Path) -> list[Path]:
+    """All scripts of a folder in natural order."""
+    found = [file for file in root.rglob("*") if file.suffix in _SUFFIXES and file.is_file()]
+    return sorted(found, key=lambda file: natural(file.relative_to(root)))
 
 
 def _files(root: Path) -> list[tuple[Path, float]]:
     """The scripts of a folder with their weights."""
     options = root / _OPTIONS
     if not options.is_file():
-        found = [file for file in root.rglob("*") if file.suffix in _SUFFIXES]
-        return [(file, 1.0) for file in sorted(found, key=lambda f: natural(f.relative_to(root)))]
+        return [(file, 1.0) for file in _scripts(root)]
     files = []
     for line in _text(options):
         item = _FILE.match(line)

@@ -214,5 +214,6 @@ def _text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
         return pa.nulls(len(plain), pa.string())
     text = pc.cast(plain, pa.string())
     if pa.types.is_temporal(plain.type):
-        return pc.replace_substring_regex(text, r"\.0+(Z?)$", r"\1")
+        # As PostgreSQL's to_json prints them, so that text order is the order in time.
+        return pc.replace_substring(pc.replace_substring_regex(text, r"\.0+(Z?)$", r"\1"), " ", "T")
     return text

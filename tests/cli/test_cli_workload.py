@@ -1,0 +1,191 @@
+"""``privbench workload``: made from a source or a model, converted, brought together."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import market
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from privbench import pipeline
+from privbench.cli import main
+from privbench.workload import KINDS, read
+
+LIGHT = "title t,movie_companies mc#t.id=mc.movie_id#t.kind_id,=,7#715\ntitle t##t.id,<,9#8\n"
+
+
+def _run(*arguments):
+    return CliRunner().invoke(main, ["-q", "workload", *(str(item) for item in arguments)])
+
+
+def _done(*arguments):
+    result = _run(*arguments)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    return result.stdout
+
+
+def _refused(*arguments):
+    result = _run(*arguments)
+    assert result.exit_code == 2, (result.stdout, result.exception)
+    return re.sub(r"\s+", " ", result.stderr)
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    market.create(dsn, 60)
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def model(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    path = folder / "m.privbench"
+    config = market.learner(market.config(folder / "ledger"), "independent")
+    pipeline.fit(source, config, path, reporter=pipeline.Reporter())
+    return path
+
+
+@pytest.fixture(scope="module")
+def clone(model, make_database):
+    dsn = make_database()
+    pipeline.load(model, dsn, seed=1, reporter=pipeline.Reporter())
+    return dsn
+
+
+@pytest.fixture
+def light(tmp_path):
+    path = tmp_path / "light.csv"
+    path.write_text(LIGHT)
+    return path
+
+
+def test_a_workload_of_a_source_says_that_it_is_confidential(source, tmp_path):
+    path = tmp_path / "w.sql"
+    plan = "--joins 1-2 --predicates 2 --operators <=,>= --card-min 2 --card-max 900 --seed 5"
+    form = ("--queries", 8, "--format", "card-sql")
+    said = _done("generate", source, "-o", path, "--kind", "joins", *plan.split(), *form)
+    assert said.startswith("CONFIDENTIAL")
+    assert path.read_text().startswith("-- CONFIDENTIAL")
+    made = read(path)
+    assert made.confidential
+    assert len(made) == 8
+    assert {query.shape.joins for query in made} == {1, 2}
+    for query in made:
+        assert 2 <= query.card <= 900
+        assert len(re.findall(r'"\."\w+" [<>]= ', query.sql)) == 2
+        assert market.one(source, query.sql) == query.card
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_workload_of_a_model_needs_no_database(kind, model, clone, tmp_path):
+    path = tmp_path / "w.json"
+    more = () if kind in ("sam", "california") else ("--joins", "0-2")
+    said = _done("generate", model, "-o", path, "--kind", kind, "--queries", 12, *more)
+    assert said == f"Wrote 12 queries to {path}.\n"
+    made = read(path)
+    assert not made.confidential
+    assert {query.card for query in made} == {None}
+    again = tmp_path / "again.json"
+    _done("generate", model, "-o", again, "--kind", kind, "--queries", 12, *more)
+    assert again.read_text() == path.read_text()
+    with psycopg.connect(clone) as connection:
+        for query in made:
+            connection.execute(query.sql.encode())
+
+
+def test_free_text_and_addresses_of_the_source_are_in_no_query_of_a_model(model, source, tmp_path):
+    path = tmp_path / "w.json"
+    _done("generate", model, "-o", path, "--kind", "sam", "--queries", 150)
+    text = path.read_text()
+    notes = market.ask(source, "SELECT note FROM customer WHERE note IS NOT NULL")
+    mails = market.ask(source, "SELECT email FROM customer")
+    assert len(notes) == 30
+    assert not [value for (value,) in (*notes, *mails) if value in text]
+
+
+def test_answers_on_a_clone_are_stated(model, clone, tmp_path):
+    path = tmp_path / "w.json"
+    _done("generate", model, "-o", path, "--queries", 10, "--clone", clone)
+    made = read(path)
+    assert not made.confidential
+    for query in made:
+        assert market.one(clone, query.sql) == query.card > 0
+
+
+def test_a_seeded_model_is_confidential(source, tmp_path):
+    base = market.learner(market.config(tmp_path / "ledger"), "independent")
+    pipeline.fit(source, base.with_privacy(seed=1), tmp_path / "m", reporter=pipeline.Reporter())
+    said = _done("generate", tmp_path / "m", "-o", tmp_path / "w.json", "--queries", 3)
+    assert said.startswith("CONFIDENTIAL")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--joins", "a-b"), "neither a number nor a range"),
+        (("--joins", "3-1"), "from 3 to 1 joins is no range"),
+        (("--operators", "like"), "no operator like"),
+        (("--kind", "sam", "--joins", "1"), "join nothing"),
+        (("--format", "mscn", "--kind", "mixed"), "cannot hold query g"),
+        (("--scale", "0"), "--scale must lie above 0"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(options, said, model, tmp_path):
+    assert said in _refused("generate", model, "-o", tmp_path / "w", *options)
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_clone_goes_with_a_model_only(source, clone, tmp_path):
+    said = _refused("generate", source, "-o", tmp_path / "w", "--clone", clone)
+    assert "a model" in said
+
+
+@pytest.mark.parametrize("form", ["native", "sql", "card-sql", "mscn", "pgbench"])
+def test_formats_are_converted_and_back(form, light, tmp_path):
+    there, back = tmp_path / "there", tmp_path / "back.csv"
+    there = there.with_suffix(".sql") if form in ("sql", "card-sql") else there
+    assert "Wrote 2 queries" in _done("convert", light, there, "--to", form)
+    _done("convert", there, back, "--from", form, "--to", "mscn")
+    text = LIGHT if form in ("native", "card-sql", "mscn") else re.sub(r"#\d+\n", "#\n", LIGHT)
+    assert back.read_text() == text
+
+
+def test_a_sam_file_takes_its_table_and_columns_from_the_options(tmp_path):
+    given = {"query_list": [[[1], [">="], ["Mexico"]]], "card_list": ["3"]}
+    (tmp_path / "w.txt").write_text(json.dumps(given))
+    assert "--columns" in _refused("convert", tmp_path / "w.txt", tmp_path / "w", "--to", "native")
+    _done("convert", tmp_path / "w.txt", tmp_path / "w", "--to", "native", "--table", "census",
+          "--columns", "age, native_country")  # fmt: skip
+    (query,) = read(tmp_path / "w")
+    assert query.sql == (
+        "SELECT COUNT(*) FROM census WHERE native_country >= 'Mexico' COLLATE \"C\";"
+    )
+
+
+def test_the_query_that_a_format_cannot_hold_is_named(light, tmp_path):
+    said = _refused("convert", light, tmp_path / "w", "--to", "sam")
+    assert "sam cannot hold query q1: it joins" in said
+
+
+def test_weighted_files_are_brought_together(light, tmp_path):
+    script = tmp_path / "pick.sql"
+    script.write_text("\\set n random(1, 9)\nSELECT :n;\n")
+    _done("import", f"{script}@9", light, f"{light}@0.5", "-o", tmp_path / "w", "--name", "mix")
+    made = read(tmp_path / "w")
+    assert made.name == "mix"
+    assert {query.id: query.weight for query in made} == {
+        "pick/pick": 9.0,
+        "light/q1": 1.0,
+        "light/q2": 1.0,
+        "light~2/q1": 0.5,
+        "light~2/q2": 0.5,
+    }
+    assert made.queries[0].template == "SELECT $1"
+
+
+def test_a_missing_file_is_said(tmp_path):
+    assert "no workload at" in _refused("import", tmp_path / "gone@2", "-o", tmp_path / "w")

@@ -1,0 +1,170 @@
+"""pgbench scripts: variables are bound, templates and weights kept, pgbench runs what we write."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import conninfo
+
+from privbench.errors import UsageError
+from privbench.workload import Query, Workload, read, write
+from privbench.workload.formats.draws import draw
+
+GOLDEN = Path(__file__).parent / "golden" / "bench"
+
+
+def test_scripts_are_read_with_their_weights() -> None:
+    found = {query.id: query for query in read(GOLDEN)}
+    assert {name: query.weight for name, query in found.items()} == {
+        "select": 9.0,
+        "report": 1.0,
+        "report#2": 1.0,
+    }
+    select = found["select"]
+    assert select.template == (
+        "-- one account\nSELECT abalance FROM pgbench_accounts WHERE aid = $2"
+        " AND note <> '12:30' AND t > '2020-01-01'::date"
+    ).replace("-- one account\n", "")
+    assert select.draws == ("scale = 1", "aid = random(1, 100000 * :scale)")
+    assert 1 <= int(select.parameters[1] or "") <= 100_000
+    assert select.sql == (select.template or "").replace("$2", select.parameters[1] or "")
+
+
+def test_variables_are_drawn_from_those_before_and_only_where_needed() -> None:
+    report, plain = read(GOLDEN).queries[1:]
+    assert report.draws == ("low = random(1, 5)", "high = :low +    10 * 2")
+    low, high = (int(text or "") for text in report.parameters)
+    assert high == low + 20
+    assert report.sql.endswith(f"BETWEEN {low} AND {high}")
+    assert (plain.template, plain.draws) == (None, ())
+
+
+def test_reading_twice_draws_the_same() -> None:
+    assert read(GOLDEN) == read(GOLDEN / "pgbench.opts")
+
+
+def test_a_folder_is_written_and_read_again(tmp_path: Path) -> None:
+    workload = read(GOLDEN)
+    ids = {"report#2": "report2"}
+    queries = tuple(
+        Query(ids.get(q.id, q.id), q.sql, None, q.weight, q.template, q.parameters, q.draws)
+        for q in workload
+    )
+    write(Workload("bench", queries, True), tmp_path / "bench", "pgbench")
+    assert (tmp_path / "bench" / "pgbench.opts").read_text() == (
+        "-f select.sql@9\n-f report.sql@1\n-f report2.sql@1\n"
+    )
+    assert (tmp_path / "bench" / "select.sql").read_text().splitlines()[1:3] == [
+        "\\set aid random(1, 100000 * :scale)",
+        "SELECT abalance FROM pgbench_accounts WHERE aid = :aid AND note <> '12:30'"
+        " AND t > '2020-01-01'::date;",
+    ]
+    assert read(tmp_path / "bench") == Workload("bench", queries, True)
+
+
+def test_weights_are_written_as_whole_numbers(tmp_path: Path) -> None:
+    queries = (Query("a", "SELECT 1", weight=0.5), Query("b", "SELECT 2", weight=2.25))
+    write(Workload("w", queries), tmp_path / "w", "pgbench")
+    assert (tmp_path / "w" / "pgbench.opts").read_text() == "-f a.sql@100\n-f b.sql@450\n"
+
+
+def test_a_single_script_holds_one_query(tmp_path: Path) -> None:
+    write(Workload("w", (Query("a", "SELECT 1"),)), tmp_path / "w.pgbench", "pgbench")
+    assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [("w", "SELECT 1")]
+    both = Workload("w", (Query("a", "SELECT 1"), Query("b", "SELECT 2")))
+    with pytest.raises(UsageError, match=r"2 queries.*folder"):
+        write(both, tmp_path / "w.pgbench", "pgbench")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("\\sleep 1 ms\nSELECT 1;", r"has \\sleep, which only pgbench"),
+        ("\\if true\nSELECT 1;\n\\endif", r"has \\if"),
+        ("SELECT 1 \n\\gset\n", r"has \\gset"),
+        ("\\set a 1\n\\set a 2\nSELECT :a;", "sets a twice"),
+        ("\\set a hash(1)\nSELECT :a;", "cannot be drawn here"),
+        ("\\set a :b\nSELECT :a;", "cannot be drawn here"),
+        ("\\set a 1 / 0\nSELECT :a;", "cannot be drawn here"),
+        ("\\set a (\nSELECT :a;", "cannot be drawn here"),
+        ("\\set a 1\n-- nothing", "no query"),
+    ],
+)
+def test_what_only_pgbench_can_run_is_refused(script: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "w.sql").write_text(script)
+    with pytest.raises(UsageError, match=said):
+        read(tmp_path / "w.sql")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("1 + 2 * 3", "7"),
+        ("-7 / 2", "-3"),
+        ("-7 % 3", "-1"),
+        ("7.0 / 2", "3.5"),
+        ("(1 + :n) * :n", "20"),
+        ("greatest(1, :n, 3)", "4"),
+        ("least(9, 1 + 1)", "2"),
+        ("abs(-3)", "3"),
+    ],
+)
+def test_expressions(expression: str, value: str) -> None:
+    assert draw(expression, {"n": "4"}, "q", "x") == value
+
+
+def test_random_is_seeded_by_what_it_is_for() -> None:
+    drawn = [draw("random(1, 1000000)", {}, f"q{i}", "x") for i in range(20)]
+    assert len(set(drawn)) == 20
+    assert drawn == [draw("random(1, 1000000)", {}, f"q{i}", "x") for i in range(20)]
+
+
+def test_what_pgbench_would_take_for_its_own_is_refused(tmp_path: Path) -> None:
+    workload = Workload("w", (Query("odd", "SELECT 'a:scale'"),))
+    with pytest.raises(UsageError, match="pgbench cannot hold query odd: it holds :scale"):
+        write(workload, tmp_path / "w", "pgbench")
+
+
+def test_missing_scripts_are_named(tmp_path: Path) -> None:
+    (tmp_path / "pgbench.opts").write_text("-f gone.sql@2\n")
+    with pytest.raises(UsageError, match=r"gone\.sql, which is not there"):
+        read(tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
+def test_pgbench_runs_what_is_written(shop: str, tmp_path: Path) -> None:
+    queries = (
+        Query(
+            "one",
+            "SELECT count(*) FROM orders WHERE id < 5",
+            None,
+            3.0,
+            "SELECT count(*) FROM orders WHERE id < $1",
+            ("5",),
+            ("most = random(1, 1000)",),
+        ),
+        Query("two", "SELECT count(*) FROM items -- all", weight=1.0),
+    )
+    write(Workload("w", queries, True), tmp_path / "w", "pgbench")
+    options = (tmp_path / "w" / "pgbench.opts").read_text().split()
+    with psycopg.connect(shop) as connection:
+        info = connection.info
+        address = conninfo.make_conninfo(
+            host=info.host, port=info.port, user=info.user, password=info.password or None,
+            dbname=info.dbname,
+        )  # fmt: skip
+    done = subprocess.run(
+        ["pgbench", "-n", "-t", "40", *options, address],
+        cwd=tmp_path / "w",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "number of transactions actually processed: 40/40" in done.stdout
+    assert re.search(r"SQL script 1: one\.sql\n - weight: 3 ", done.stdout)
