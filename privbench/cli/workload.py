@@ -86,6 +86,7 @@ def workload() -> None:
               "of a model that literals come from.")  # fmt: skip
 @click.option("--schema", "schemas", multiple=True, metavar="NAME", default=("public",),
               show_default=True, help="PostgreSQL schemas of a source.")  # fmt: skip
+@click.option("--table", "only", multiple=True, metavar="NAME", help="A table to query; else all.")
 @click.option("--timeout", type=float, default=20.0, show_default=True,
               help="Seconds; queries that take longer are left out.")  # fmt: skip
 @click.pass_obj
@@ -105,6 +106,7 @@ def generate(
     clone: str | None,
     scale: float,
     schemas: tuple[str, ...],
+    only: tuple[str, ...],
     timeout: float,
 ) -> None:
     """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
@@ -142,6 +144,7 @@ def generate(
         clone=clone,
         scale=scale,
         schemas=schemas,
+        only=only,
         timeout=timeout,
         reporter=state.reporter,
     )
