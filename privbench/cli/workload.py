@@ -56,6 +56,8 @@ def workload() -> None:
       sam        JSON of columns, operators and values on one table (SAM)
       pgbench    scripts with \\set variables, and their weights
 
+    A format is recognised by its content. `run` and `compare` read them all.
+
     \b
     Example:
       privbench workload generate prod.privbench -o queries.json --kind joins
@@ -122,6 +124,8 @@ def generate(
       sam         conjunctions on one table (SAM)
       california  ranges of numbers on one table
       mixed       counts, GROUP BY and ORDER BY … LIMIT
+
+    The same input and seed give the same workload.
 
     \b
     Example:
