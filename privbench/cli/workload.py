@@ -57,6 +57,8 @@ def workload() -> None:
       sam        JSON of columns, operators and values on one table (SAM)
       pgbench    scripts with \\set variables, and their weights
 
+    A format is recognised by its content. `run` and `compare` read them all.
+
     \b
     Example:
       privbench workload generate prod.privbench -o queries.json --kind joins
@@ -87,6 +89,7 @@ def workload() -> None:
               "of a model that literals come from.")  # fmt: skip
 @click.option("--schema", "schemas", multiple=True, metavar="NAME", default=("public",),
               show_default=True, help="PostgreSQL schemas of a source.")  # fmt: skip
+@click.option("--table", "only", multiple=True, metavar="NAME", help="A table to query; else all.")
 @click.option("--timeout", type=float, default=20.0, show_default=True,
               help="Seconds; queries that take longer are left out.")  # fmt: skip
 @click.pass_obj
@@ -106,6 +109,7 @@ def generate(
     clone: str | None,
     scale: float,
     schemas: tuple[str, ...],
+    only: tuple[str, ...],
     timeout: float,
 ) -> None:
     """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
@@ -121,6 +125,8 @@ def generate(
       sam         conjunctions on one table (SAM)
       california  ranges of numbers on one table
       mixed       counts, GROUP BY and ORDER BY … LIMIT
+
+    The same input and seed give the same workload.
 
     \b
     Example:
@@ -143,6 +149,7 @@ def generate(
         clone=clone,
         scale=scale,
         schemas=schemas,
+        only=only,
         timeout=timeout,
         reporter=state.reporter,
     )

@@ -16,6 +16,7 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
+from privbench.schema import Schema
 from privbench.workload import KINDS, Plan, Workload, generate_from_source, generate_from_tables
 
 
@@ -27,6 +28,7 @@ def generate_workload(
     clone: str | None = None,
     scale: float = 1.0,
     schemas: Sequence[str] = ("public",),
+    only: Sequence[str] = (),
     timeout: float = 20.0,
     reporter: Reporter | None = None,
 ) -> Workload:
@@ -43,6 +45,7 @@ def generate_workload(
             from its source here, so naming the source would publish its answers.
         scale: Size of the sample of a model that literals come from.
         schemas: PostgreSQL schemas of the database.
+        only: Tables to query; all where none is named.
         timeout: Seconds; queries that take longer are left out.
         reporter: Told of stages.
 
@@ -52,6 +55,7 @@ def generate_workload(
     Raises:
         UsageError: The plan or the schema allows no query, none with an answer was found, or a
             clone is given with a database.
+        SchemaError: There is no table of that name.
         ModelError: The model is damaged.
         ConnectionFailed: The database is unreachable.
     """
@@ -64,7 +68,7 @@ def generate_workload(
                 remedy="Name a model file, or leave the clone out.",
             )
         with teller.stage("generate"), connect(source) as connection:
-            schema = introspect(connection, tuple(schemas))
+            schema = _some(introspect(connection, tuple(schemas)), only)
             return generate_from_source(connection, kind, schema, plan, timeout)
     check_scale(scale)
     with teller.stage("sample"):
@@ -73,11 +77,12 @@ def generate_workload(
     with teller.stage("generate"), ExitStack() as stack:
         on_clone = stack.enter_context(connect(clone)) if clone else None
         made = generate_from_tables(
-            tables, kind, model.schema, plan, clone=on_clone, timeout=timeout
+            tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout
         )
     return replace(made, confidential=not model.promise.private)
 
 
+<<<<<<< HEAD
 def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
@@ -87,6 +92,13 @@ def sampled_tables(
         ModelError: The model is damaged.
     """
     return {item.table.key: _columns(item) for item in decode(model, scale=scale, seed=seed)}
+=======
+def _some(schema: Schema, only: Sequence[str]) -> Schema:
+    if not only:
+        return schema
+    kept = {schema.table(name).name for name in only}
+    return replace(schema, tables=tuple(table for table in schema if table.name in kept))
+>>>>>>> wf
 
 
 def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:

@@ -131,12 +131,23 @@ def test_a_seeded_model_is_confidential(source, tmp_path):
         (("--operators", "like"), "no operator like"),
         (("--kind", "sam", "--joins", "1"), "join nothing"),
         (("--format", "mscn", "--kind", "mixed"), "cannot hold query g"),
+        (("--table", "nothing"), "there is no table"),
         (("--scale", "0"), "--scale must lie above 0"),
     ],
 )
 def test_what_cannot_be_made_is_refused(options, said, model, tmp_path):
     assert said in _refused("generate", model, "-o", tmp_path / "w", *options)
     assert not (tmp_path / "w").exists()
+
+
+def test_one_table_may_be_asked_for(source, tmp_path):
+    path = tmp_path / "w.json"
+    _done("generate", source, "-o", path, "--kind", "sam", "--queries", 9, "--format", "sam",
+          "--table", "purchase", "--predicates", "1-3")  # fmt: skip
+    made = read(path)
+    assert made.confidential
+    assert all(" FROM purchase WHERE " in query.sql for query in made)
+    assert [market.one(source, query.sql) for query in made] == [query.card for query in made]
 
 
 def test_a_clone_goes_with_a_model_only(source, clone, tmp_path):

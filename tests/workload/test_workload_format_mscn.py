@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import UsageError
@@ -55,6 +55,7 @@ def test_the_golden_texts_are_written_as_the_lines(tmp_path: Path) -> None:
     assert (tmp_path / "parts.csv").read_text() == golden
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_conjunctions, st.none() | st.integers(0, 10**12))
 def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, parts: Conjunction, card: int | None

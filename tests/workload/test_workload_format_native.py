@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import UsageError
@@ -31,6 +31,7 @@ _workloads = st.builds(
 )
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_workloads)
 def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, workload: Workload

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import UsageError
@@ -49,6 +49,7 @@ def test_the_table_may_be_named() -> None:
     assert found.queries[1].sql == 'SELECT COUNT(*) FROM shop."People" WHERE age = 72;'
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_items(), min_size=1, max_size=5), st.booleans())
 def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, items: list[list[str]], secret: bool
