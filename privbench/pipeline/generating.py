@@ -82,7 +82,6 @@ def generate_workload(
     return replace(made, confidential=not model.promise.private)
 
 
-<<<<<<< HEAD
 def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
@@ -92,13 +91,13 @@ def sampled_tables(
         ModelError: The model is damaged.
     """
     return {item.table.key: _columns(item) for item in decode(model, scale=scale, seed=seed)}
-=======
+
+
 def _some(schema: Schema, only: Sequence[str]) -> Schema:
     if not only:
         return schema
     kept = {schema.table(name).name for name in only}
     return replace(schema, tables=tuple(table for table in schema if table.name in kept))
->>>>>>> wf
 
 
 def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from privbench.rng import generator
 from privbench.workload.capture.judge import NO_QUERY, opens_like_a_query, reason_against
-from privbench.workload.capture.normal import bound, normalised
+from privbench.workload.capture.normal import bound, normalised, spaced
 from privbench.workload.query import Query, Workload
 
 #: Beyond this many distinct texts new ones are only counted, so that memory is bounded.
@@ -97,7 +97,7 @@ class Gatherer:
             if len(self._texts) == MOST_TEXTS:
                 self.skip(TOO_MANY, execution.calls)
                 return
-            found = self._texts[key] = _Text(reason_against(execution.text))
+            found = self._texts[key] = _Text(reason_against(spaced(execution.text)))
         found.calls[execution.planned] += execution.calls
         if found.reason is None:
             self._sample(found, execution)
@@ -138,6 +138,7 @@ def _queries(number: int, text: _Text) -> Sequence[Query]:
 
 
 def _query(name: str, text: str, parameters: Parameters, weight: float) -> Query:
+    text = spaced(text)
     template = text if parameters else None
     return Query(
         name, bound(text, parameters), weight=weight, template=template, parameters=parameters

@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema
+from privbench.workload.capture.normal import spaced
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
 from privbench.workload.rebind.choose import Chooser, Columns, Ranks, Rows
@@ -144,9 +145,10 @@ class _Binder:
         return Bound(made, len(drawn), len(kept), len(constants))
 
     def _marked(self, query: Query) -> Marked:
+        text = spaced(query.sql)
         try:
-            why = fault(query)
-            marked = mark(query.sql, self._known)
+            why = fault(Query(query.id, text))
+            marked = mark(text, self._known)
         except UsageError as error:
             raise LeftOut("it cannot be read") from error
         if why is not None:
