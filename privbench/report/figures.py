@@ -10,9 +10,9 @@ from privbench.report.document import (
     QErrorPart,
     ReplayPart,
     RuntimePart,
-    SummaryPart,
     TablePart,
 )
+from privbench.report.document_base import SummaryPart
 
 _POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
 _PLAIN = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from privbench.report.document import ComparisonDocument, SummaryPart, TablePart
+from privbench.report.document import ComparisonDocument, TablePart
+from privbench.report.document_base import SummaryPart
 from privbench.report.text import headlines, number
 
 _WORST = 5

@@ -21,9 +21,9 @@ from privbench.report.document import (
     ReplayPart,
     RuntimePart,
     SidePart,
-    SummaryPart,
     TablePart,
 )
+from privbench.report.document_base import SummaryPart
 from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
 
 #: Names of the two databases in a replay.
