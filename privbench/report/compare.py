@@ -15,8 +15,15 @@ from privbench.metrics.fidelity import TableFidelity, fidelity
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
-from privbench.report import figures, files, parts
-from privbench.report.document import CheckPart, ComparisonDocument, TablePart, WorkloadPart
+from privbench.report import collect_views, figures, files, parts
+from privbench.report.document import (
+    CheckPart,
+    ComparisonDocument,
+    QueryPart,
+    TablePart,
+    WorkloadPart,
+)
+from privbench.report.document_views import ViewsPart
 from privbench.report.gates import Gate, parse
 from privbench.schema import Schema, Table
 from privbench.workload import Replay, Workload, read, replay
@@ -83,8 +90,10 @@ def compare(
         finish=False,
     )
     noise = _floor(queries, source_dsn, ran, folder) if floor else None
-    tables, found, checks = _measure(source_dsn, target_dsn, config)
+    answered = parts.queries(queries, ran)
+    tables, found, checks, views = _measure(source_dsn, target_dsn, config, answered)
     document = _document(queries, ran, noise, tables, found, checks)
+    document = document.model_copy(update={"views": views})
     checked = [gate.check(document.figures) for gate in wanted]
     document = document.model_copy(update={"gates": checked})
     files.write(document, folder, Path(junit) if junit else None)
@@ -125,19 +134,22 @@ def _floor(queries: Workload, dsn: str, ran: Replay, folder: Path | None) -> Rep
 
 
 def _measure(
-    source_dsn: str, target_dsn: str, config: Config | None
-) -> tuple[list[TablePart], list[TableFidelity], list[CheckPart]]:
-    """Tables, fidelity of the private ones, and integrity checks."""
+    source_dsn: str, target_dsn: str, config: Config | None, queries: list[QueryPart]
+) -> tuple[list[TablePart], list[TableFidelity], list[CheckPart], ViewsPart]:
+    """Tables, fidelity of the private ones, integrity checks, and what pictures show."""
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
-        tables, found = [], []
+        tables: list[TablePart] = []
+        by_key: dict[str, TableFidelity] = {}
         for table in schema:
             part, compared = _table(source, clone, table, theirs, config)
             tables.append(part)
-            found += [compared] if compared else []
+            if compared is not None:
+                by_key[table.key] = compared
         checks = integrity.check(clone.connection, schema, theirs)
-    return tables, found, [CheckPart(**asdict(check)) for check in checks]
+        views = collect_views.collect(source, clone, schema, theirs, by_key, queries)
+    return tables, list(by_key.values()), [CheckPart(**asdict(check)) for check in checks], views
 
 
 def _table(

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from privbench.report.document_base import Part, SummaryPart
+from privbench.report.document_views import ViewsPart
 from privbench.report.document_work import (
     DriftPart,
     LoadPart,
@@ -243,6 +244,7 @@ class ComparisonDocument(Part):
         statistics: Agreement of ``pg_stats``.
         load: The workload run by several clients at once, where asked for.
         drift: Against the baseline, where one was given.
+        views: What the pictures of the HTML report are drawn from.
     """
 
     schema_version: Literal[1] = 1
@@ -265,6 +267,7 @@ class ComparisonDocument(Part):
     statistics: StatisticsPart | None = None
     load: LoadPart | None = None
     drift: DriftPart | None = None
+    views: ViewsPart = Field(default_factory=ViewsPart)
 
     @property
     def failed(self) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from privbench.report.document_base import Part
 
 
-class _View(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CorrelationPart(_View):
+class CorrelationPart(Part):
     """How strongly the columns of one table hang together, on both sides.
 
     Attributes:
@@ -35,7 +33,7 @@ class CorrelationPart(_View):
     left_out: list[str]
 
 
-class FanoutSidePart(_View):
+class FanoutSidePart(Part):
     """Children per parent on one side; ``shares`` are of the parents, by bucket."""
 
     parents: int
@@ -44,7 +42,7 @@ class FanoutSidePart(_View):
     shares: list[float]
 
 
-class FanoutPart(_View):
+class FanoutPart(Part):
     """The distribution of children per parent along one foreign key.
 
     Attributes:
@@ -68,7 +66,7 @@ class FanoutPart(_View):
     tvd: float
 
 
-class HeatNodePart(_View):
+class HeatNodePart(Part):
     """One node of a circuit.
 
     Attributes:
@@ -88,7 +86,7 @@ class HeatNodePart(_View):
     clone_rows: int
 
 
-class HeatQueryPart(_View):
+class HeatQueryPart(Part):
     """The selectivity of one query's predicates at every node.
 
     Attributes:
@@ -109,23 +107,25 @@ class HeatQueryPart(_View):
     clone: list[float | None]
 
 
-class HeatMapPart(_View):
+class HeatMapPart(Part):
     """One table's circuit, and queries that colour it.
 
     Attributes:
         table: The table.
         basis: Where the structure comes from.
+        sampled: Whether only a random sample of the rows was counted.
         nodes: Parents before their children.
         queries: At least one.
     """
 
     table: str
     basis: Literal["source", "model"]
+    sampled: bool
     nodes: list[HeatNodePart]
     queries: list[HeatQueryPart]
 
 
-class ViewsPart(_View):
+class ViewsPart(Part):
     """What the pictures of the report are drawn from. CONFIDENTIAL."""
 
     correlations: list[CorrelationPart] = Field(default_factory=list)
