@@ -5,6 +5,7 @@ A gate over queries has a case of its own and one for each query that failed it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from junitparser import Failure, JUnitXml, TestCase, TestSuite
@@ -14,6 +15,8 @@ from privbench.report.gates import QUERY_FIGURES, Gate
 
 #: Most queries of one gate that get a case: a clone that is wrong everywhere needs no list.
 _MOST = 100
+#: Characters that XML cannot hold.
+_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def render(document: ComparisonDocument) -> str:
@@ -51,15 +54,15 @@ def _of(gate: GatePart) -> str:
 def _queries(document: ComparisonDocument) -> Iterator[TestCase]:
     known = {query.id: query for query in document.queries}
     for gate in document.gates:
-        pick = QUERY_FIGURES.get(Gate.parse(gate.condition).figure)
-        for name in gate.queries[:_MOST] if pick else ():
-            yield _query(gate, known[name], pick(known[name]) if pick else None)
+        for name in gate.queries[:_MOST]:
+            figure = QUERY_FIGURES[Gate.parse(gate.condition).figure](known[name])
+            yield _query(gate, known[name], figure)
 
 
 def _query(gate: GatePart, query: QueryPart, figure: float | None) -> TestCase:
     case = TestCase(f"query {query.id}: fail if {gate.condition}", "privbench.queries")
     failure = Failure(f"query {query.id}: {gate.condition}: {_is(figure)}")
-    failure.text = "\n".join([query.sql, _answers(query)])
+    failure.text = _UNFIT.sub(" ", "\n".join([query.sql, _answers(query)]))
     case.result = [failure]
     return case
 

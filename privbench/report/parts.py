@@ -38,6 +38,8 @@ from privbench.report.parts_work import (
 from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
 from privbench.workload.replay import AGAIN
 
+__all__ = ["CLONE", "SOURCE", "qerrors", "queries", "replay_part", "runtimes", "side", "table"]
+
 #: Most cells of a column that the report shows; rarer values are joined in one.
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
@@ -64,6 +66,7 @@ def _query(query: Query, result: QueryResult) -> QueryPart:
     return QueryPart(
         id=query.id,
         sql=query.sql,
+        weight=query.weight,
         tables=query.shape.tables,
         joins=query.shape.joins,
         source=_answer(source),
