@@ -122,16 +122,22 @@ def plan(connection: Connection, table: Table, config: Config | None) -> TablePl
     return TablePlan(table, tuple(cells), left_out)
 
 
-def _reason(table: Table, column: Column, known: ColumnConfig | None) -> str | None:
-    if table.primary_key is not None and column.name in table.primary_key.columns:
+def key_kind(table: Table, column: str) -> str | None:
+    """What kind of key the column is part of, or None: values of keys are made up in a clone."""
+    if table.primary_key is not None and column in table.primary_key.columns:
         return "primary key"
-    if column.name in table.key_columns:
+    if column in table.key_columns:
         return "foreign key"
-    if any(unique.columns == (column.name,) for unique in table.uniques):
+    if any(unique.columns == (column,) for unique in table.uniques):
         return "unique key"
-    if known is not None and known.kind in ("text", "skip"):
-        return "free text by the config" if known.kind == "text" else "skipped by the config"
     return None
+
+
+def _reason(table: Table, column: Column, known: ColumnConfig | None) -> str | None:
+    if known is not None and known.kind in ("text", "skip"):
+        told = "free text by the config" if known.kind == "text" else "skipped by the config"
+        return key_kind(table, column.name) or told
+    return key_kind(table, column.name)
 
 
 def _cells(

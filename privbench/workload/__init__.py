@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from privbench.workload.counting import generate_counting
 from privbench.workload.formats import FORMATS, read, write
-from privbench.workload.generate import generate
+from privbench.workload.generators import generate, generate_counting, generate_mscn
 from privbench.workload.query import Query, Shape, Workload
 from privbench.workload.replay import replay
 from privbench.workload.results import Answer, QueryResult, Replay, Side
@@ -20,6 +19,7 @@ __all__ = [
     "Workload",
     "generate",
     "generate_counting",
+    "generate_mscn",
     "read",
     "replay",
     "write",

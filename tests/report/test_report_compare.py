@@ -211,7 +211,6 @@ def test_only_the_owner_may_read_the_files(document: ComparisonDocument, folder:
     names = {file.name for file in folder.iterdir()}
     assert names == {
         "comparison.json", "report.html", "report.md", "junit.xml", "replay.jsonl",
-        "replay-floor.jsonl",
     }  # fmt: skip
     for file in folder.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
