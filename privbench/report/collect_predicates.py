@@ -79,8 +79,18 @@ def _conditions(tree: exp.Select) -> Iterator[exp.Expression]:
     inner = [join for join in tree.args.get("joins") or [] if not join.args.get("side")]
     clauses = [where.this] if where else []
     for clause in [*clauses, *(join.args["on"] for join in inner if join.args.get("on"))]:
-        whole = clause.unnest() if isinstance(clause, exp.Paren) else clause
-        yield from whole.flatten() if isinstance(whole, exp.And) else [whole]
+        yield from _parts(clause)
+
+
+def _parts(condition: exp.Expression) -> Iterator[exp.Expression]:
+    """The parts of a conjunction, brackets around them or not."""
+    if isinstance(condition, exp.Paren):
+        yield from _parts(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from _parts(condition.this)
+        yield from _parts(condition.expression)
+    else:
+        yield condition
 
 
 def _predicate(

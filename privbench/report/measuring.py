@@ -88,9 +88,7 @@ def measure(
                     )
                 )
         checks = integrity.check(clone.connection, schema, theirs)
-        found.views = collect_views.collect(
-            source, clone, schema, theirs, found.fidelity, queries
-        )
+        found.views = collect_views.collect(source, clone, schema, theirs, found.fidelity, queries)
     found.checks = [CheckPart(**asdict(check)) for check in checks]
     found.statistics = parts_work.statistics_part(known)
     return found

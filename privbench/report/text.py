@@ -85,9 +85,7 @@ def _metric(document: ComparisonDocument, name: str) -> Headline:
     shown = "–" if value is None else f"{number(value)}{_unit(metric.unit)}"
     grade = None if value is None else metric.grade(value)
     aside, further = _aside(document, name)
-    return Headline(
-        titles[name], shown, grade, metric.meaning, aside, metric.headline, further
-    )
+    return Headline(titles[name], shown, grade, metric.meaning, aside, metric.headline, further)
 
 
 def _unit(unit: str) -> str:
@@ -116,8 +114,8 @@ def _work(document: ComparisonDocument) -> Headline:
         "Work discrepancy, median",
         "–" if value is None else f"{number(value)} %",
         None,
-        "How far the blocks that a query reads in the clone differ from those in the source. Unlike "
-        "run time, this has next to no noise.",
+        "How far the blocks that a query reads in the clone differ from those in the source. "
+        "Unlike run time, this has next to no noise.",
         f"rows through the plans: {number(rows)} %",
         "work.blocks.p50",
         "work.rows.p50",

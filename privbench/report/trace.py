@@ -24,7 +24,7 @@ def _product(one: float | None, other: float | None) -> str:
 
 
 def _less(now: float | None, before: float | None) -> str:
-    return "–" if now is None or before is None else text.number(round(now - before, 4))
+    return "–" if now is None or before is None else f"{now - before:.2f}"
 
 
 def _ratio(part: float | None, whole: float | None) -> str:
@@ -39,6 +39,7 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "percent": text.percent,
     "per-cent": lambda value: "–" if value is None else f"{text.number(value)} %",
     "times": lambda value: "–" if value is None else f"{text.number(value)} ×",
+    "coefficient": lambda value: "–" if value is None else f"{value:.2f}",
     "count": lambda value: text.number(len(value)),
 }
 #: … and one that is made of two.
@@ -75,7 +76,7 @@ class Trace:
         Raises:
             LookupError: Nothing does.
         """
-        found = self._data
+        found: Any = self._data
         for step in path:
             found = found[step]
         return found
@@ -104,9 +105,11 @@ class Trace:
     ) -> Markup:
         """One figure made of two (`PAIRS`), as an HTML element."""
         shown = PAIRS[form](self.value(*one), self.value(*other))
-        return Markup(
-            '<{tag} data-figure="{at}" data-against="{against}" data-as="{form}"{more}>{shown}</{tag}>'
-        ).format(
+        page = Markup(
+            '<{tag} data-figure="{at}" data-against="{against}" data-as="{form}"{more}>'
+            "{shown}</{tag}>"
+        )
+        return page.format(
             tag=tag,
             at=pointer(*one),
             against=pointer(*other),

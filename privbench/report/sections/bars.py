@@ -45,6 +45,7 @@ def bars(
     clone: Sequence[float],
     height: Callable[[float], float],
     paired: bool | None = None,
+    ticks: list[Tick] | None = None,
 ) -> Bars:
     """Bars of the shares of each cell.
 
@@ -54,6 +55,7 @@ def bars(
         clone: Shares on the clone.
         height: Share to height of the bar, from 0 to 1.
         paired: Two bars a cell; by default where there is room.
+        ticks: Labels under the chart; by default all, or the ends where there is no room.
     """
     two = len(labels) <= _PAIRED if paired is None else paired
     cell = WIDTH / max(len(labels), 1)
@@ -67,7 +69,7 @@ def bars(
         if two
         else _step(heights[1], cell),
         line=not two,
-        ticks=_ticks(labels),
+        ticks=_ticks(labels) if ticks is None else ticks,
         cell=round(cell, 3),
     )
 

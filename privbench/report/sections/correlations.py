@@ -28,13 +28,13 @@ class Grid:
         title: Its heading.
         side: ``real`` or ``clone``; empty for the difference.
         paths: Class of a colour and the path of its cells.
-        numbers: Row and column of the cells whose number is printed.
+        numbers: Row, column and colour of the cells whose number is printed.
     """
 
     title: str
     side: str
     paths: dict[str, str]
-    numbers: list[tuple[int, int]]
+    numbers: list[tuple[int, int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,12 @@ def _grid(title: str, side: str, matrix: Matrix) -> Grid:
                 cell = f"M{x * size:.4g} {y * size:.4g}h{size:.4g}v{size:.4g}h{-size:.4g}z"
                 paths[name] = paths.get(name, "") + cell
     few = len(matrix) <= _NUMBERED
-    known = [(y, x) for y, row in enumerate(matrix) for x, v in enumerate(row) if v is not None]
+    known = [
+        (y, x, step(value))
+        for y, row in enumerate(matrix)
+        for x, value in enumerate(row)
+        if value is not None
+    ]
     return Grid(title, side, paths, known if few else [])
 
 

@@ -10,10 +10,10 @@ from privbench.report.sections.bars import cut
 from privbench.report.sections.base import Section
 
 #: Sizes in SVG units: distance of levels and of leaves, a node, and room for the leaves' names.
-LEVEL, ROW, BOX, NAMES = 92.0, 21.0, (46.0, 15.0), 104.0
+LEVEL, ROW, BOX, NAMES = 76.0, 22.0, (47.0, 16.0), 92.0
 _SIGNS = {"sum": "+", "product": "×", "leaf": ""}
 #: Upper ends of the steps of selectivity that share a colour.
-STEPS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.999999, 1.0)
+STEPS = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def heat(share: float | None) -> str:
     """The colour's class: h0 for nothing … h9 for every row; hx where no row is routed.
 
     >>> heat(0.0), heat(0.3), heat(1.0), heat(None)
-    ('h0', 'h6', 'h9', 'hx')
+    ('h0', 'h4', 'h9', 'hx')
     """
     if share is None:
         return "hx"
@@ -92,7 +92,8 @@ def _spots(nodes: list[HeatNodePart]) -> list[Spot]:
         if node.parent is not None:
             left, high = LEVEL * depths[node.parent] + BOX[0], ys[node.parent]
             bend = (left + x) / 2
-            edge = f"M{left:g} {high:.4g}C{bend:g} {high:.4g} {bend:g} {y:.4g} {x:g} {y:.4g}"
+            curve = f"{bend:g} {high:.4g} {bend:g} {y:.4g}"
+            edge = f"M{left:g} {high:.4g}C{curve} {x:g} {y:.4g}"
         name = node.columns[0] if node.kind == "leaf" else ""
         spots.append(Spot(place, _SIGNS[node.kind], x, y, edge, node.when, name))
     return spots

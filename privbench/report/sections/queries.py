@@ -12,9 +12,7 @@ TEXT = 120
 
 
 def _values(document: ComparisonDocument) -> dict[str, object]:
-    order = sorted(
-        range(len(document.queries)), key=lambda i: -(document.queries[i].qerror or 0.0)
-    )
+    order = sorted(range(len(document.queries)), key=lambda i: -(document.queries[i].qerror or 0.0))
     return {
         "order": order[:SHOWN],
         "hidden": max(0, len(order) - SHOWN),

@@ -10,13 +10,6 @@ _SHOWN = 10
 _LONG = 1500
 
 
-class Number:
-    """Counts the nodes of a plan while a template walks it."""
-
-    def __init__(self) -> None:
-        self.at = 0
-
-
 def _values(document: ComparisonDocument) -> dict[str, object] | None:
     numbered = list(enumerate(document.queries))
     wrong = [(i, query) for i, query in numbered if query.qerror is not None and query.qerror > 1]
@@ -28,7 +21,6 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
         "worst": worst[:_SHOWN],
         "failed": failed[:_SHOWN],
         "failures": len(failed),
-        "Number": Number,
         "long": _LONG,
     }
 
@@ -40,8 +32,8 @@ def _statuses(query: QueryPart) -> set[str]:
 SECTION = Section(
     name="worst",
     title="Worst queries",
-    intro="Where the clone is furthest from the source: start here when a figure disappoints. Plans "
-    "are as they ran, with the rows that came out of each node (all loops together) and those that "
+    intro="Where the clone is furthest from the source: start here when a figure disappoints. "
+    "Plans are as they ran, with the rows that came out of each node (all loops together) and those that "
     "the planner expected.",
     values=_values,
 )
