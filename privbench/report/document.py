@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -270,3 +270,13 @@ class ComparisonDocument(Part):
     def failed(self) -> bool:
         """Whether any gate failed."""
         return any(gate.failed for gate in self.gates)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of comparison.json."""
+    schema = ComparisonDocument.model_json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"privbench-comparison-{SCHEMA_VERSION}",
+        **schema,
+    }
