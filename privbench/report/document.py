@@ -149,6 +149,8 @@ class RuntimePart(Part):
         floor_by_joins: Source against itself by number of joins.
         weighted: By the queries' weights; None where all weigh the same.
         again_seconds: Sum of the source's second medians over the queries of the floor.
+        beyond_floor: Share of the queries further from the source than the source is from itself,
+            a tie counting half. Two identical databases give ½, give or take 1/(2√n).
     """
 
     overall: SummaryPart | None
@@ -159,6 +161,7 @@ class RuntimePart(Part):
     floor_by_joins: dict[str, SummaryPart] = Field(default_factory=dict)
     weighted: SummaryPart | None = None
     again_seconds: float | None = None
+    beyond_floor: float | None = None
 
 
 class ColumnPart(Part):
