@@ -199,6 +199,8 @@ class TablePart(Part):
         public: Declared public, so copied verbatim and left out of KLD.
         divergence: λ to figures; a λ without enough columns is missing.
         left_out: Column and why it is not compared.
+        shares: Shares of the source's and the clone's rows that were compared: less than 1 of very
+            large tables.
     """
 
     name: str
@@ -208,6 +210,7 @@ class TablePart(Part):
     divergence: dict[str, DivergencePart]
     columns: list[ColumnPart]
     left_out: dict[str, str]
+    shares: tuple[float, float] = (1.0, 1.0)
 
 
 class CheckPart(Part):

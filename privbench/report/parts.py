@@ -216,6 +216,7 @@ def table(
         },
         columns=[_column(column) for column in found.columns] if found else [],
         left_out=found.left_out if found else {},
+        shares=found.shares if found else (1.0, 1.0),
     )
 
 
