@@ -123,8 +123,8 @@ def _left_out(floor: bool, explain: bool, concurrency: int) -> tuple[str, ...]:
     """What the names of figures begin with that this comparison does not measure."""
     found: list[str] = []
     if not floor:
-        found += ["runtime.floor.", "load.throughput.floor", "load.latency.floor.",
-                  "replay.unstable"]  # fmt: skip
+        found += ["runtime.floor.", "runtime.beyond_floor", "replay.unstable"]
+        found += ["load.throughput.floor", "load.latency.floor."]
     if not explain:
         found += ["work.", "plan."]
     if not concurrency:

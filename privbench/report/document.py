@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -150,6 +150,8 @@ class RuntimePart(Part):
         floor_by_joins: Source against itself by number of joins.
         weighted: By the queries' weights; None where all weigh the same.
         again_seconds: Sum of the source's second medians over the queries of the floor.
+        beyond_floor: Share of the queries further from the source than the source is from itself,
+            a tie counting half. Two identical databases give ½, give or take 1/(2√n).
     """
 
     overall: SummaryPart | None
@@ -160,6 +162,7 @@ class RuntimePart(Part):
     floor_by_joins: dict[str, SummaryPart] = Field(default_factory=dict)
     weighted: SummaryPart | None = None
     again_seconds: float | None = None
+    beyond_floor: float | None = None
 
 
 class ColumnPart(Part):
@@ -197,6 +200,8 @@ class TablePart(Part):
         public: Declared public, so copied verbatim and left out of KLD.
         divergence: λ to figures; a λ without enough columns is missing.
         left_out: Column and why it is not compared.
+        shares: Shares of the source's and the clone's rows that were compared: less than 1 of very
+            large tables.
     """
 
     name: str
@@ -206,6 +211,7 @@ class TablePart(Part):
     divergence: dict[str, DivergencePart]
     columns: list[ColumnPart]
     left_out: dict[str, str]
+    shares: tuple[float, float] = (1.0, 1.0)
 
 
 class CheckPart(Part):
@@ -273,3 +279,13 @@ class ComparisonDocument(Part):
     def failed(self) -> bool:
         """Whether any gate failed."""
         return any(gate.failed for gate in self.gates)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of comparison.json."""
+    schema = ComparisonDocument.model_json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"privbench-comparison-{SCHEMA_VERSION}",
+        **schema,
+    }

@@ -23,7 +23,8 @@ def render(document: ComparisonDocument) -> str:
     """The XML text: a suite of gates, one of queries that failed one, one of integrity checks."""
     xml = JUnitXml("privbench compare")
     xml.add_testsuite(_suite("gates", map(_gate, document.gates)))
-    xml.add_testsuite(_suite("queries", _queries(document)))
+    if any(gate.queries for gate in document.gates):
+        xml.add_testsuite(_suite("queries", _queries(document)))
     xml.add_testsuite(_suite("integrity", map(_check, document.integrity)))
     found: bytes = xml.tostring()  # type: ignore[no-untyped-call]
     return found.decode()

@@ -103,5 +103,6 @@ def _table(
         return parts.table(table.key, public, (rows, None), None), None
     copied = integrity.row_count(clone.connection, table)
     there = [column.name for column in theirs.table(table.name).columns]
-    compared = None if public else fidelity(source, clone, table, there, config)
+    both = rows, copied
+    compared = None if public else fidelity(source, clone, table, there, config, rows=both)
     return parts.table(table.key, public, (rows, copied), compared), compared

@@ -147,7 +147,18 @@ def runtimes(found: list[QueryPart]) -> RuntimePart:
         floor_by_joins=_by_joins(floored, [query.floor for query in floored]),
         weighted=_weighted(timed, [query.runtime for query in timed]),
         again_seconds=sum(median(query.again) for query in floored) if floored else None,
+        beyond_floor=_beyond_floor(found),
     )
+
+
+def _beyond_floor(found: list[QueryPart]) -> float | None:
+    pairs = [(query.runtime, query.floor) for query in found]
+    signs = [
+        (runtime > floor) + (runtime == floor) / 2
+        for runtime, floor in pairs
+        if runtime is not None and floor is not None
+    ]
+    return sum(signs) / len(signs) if signs else None
 
 
 def _by_joins(found: list[QueryPart], errors: list[float | None]) -> dict[str, SummaryPart]:
@@ -205,6 +216,7 @@ def table(
         },
         columns=[_column(column) for column in found.columns] if found else [],
         left_out=found.left_out if found else {},
+        shares=found.shares if found else (1.0, 1.0),
     )
 
 

@@ -208,7 +208,7 @@ def _column(found: ColumnStatistics) -> ColumnStatisticsPart:
 def load_part(found: Load) -> LoadPart:
     """The workload under load."""
     sides = {name: _load_side(found, name) for name in found.rounds}
-    medians = {name: _latencies(found, name) for name in found.rounds}
+    medians = {name: found.latencies(name) for name in found.rounds}
     floor = AGAIN in sides
     return LoadPart(
         clients=found.clients,
@@ -238,15 +238,6 @@ def _throughput(sides: dict[str, LoadSidePart], name: str) -> float | None:
     if source <= 0:
         return None
     return float(discrepancies([source], [sides[name].median_throughput])[0])
-
-
-def _latencies(found: Load, name: str) -> Floats:
-    """Median latency of each query over clients and rounds, shape (queries,); NaN without one."""
-    stacked = np.concatenate([each.latency for each in found.rounds[name]])
-    medians = np.full(stacked.shape[1], np.nan)
-    some = np.isfinite(stacked).any(axis=0)
-    medians[some] = np.nanmedian(stacked[:, some], axis=0)
-    return medians
 
 
 def _apart(source: Floats, other: Floats) -> SummaryPart | None:

@@ -56,6 +56,17 @@ class Load:
     queries: tuple[Query, ...]
     rounds: dict[str, tuple[Round, ...]]
 
+    def latencies(self, name: str) -> _Seconds:
+        """Median seconds of each query on a side over clients and rounds, NaN without a run.
+
+        Shape (queries,).
+        """
+        stacked = np.concatenate([each.latency for each in self.rounds[name]])
+        medians = np.full(stacked.shape[1], np.nan)
+        some = np.isfinite(stacked).any(axis=0)
+        medians[some] = np.nanmedian(stacked[:, some], axis=0)
+        return medians
+
 
 def load(
     queries: Sequence[Query],
