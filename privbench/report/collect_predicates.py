@@ -83,14 +83,16 @@ def _conditions(tree: exp.Select) -> Iterator[exp.Expression]:
 
 
 def _parts(condition: exp.Expression) -> Iterator[exp.Expression]:
-    """The parts of a conjunction, brackets around them or not."""
-    if isinstance(condition, exp.Paren):
-        yield from _parts(condition.this)
-    elif isinstance(condition, exp.And):
-        yield from _parts(condition.this)
-        yield from _parts(condition.expression)
-    else:
-        yield condition
+    """The parts of a conjunction, brackets around them or not; a loop, since they may be many."""
+    waiting = [condition]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, exp.Paren):
+            waiting.append(part.this)
+        elif isinstance(part, exp.And):
+            waiting += [part.expression, part.this]
+        else:
+            yield part
 
 
 def _predicate(

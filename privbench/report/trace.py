@@ -24,7 +24,12 @@ def _product(one: float | None, other: float | None) -> str:
 
 
 def _less(now: float | None, before: float | None) -> str:
-    return "–" if now is None or before is None else f"{now - before:.2f}"
+    return "–" if now is None or before is None else _coefficient(now - before)
+
+
+def _coefficient(value: float | None) -> str:
+    """Two decimals; no minus before a zero."""
+    return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
 def _ratio(part: float | None, whole: float | None) -> str:
@@ -39,7 +44,7 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "percent": text.percent,
     "per-cent": lambda value: "–" if value is None else f"{text.number(value)} %",
     "times": lambda value: "–" if value is None else f"{text.number(value)} ×",
-    "coefficient": lambda value: "–" if value is None else f"{value:.2f}",
+    "coefficient": _coefficient,
     "count": lambda value: text.number(len(value)),
 }
 #: … and one that is made of two.

@@ -14,8 +14,8 @@ from privbench.report.sections.columns import UNFOLDED
 SIDE, LABELS, _NUMBERED = 240.0, 96.0, 7
 #: Largest differences that are listed.
 _LISTED = 5
-# Upper ends of the steps of |value| that share a colour.
-_STEPS = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 1.01)
+# Upper ends of the steps of |value| that share a colour; a difference may reach 2.
+_STEPS = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 2.0)
 
 Matrix = list[list[float | None]]
 

@@ -53,7 +53,7 @@ SECTION = Section(
     name="fanouts",
     title="Foreign keys: children per parent",
     intro="How many rows refer to each row of the parent table, in buckets that double. Heights "
-    "are logarithmic, so that the few parents with many children, which decide what joins cost, can be "
-    "seen. A clone with the right mean and a wrong tail answers joins wrongly.",
+    "are logarithmic, so that the few parents with many children, which decide what joins cost, "
+    "can be seen. A clone with the right mean and a wrong tail answers joins wrongly.",
     values=_values,
 )

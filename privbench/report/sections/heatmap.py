@@ -10,7 +10,7 @@ from privbench.report.sections.bars import cut
 from privbench.report.sections.base import Section
 
 #: Sizes in SVG units: distance of levels and of leaves, a node, and room for the leaves' names.
-LEVEL, ROW, BOX, NAMES = 76.0, 22.0, (47.0, 16.0), 92.0
+LEVEL, ROW, BOX, NAMES = 76.0, 22.0, (50.0, 16.0), 92.0
 _SIGNS = {"sum": "+", "product": "×", "leaf": ""}
 #: Upper ends of the steps of selectivity that share a colour.
 STEPS = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
@@ -125,8 +125,8 @@ SECTION = Section(
     name="heatmap",
     title="Query heat map",
     intro="A table as a circuit (sum-product network): × nodes set columns apart that do not hang "
-    "together, + nodes split the rows by a condition, leaves are single columns. Each node’s colour "
-    "and number are the share of the rows that come to it which satisfy the query’s predicates on "
+    "together, + nodes split the rows by a condition, leaves are single columns. Colour and number "
+    "of a node are the share of the rows that come to it which satisfy the query’s predicates on "
     "the node’s columns. Where both trees have the same colours, the clone answers the query right "
     "for the right reasons; where they differ, the branch says which rows it gets wrong.",
     values=_values,

@@ -61,7 +61,7 @@ SECTION = Section(
     title="Do queries take as long?",
     intro="Median run time of each query on both sides. A point on the solid line takes as long on "
     "the clone as on the source; between the dotted lines it takes at most twice or half as long. "
-    "The curves show the share of queries whose discrepancy is at most x, beside what the machine’s "
-    "own noise gives.",
+    "The curves show the share of queries whose discrepancy is at most x, beside what the "
+    "machine’s own noise gives.",
     values=_values,
 )

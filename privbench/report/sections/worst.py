@@ -33,7 +33,7 @@ SECTION = Section(
     name="worst",
     title="Worst queries",
     intro="Where the clone is furthest from the source: start here when a figure disappoints. "
-    "Plans are as they ran, with the rows that came out of each node (all loops together) and those that "
-    "the planner expected.",
+    "Plans are as they ran, with the rows that came out of each node (all loops together) and "
+    "those that the planner expected.",
     values=_values,
 )
