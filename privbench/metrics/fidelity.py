@@ -61,7 +61,7 @@ def fidelity(
     Raises:
         DatabaseError: One of the databases refused.
     """
-    chosen = plan(source.connection, table, config)
+    chosen = plan(source.connection, table, config, rows[0])
     present = set(there)
     cells = tuple(cell for cell in chosen.cells if cell.column.name in present)
     gone = {
