@@ -110,7 +110,7 @@ def test_the_short_report_holds_stamp_and_figures(
     assert lines[-1] == "gate FAILED: fail if rows.max_difference > 1 (it is 5)"
     assert "1 of 31 queries failed: see the report" in lines
     assert "1 of 31 queries timed out: see the report" in lines
-    assert len(lines) == 10
+    assert len(lines) == 12
 
 
 def test_only_the_owner_may_read_the_files(document: ComparisonDocument, folder: Path) -> None:

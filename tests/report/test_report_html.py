@@ -191,8 +191,9 @@ def test_data_cannot_become_markup(document: ComparisonDocument) -> None:
     query = document.queries[0].model_copy(update={"id": evil, "sql": evil, "qerror": 999.0})
     table = document.tables[0].model_copy(update={"name": evil, "left_out": {evil: evil}})
     cells = {"labels": [evil] * 40, "real": [1 / 40] * 40, "clone": [1 / 40] * 40}
-    column = document.tables[0].columns[0].model_copy(update={"name": evil, **cells})
-    other = document.tables[1].model_copy(update={"columns": [column]})
+    whole = next(table for table in document.tables if table.columns)
+    column = whole.columns[0].model_copy(update={"name": evil, **cells})
+    other = whole.model_copy(update={"columns": [column]})
     matrix = document.views.correlations[0].model_copy(update={"table": evil})
     heat = document.views.heatmaps[0]
     node = heat.nodes[0].model_copy(update={"when": evil, "columns": [evil, evil]})

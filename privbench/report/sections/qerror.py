@@ -36,7 +36,7 @@ def _by_joins(queries: list[QueryPart], names: list[str]) -> dict[str, list[floa
     groups: dict[str, list[QueryPart]] = {name: [] for name in names}
     for query in queries:
         groups["?" if query.joins is None else str(query.joins)].append(query)
-    return {joins_label(name): _errors(group) for name, group in groups.items()}
+    return {joins_label(name): _errors(group) for name, group in groups.items() if group}
 
 
 def _by_third(queries: list[QueryPart]) -> dict[str, list[float]]:
