@@ -49,7 +49,9 @@ def _is(figure: float | None) -> str:
 
 
 def _of(gate: GatePart) -> str:
-    return f" at worst; {len(gate.queries)} queries fail, see their cases" if gate.queries else ""
+    if not gate.queries:
+        return ""
+    return f" at worst; failed by {len(gate.queries)} of the queries, see their cases"
 
 
 def _queries(document: ComparisonDocument) -> Iterator[TestCase]:

@@ -13,7 +13,7 @@ from privbench.metrics import METRICS
 from privbench.report.document import ComparisonDocument
 from privbench.report.figures import POINTS
 
-_TABLE = re.compile(r"(?P<name>[^\[]+)(?:\[(?P<table>.+)\])?\Z")
+_TABLE = re.compile(r"(?P<name>[^\[]+)(?:\[(?P<table>.+)\])?\Z", re.DOTALL)
 _TITLES = {metric.name: metric.title for metric in METRICS}
 _PREFIX = "privbench_"
 

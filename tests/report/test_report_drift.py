@@ -182,7 +182,7 @@ def test_gates_over_other_figures() -> None:
     assert (passed.failed, passed.limit) == (False, 4.0)
     assert gate.check({"runtime.p50": 3.0, "runtime.floor.p50": None}).failed
     assert str(Gate.parse("a.b < a.c")) == "a.b < a.c"
-    with pytest.raises(UsageError, match="no figure 'query.qerror'"):
+    with pytest.raises(UsageError, match=r"no figure 'query\.qerror'"):
         Gate.parse("qerror.p50 > query.qerror").check({"qerror.p50": 1.0})
 
 
