@@ -32,6 +32,13 @@ def _coefficient(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
+def _share(value: float | None) -> str:
+    """Per cent, short: two digits below 10 %."""
+    if value is None or value >= 0.1:
+        return text.percent(value)
+    return f"{100 * value:.2g} %"
+
+
 def _ratio(part: float | None, whole: float | None) -> str:
     return "–" if part is None or not whole else text.percent(part / whole)
 
@@ -42,6 +49,7 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "seconds": text.seconds,
     "milliseconds": lambda value: text.seconds(None if value is None else value / 1000),
     "percent": text.percent,
+    "share": _share,
     "per-cent": lambda value: "–" if value is None else f"{text.number(value)} %",
     "times": lambda value: "–" if value is None else f"{text.number(value)} ×",
     "coefficient": _coefficient,

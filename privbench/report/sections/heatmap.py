@@ -10,7 +10,7 @@ from privbench.report.sections.bars import cut
 from privbench.report.sections.base import Section
 
 #: Sizes in SVG units: distance of levels and of leaves, a node, and room for the leaves' names.
-LEVEL, ROW, BOX, NAMES = 76.0, 22.0, (50.0, 16.0), 92.0
+LEVEL, ROW, BOX, NAMES = 84.0, 22.0, (58.0, 16.0), 92.0
 _SIGNS = {"sum": "+", "product": "×", "leaf": ""}
 #: Upper ends of the steps of selectivity that share a colour.
 STEPS = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
