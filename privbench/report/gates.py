@@ -49,6 +49,8 @@ QUERY_FIGURES: dict[str, Callable[[QueryPart], float | None]] = {
     "query.seconds": lambda query: query.clone.median,
 }
 _NAMED = 3
+#: Ends of figures that a list of them joins in one.
+_POINT = re.compile(r"\.(mean|p\d\d|max)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def _badness(value: float | None, downward: bool) -> float:
 
 def _advice(name: str, choice: Collection[str]) -> str:
     near = get_close_matches(name, choice, n=3, cutoff=0.5)
-    plain = sorted(each for each in choice if "[" not in each)
+    plain = sorted({_POINT.sub(".…", each) for each in choice if "[" not in each})
     return f"Figures: {', '.join(near or plain)}."
 
 
