@@ -2,28 +2,102 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from privbench import pipeline, report
 from privbench.cli.options import State, config_option, read_config
+from privbench.report.document import json_schema
+from privbench.workload.before import Before
 from privbench.workload.replay import OnResult
 from privbench.workload.results import QueryResult
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_REPLAY = (
+    click.option(
+        "--repeats",
+        type=click.IntRange(1),
+        default=3,
+        show_default=True,
+        help="Timed runs a query.",
+    ),
+    click.option(
+        "--warmup",
+        type=click.IntRange(0),
+        help="Untimed runs before them.  [default: 1, with --cold 0]",
+    ),
+    click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a run."),
+    click.option("--cold", is_flag=True, help="A new connection before each run, and no warm-up."),
+    click.option(
+        "--before",
+        "command_before",
+        metavar="CMD",
+        help="Program to run before each run, to empty caches; PRIVBENCH_SIDE names the side.",
+    ),
+    click.option(
+        "--before-sql", "statement", metavar="SQL", help="Statement before each run: 'DISCARD ALL'."
+    ),
+)
+
+
+def _replay_options(command: Command) -> Command:
+    """How queries are run; the steps before a run are handed on as ``before``."""
+
+    @functools.wraps(command)
+    def gathered(
+        *args: Any,
+        cold: bool,
+        command_before: str | None,
+        statement: str | None,
+        warmup: int | None,
+        **given: Any,
+    ) -> Any:
+        before = Before(command_before, cold, statement)
+        untimed = warmup if warmup is not None else int(not cold)
+        return command(*args, warmup=untimed, before=before, **given)
+
+    wrapped: Any = gathered
+    for option in reversed(_REPLAY):
+        wrapped = option(wrapped)
+    found: Command = wrapped
+    return found
 
 
 @click.command()
 @click.argument("workload", metavar="WORKLOAD")
 @click.option("--on", "dsn", required=True, metavar="DSN", help="The database to run it on.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Results as JSON.")
-@click.option("--repeats", type=int, default=3, show_default=True, help="Timed runs a query.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a run.")
+@_replay_options
+@click.option("--explain", is_flag=True, help="Keep EXPLAIN (ANALYZE, BUFFERS) of every query.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Then run the workload by N clients at once.",
+)
 @click.pass_obj
-def run(state: State, workload: str, dsn: str, output: str, repeats: int, timeout: float) -> None:
+def run(
+    state: State,
+    workload: str,
+    dsn: str,
+    output: str,
+    repeats: int,
+    warmup: int,
+    timeout: float,
+    before: Before,
+    explain: bool,
+    concurrency: int,
+) -> None:
     """Run a workload on one database and keep counts and times.
 
-    WORKLOAD is a file of `card||SQL` lines, a file of SQL statements, or a folder of SQL files.
+    WORKLOAD is a file or folder in any format that privbench reads.
 
     \b
     Example:
@@ -32,7 +106,15 @@ def run(state: State, workload: str, dsn: str, output: str, repeats: int, timeou
     teller = state.reporter
     with teller.stage("replay"):
         found = pipeline.run(
-            workload, dsn, repeats=repeats, timeout=timeout, on_result=_progress(teller)
+            workload,
+            dsn,
+            repeats=repeats,
+            warmup=warmup,
+            timeout=timeout,
+            before=before,
+            explain=explain,
+            concurrency=concurrency,
+            on_result=_progress(teller),
         )
     Path(output).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     click.echo(f"Wrote {output}.")
@@ -44,24 +126,48 @@ def run(state: State, workload: str, dsn: str, output: str, repeats: int, timeou
 @click.option("--workload", "-w", required=True, metavar="PATH", help="Queries to replay.")
 @config_option
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the report.")
-@click.option("--fail-if", "gates", multiple=True, metavar="COND", help="'qerror.p95 > 5'.")
+@click.option(
+    "--fail-if",
+    "gates",
+    multiple=True,
+    metavar="COND",
+    help="'qerror.p95 > 5', 'query.qerror > 100', 'drift.qerror.p95 > 1.2'.",
+)
 @click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
-@click.option("--repeats", type=int, default=3, show_default=True, help="Timed runs a query.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a run.")
-@click.option("--floor", is_flag=True, help="Also run the source against itself.")
+@click.option("--openmetrics", metavar="FILE", help="Figures as OpenMetrics text.")
+@_replay_options
+@click.option(
+    "--floor/--no-floor",
+    default=True,
+    show_default=True,
+    help="Run the source against itself in the same rounds.",
+)
+@click.option(
+    "--explain/--no-explain",
+    default=True,
+    show_default=True,
+    help="Compare plans and work by EXPLAIN (ANALYZE, BUFFERS).",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Then run the workload by N clients at once on each side, in turns.",
+)
+@click.option("--baseline", metavar="FILE", help="comparison.json of an earlier comparison.")
+@click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @click.pass_obj
 def compare(
     state: State,
+    /,
     source: str,
     target: str,
     workload: str,
     config_path: str | None,
     output: str,
     gates: tuple[str, ...],
-    junit: str | None,
-    repeats: int,
-    timeout: float,
-    floor: bool,
+    **given: Any,
 ) -> None:
     """Replay a workload on SOURCE and TARGET and report how close they are. CONFIDENTIAL.
 
@@ -81,15 +187,23 @@ def compare(
             read_config(config_path) if config_path else None,
             output,
             gates,
-            repeats=repeats,
-            timeout=timeout,
-            floor=floor,
-            junit=junit,
             on_result=_progress(teller),
+            **given,
         )
     click.echo(report.summary(document))
     click.echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
     report.enforce(document)
+
+
+@click.command("compare-schema")
+def compare_schema() -> None:
+    """Print the JSON Schema of comparison.json, for programs that read it.
+
+    \b
+    Example:
+      privbench compare-schema > comparison.schema.json
+    """
+    click.echo(json.dumps(json_schema(), indent=2))
 
 
 def _progress(teller: pipeline.Reporter) -> OnResult:

@@ -58,5 +58,6 @@ for command in (
     compare.compare,
     ledger.ledger,
     inspect.config_schema,
+    compare.compare_schema,
 ):
     main.add_command(command)

@@ -6,14 +6,19 @@ from privbench.metrics.base import Grade, Metric
 from privbench.metrics.kld import KLD, TVD
 from privbench.metrics.qerror import QERROR
 from privbench.metrics.runtime import RUNTIME
+from privbench.metrics.statistics import STATISTICS
 from privbench.metrics.summary import Summary
+from privbench.metrics.work import PLAN, WORK
 
 #: Every metric, in the order of reports.
 METRICS: tuple[Metric, ...] = (
     QERROR,
     RUNTIME,
+    WORK,
+    PLAN,
     KLD,
     TVD,
+    STATISTICS,
 )
 
 __all__ = ["METRICS", "Grade", "Metric", "Summary"]

@@ -1,9 +1,15 @@
-"""Columns of both tables as common small codes: code 0 is NULL, then the values in their order."""
+"""Columns of both tables as common small codes: code 0 is NULL, then the values in their order.
+
+Rows are coded as they arrive, so that a table needs a byte or two a row and column. A table of more
+than `MOST_CODES` codes a side is thinned: each row is kept with the share that fits, by a seeded
+draw, on that side alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +19,13 @@ from numpy.typing import NDArray
 from privbench.metrics import canon
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.kld import Coded
+from privbench.rng import generator
 
-_Codes = NDArray[np.uint32]
+_Codes = NDArray[np.unsignedinteger[Any]]
+
+#: Most codes (rows times compared columns) of a side that are held.
+MOST_CODES = 100_000_000
+SEED = 20240301
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +66,23 @@ class Encoder:
             self.values = pa.concat_arrays([self.values, fresh])
         numbers = pc.index_in(column, value_set=self.values)
         codes = pc.add(pc.fill_null(numbers, -1), 1)
-        return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.uint32)
+        return _narrow(codes)
+
+
+def share(rows: int, columns: int) -> float:
+    """The share of the rows of a side that is compared: all of them, or what `MOST_CODES` allows.
+
+    >>> share(10_000_000, 10), share(10_000_000, 20)
+    (1.0, 0.5)
+    """
+    return min(1.0, MOST_CODES / max(rows * columns, 1))
 
 
 def encode(
     plans: Sequence[CellPlan],
     real: Iterable[pa.RecordBatch],
     clone: Iterable[pa.RecordBatch],
+    shares: tuple[float, float] = (1.0, 1.0),
 ) -> list[CodedColumn]:
     """Code two streams of the plans' expressions.
 
@@ -69,32 +90,53 @@ def encode(
         plans: The columns, in the order of the batches' columns.
         real: Batches of the source.
         clone: Batches of the clone.
+        shares: The share of the rows that is kept, of the source and of the clone.
 
     Returns:
         A coded column for each plan. Only codes are held, in the narrowest type.
     """
     encoders = [Encoder() for _ in plans]
-    sides = [_codes(plans, encoders, batches) for batches in (real, clone)]
+    sides = [
+        _codes(plans, encoders, _thinned(batches, kept, label))
+        for batches, kept, label in zip((real, clone), shares, ("real", "clone"), strict=True)
+    ]
     return [
         _column(plan, encoder, sides[0][i], sides[1][i])
         for i, (plan, encoder) in enumerate(zip(plans, encoders, strict=True))
     ]
 
 
+def _thinned(
+    batches: Iterable[pa.RecordBatch], kept: float, label: str
+) -> Iterator[pa.RecordBatch]:
+    rng = generator(SEED, label)
+    for batch in batches:
+        yield batch if kept >= 1 else batch.filter(pa.array(rng.random(len(batch)) < kept))
+
+
+def _narrow(codes: pa.Array) -> _Codes:
+    """Codes in the narrowest type that holds those of this batch."""
+    found = np.asarray(codes.to_numpy(zero_copy_only=False))
+    return found.astype(np.min_scalar_type(int(found.max(initial=0))))
+
+
 def _codes(
     plans: Sequence[CellPlan], encoders: Sequence[Encoder], batches: Iterable[pa.RecordBatch]
 ) -> list[_Codes]:
-    parts: list[list[_Codes]] = [[np.zeros(0, dtype=np.uint32)] for _ in plans]
+    parts: list[list[_Codes]] = [[np.zeros(0, dtype=np.uint8)] for _ in plans]
     for batch in batches:
         for i, plan in enumerate(plans):
             column = batch.column(i)
             parts[i].append(_bins(column) if plan.edges else encoders[i].encode(column))
-    return [np.concatenate(part) for part in parts]
+    found = []
+    for i in range(len(plans)):
+        found.append(np.concatenate(parts[i]))
+        parts[i] = []  # The pieces are no longer needed: two whole copies never stand together.
+    return found
 
 
 def _bins(column: pa.Array) -> _Codes:
-    numbers = pc.fill_null(pc.add(column.cast(pa.int64()), 1), 0)
-    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.uint32)
+    return _narrow(pc.fill_null(pc.add(column.cast(pa.int64()), 1), 0))
 
 
 def _column(plan: CellPlan, encoder: Encoder, real: _Codes, clone: _Codes) -> CodedColumn:
@@ -104,12 +146,13 @@ def _column(plan: CellPlan, encoder: Encoder, real: _Codes, clone: _Codes) -> Co
         texts = [str(text) for text in encoder.values.to_pylist()]
         order = sorted(range(len(texts)), key=lambda i: _place(plan, texts[i]))
         labels = tuple(texts[i] for i in order)
-        places = np.zeros(len(texts) + 1, dtype=np.uint32)
+        places = np.zeros(len(texts) + 1, dtype=np.min_scalar_type(len(texts) + 1))
         places[np.array(order, dtype=np.intp) + 1] = np.arange(1, len(texts) + 1)
         real, clone = places[real], places[clone]
     size = len(labels) + 1
     narrow = np.min_scalar_type(size)
-    return CodedColumn(plan, labels, Coded(real.astype(narrow), clone.astype(narrow), size))
+    real, clone = real.astype(narrow, copy=False), clone.astype(narrow, copy=False)
+    return CodedColumn(plan, labels, Coded(real, clone, size))
 
 
 def _place(plan: CellPlan, text: str) -> tuple[float, str]:

@@ -1,8 +1,9 @@
 """Which columns of a table are compared, and how their values become cells.
 
 A column with at most 256 distinct values in the source keeps its values. One with more, of a type
-with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the source.
-Other wide columns are free text, and are left out. All of this reads the source: CONFIDENTIAL.
+with an order, is cut into bins: the config's public ones, or else 64 of equal mass in the source
+(in a seeded sample of about a million rows, where the table has more). Other wide columns are free
+text, and are left out. All of this reads the source: CONFIDENTIAL.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from privbench.schema import Column, Table, TableName
 FEW = 256
 #: Bins where the config names none.
 BINS = 64
+#: Rows that the quantiles of a larger table are taken from, about.
+SAMPLE = 1_000_000
+# Rows that mostly tell a wide column from a narrow one, without looking at the others.
+_GLANCE = 20_000
 
 How = Literal["values", "public bins", "source quantiles"]
 
@@ -95,13 +100,14 @@ def is_public(config: Config | None, table: Table) -> bool:
     )
 
 
-def plan(connection: Connection, table: Table, config: Config | None) -> TablePlan:
+def plan(connection: Connection, table: Table, config: Config | None, rows: int = 0) -> TablePlan:
     """Decide how the columns of a table are compared.
 
     Args:
         connection: To the source; reads rows.
         table: The table, as the source's schema states it.
         config: May hold public bins.
+        rows: Rows of the table, where they are known.
 
     Returns:
         The plan.
@@ -114,7 +120,7 @@ def plan(connection: Connection, table: Table, config: Config | None) -> TablePl
     left_out: dict[str, str] = {}
     for column in table.columns:
         reason = _reason(table, column, known.get(column.name))
-        found = reason or _cells(connection, table, column, known.get(column.name))
+        found = reason or _cells(connection, table, column, known.get(column.name), rows)
         if isinstance(found, str):
             left_out[column.name] = found
         else:
@@ -122,20 +128,30 @@ def plan(connection: Connection, table: Table, config: Config | None) -> TablePl
     return TablePlan(table, tuple(cells), left_out)
 
 
-def _reason(table: Table, column: Column, known: ColumnConfig | None) -> str | None:
-    if table.primary_key is not None and column.name in table.primary_key.columns:
+def key_kind(table: Table, column: str) -> str | None:
+    """What kind of key the column is part of, or None: values of keys are made up in a clone."""
+    if table.primary_key is not None and column in table.primary_key.columns:
         return "primary key"
-    if column.name in table.key_columns:
+    if column in table.key_columns:
         return "foreign key"
-    if any(unique.columns == (column.name,) for unique in table.uniques):
+    if any(unique.columns == (column,) for unique in table.uniques):
         return "unique key"
-    if known is not None and known.kind in ("text", "skip"):
-        return "free text by the config" if known.kind == "text" else "skipped by the config"
     return None
 
 
+def _reason(table: Table, column: Column, known: ColumnConfig | None) -> str | None:
+    if known is not None and known.kind in ("text", "skip"):
+        told = "free text by the config" if known.kind == "text" else "skipped by the config"
+        return key_kind(table, column.name) or told
+    return key_kind(table, column.name)
+
+
 def _cells(
-    connection: Connection, table: Table, column: Column, known: ColumnConfig | None
+    connection: Connection,
+    table: Table,
+    column: Column,
+    known: ColumnConfig | None,
+    rows: int,
 ) -> CellPlan | str:
     with database_errors("looking at a column", table.key):
         if _distinct(connection, table, column) <= FEW:
@@ -145,7 +161,7 @@ def _cells(
             return f"more than {FEW} distinct values without an order"
         if known is not None and known.min is not None and known.max is not None:
             return CellPlan(column, "public bins", _public_edges(connection, column, order, known))
-        edges = _quantiles(connection, table, column, order)
+        edges = _quantiles(connection, table, column, order, rows)
         return CellPlan(column, "source quantiles", edges)
 
 
@@ -157,26 +173,43 @@ def from_table(table: Table) -> sql.Composable:
 
 def _distinct(connection: Connection, table: Table, column: Column) -> int:
     """Number of distinct values, counted no further than one past `FEW`."""
+    glance = sql.SQL("LIMIT {}").format(sql.Literal(_GLANCE))
+    found = _distinct_of(connection, table, column, glance)
+    return found if found > FEW else _distinct_of(connection, table, column, sql.SQL(""))
+
+
+def _distinct_of(
+    connection: Connection, table: Table, column: Column, limit: sql.Composable
+) -> int:
     query = sql.SQL(
-        "SELECT count(*) FROM (SELECT DISTINCT {value} FROM {table}"
-        " WHERE {name} IS NOT NULL LIMIT {limit}) AS d"
+        "SELECT count(*) FROM (SELECT DISTINCT {value} FROM (SELECT {name} FROM {table}"
+        " WHERE {name} IS NOT NULL {limit}) AS r LIMIT {few}) AS d"
     ).format(
         value=canon.text(column, sql.Identifier(column.name)),
         name=sql.Identifier(column.name),
         table=from_table(table),
-        limit=sql.Literal(FEW + 1),
+        limit=limit,
+        few=sql.Literal(FEW + 1),
     )
     row = connection.execute(query).fetchone()
     return int(row[0]) if row else 0
 
 
-def _quantiles(connection: Connection, table: Table, column: Column, order: str) -> tuple[str, ...]:
+def _quantiles(
+    connection: Connection, table: Table, column: Column, order: str, rows: int
+) -> tuple[str, ...]:
+    sample: sql.Composable = sql.SQL("")
+    if rows > SAMPLE:
+        sample = sql.SQL("TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)").format(
+            sql.Literal(100 * SAMPLE / rows)
+        )
     shares = [i / BINS for i in range(BINS)]
     query = sql.SQL(
         "SELECT array_agg({label} ORDER BY v) FROM (SELECT DISTINCT unnest("
         "percentile_disc({shares}::float8[]) WITHIN GROUP (ORDER BY {value})) AS v"
-        " FROM {table} WHERE {name} IS NOT NULL) AS q"
+        " FROM {table} {sample} WHERE {name} IS NOT NULL) AS q"
     ).format(
+        sample=sample,
         label=canon.label(order, sql.Identifier("v")),
         shares=sql.Literal(shares),
         value=canon.canonical(column, sql.Identifier(column.name)),

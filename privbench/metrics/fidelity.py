@@ -25,11 +25,13 @@ class TableFidelity:
         columns: The compared columns, coded.
         left_out: Columns that are not compared, and why.
         divergence: By λ; a λ without enough columns, or without rows, is missing.
+        shares: The share of the rows that was compared, of the source and of the clone.
     """
 
     columns: tuple[CodedColumn, ...]
     left_out: dict[str, str]
     divergence: dict[int, Divergence]
+    shares: tuple[float, float] = (1.0, 1.0)
 
 
 def fidelity(
@@ -39,6 +41,7 @@ def fidelity(
     there: Iterable[str],
     config: Config | None = None,
     ways: Sequence[int] = WAYS,
+    rows: tuple[int, int] = (0, 0),
 ) -> TableFidelity:
     """Compare one table.
 
@@ -49,6 +52,8 @@ def fidelity(
         there: Columns that the clone's table has; others are left out.
         config: May hold public bins.
         ways: The λ.
+        rows: Rows of the source's and of the clone's table, where they are known: very large
+            tables are then thinned (`codes.share`).
 
     Returns:
         Codes and figures.
@@ -56,7 +61,7 @@ def fidelity(
     Raises:
         DatabaseError: One of the databases refused.
     """
-    chosen = plan(source.connection, table, config)
+    chosen = plan(source.connection, table, config, rows[0])
     present = set(there)
     cells = tuple(cell for cell in chosen.cells if cell.column.name in present)
     gone = {
@@ -64,16 +69,20 @@ def fidelity(
         for cell in chosen.cells
         if cell.column.name not in present
     }
-    columns = _read(source, clone, TablePlan(table, cells, {}))
+    shares = codes.share(rows[0], len(cells)), codes.share(rows[1], len(cells))
+    columns = _read(source, clone, TablePlan(table, cells, {}), shares)
     found = {way: divergence([column.coded for column in columns], way) for way in ways}
     return TableFidelity(
         tuple(columns),
         {**chosen.left_out, **gone},
         {way: figures for way, figures in found.items() if figures is not None},
+        shares,
     )
 
 
-def _read(source: Snapshot, clone: Snapshot, chosen: TablePlan) -> list[CodedColumn]:
+def _read(
+    source: Snapshot, clone: Snapshot, chosen: TablePlan, shares: tuple[float, float]
+) -> list[CodedColumn]:
     if not chosen.cells:
         return []
     wanted = [(cell.expression, cell.column.name) for cell in chosen.cells]
@@ -81,6 +90,7 @@ def _read(source: Snapshot, clone: Snapshot, chosen: TablePlan) -> list[CodedCol
         chosen.cells,
         source.stream(chosen.table, wanted),
         clone.stream(chosen.table, wanted),
+        shares,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.metrics import cells
 from privbench.metrics.base import Metric
 from privbench.rng import generator
 
@@ -44,14 +45,9 @@ TVD = Metric(
     fair=0.15,
 )
 
-#: Added to the probability of each observed cell.
-C = 1e-10
 #: From 4 columns on, more sets than this are sampled.
 MOST_SETS = 1001
 SEED = 20240229
-_DENSE = 8
-
-_Vector = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +98,17 @@ def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:
     if len(columns) < ways or len(columns[0].real) == 0:
         return None
     sets = column_sets(len(columns), ways)
-    figures = np.array([_figures(real, clone) for real, clone in _tables(columns, sets)])
+    figures = np.array([_of([columns[i] for i in chosen]) for chosen in sets])
     kld, tvd = figures.mean(axis=0)
     return Divergence(float(kld), float(tvd), len(sets), math.comb(len(columns), ways))
+
+
+def _of(chosen: Sequence[Coded]) -> tuple[float, float]:
+    return cells.distance(
+        [column.real for column in chosen],
+        [column.clone for column in chosen],
+        [column.size for column in chosen],
+    )
 
 
 def column_sets(columns: int, ways: int) -> list[tuple[int, ...]]:
@@ -116,64 +120,3 @@ def column_sets(columns: int, ways: int) -> list[tuple[int, ...]]:
     while len(drawn) < MOST_SETS:
         drawn.add(tuple(sorted(rng.choice(columns, ways, replace=False).tolist())))
     return sorted(drawn)
-
-
-def _figures(real: _Vector, clone: _Vector) -> tuple[float, float]:
-    """KLD and TVD of one contingency table, its observed cells flattened."""
-    p = real / max(int(real.sum()), 1)
-    q = clone / max(int(clone.sum()), 1)
-    kld = np.sum((p + C) * np.log((p + C) / (q + C)))
-    return float(kld), float(0.5 * np.abs(p - q).sum())
-
-
-def _tables(
-    columns: Sequence[Coded], sets: Sequence[tuple[int, ...]]
-) -> Iterator[tuple[_Vector, _Vector]]:
-    """Counts of the observed cells of each set.
-
-    Sets come sorted, so that the codes of a common prefix are made once.
-    """
-    rows = len(columns[0].real), len(columns[0].clone)
-    joint = _Joint(rows[0], np.zeros(sum(rows), dtype=np.int64), 1)
-    stack: list[tuple[int, _Joint]] = []
-    for chosen in sets:
-        kept = 0
-        while kept < min(len(stack), len(chosen) - 1) and stack[kept][0] == chosen[kept]:
-            kept += 1
-        del stack[kept:]
-        for index in chosen[kept:-1]:
-            before = stack[-1][1] if stack else joint
-            stack.append((index, before.times(columns[index]).compact()))
-        last = stack[-1][1] if stack else joint
-        yield last.times(columns[chosen[-1]]).counts()
-
-
-@dataclass(frozen=True, slots=True)
-class _Joint:
-    """Codes of the combinations of some columns: the source's rows first, then the clone's."""
-
-    split: int
-    codes: _Vector
-    size: int
-
-    def times(self, column: Coded) -> _Joint:
-        codes = self.codes * column.size
-        codes[: self.split] += column.real
-        codes[self.split :] += column.clone
-        return _Joint(self.split, codes, self.size * column.size)
-
-    def compact(self) -> _Joint:
-        """The same with codes for observed combinations only."""
-        if self.size <= _DENSE * len(self.codes):
-            seen = np.bincount(self.codes, minlength=self.size) > 0
-            codes = (np.cumsum(seen) - 1)[self.codes]
-            return _Joint(self.split, codes, int(seen.sum()))
-        values, codes = np.unique(self.codes, return_inverse=True)
-        return _Joint(self.split, codes.reshape(-1).astype(np.int64), len(values))
-
-    def counts(self) -> tuple[_Vector, _Vector]:
-        joint = self if self.size <= _DENSE * len(self.codes) else self.compact()
-        real = np.bincount(joint.codes[: joint.split], minlength=joint.size)
-        clone = np.bincount(joint.codes[joint.split :], minlength=joint.size)
-        seen = (real + clone) > 0
-        return real[seen], clone[seen]

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from privbench.config import Config
-from privbench.metrics import integrity
-from privbench.metrics.columns import is_public
-from privbench.metrics.fidelity import TableFidelity, fidelity
-from privbench.postgres.connect import Connection, connect
-from privbench.postgres.introspect import introspect
-from privbench.postgres.snapshot import Snapshot
-from privbench.report import figures, files, parts
-from privbench.report.document import CheckPart, ComparisonDocument, TablePart, WorkloadPart
+from privbench.report import baseline as earlier
+from privbench.report import figures, files, parts, parts_work
+from privbench.report.document import ComparisonDocument, QueryPart, WorkloadPart
+from privbench.report.document_work import LoadPart
 from privbench.report.gates import Gate, parse
-from privbench.schema import Schema, Table
+from privbench.report.measuring import Measured, measure, schema_of
+from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
+from privbench.workload.before import NOTHING, Before
+from privbench.workload.load import load
 from privbench.workload.replay import OnResult
 
 
@@ -34,15 +32,21 @@ def compare(
     repeats: int = 3,
     warmup: int = 1,
     timeout: float = 60.0,
-    floor: bool = False,
+    floor: bool = True,
+    explain: bool = True,
+    concurrency: int = 0,
+    before: Before = NOTHING,
+    baseline: str | Path | None = None,
+    other_workload: bool = False,
     junit: str | Path | None = None,
+    openmetrics: str | Path | None = None,
     on_result: OnResult | None = None,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
 
     The result is CONFIDENTIAL: it holds exact figures of the source (P1), and no release may
     depend on it (P2). A comparison that was broken off goes on where it stopped when it is started
-    again with the same ``out_dir``.
+    again with the same ``out_dir``; a load begins anew.
 
     Args:
         source_dsn: The source; only read.
@@ -55,9 +59,17 @@ def compare(
         repeats: Timed runs of a query on each side.
         warmup: Untimed runs before them.
         timeout: Seconds that one run may take.
-        floor: Also run the source against itself, which shows how much of the runtime discrepancy
-            is the machine's noise.
+        floor: Also run the source against itself in the same rounds, which shows how much of the
+            runtime discrepancy is the machine's noise.
+        explain: Also run EXPLAIN (ANALYZE, BUFFERS) of every query on both sides, which gives work
+            discrepancy and plan agreement.
+        concurrency: Clients a side that then run the workload at once, for throughput and latency
+            under load; 0 leaves that out.
+        before: What is done before each run, for caches that are not warm.
+        baseline: comparison.json of an earlier comparison to measure drift against.
+        other_workload: Take a baseline of another workload.
         junit: Where to write gates and integrity checks as JUnit XML.
+        openmetrics: Where to write the figures as OpenMetrics text.
         on_result: Told of every query that ran.
 
     Returns:
@@ -65,117 +77,135 @@ def compare(
         `privbench.report.gates.enforce`.
 
     Raises:
-        UsageError: A gate, the workload or the config is wrong.
+        UsageError: A gate, the workload, the baseline or the config is wrong.
         DatabaseError: A database refused.
     """
     wanted = parse(gates)
     queries = workload if isinstance(workload, Workload) else read(workload)
+    old = earlier.read(baseline) if baseline is not None else None
+    if old is not None:
+        earlier.require_same(old, queries, other_workload)
     folder = files.prepare(out_dir)
-    _check_gates(wanted, _schema(source_dsn, config))
+    left_out = _left_out(floor, explain, concurrency)
+    _check_gates(wanted, schema_of(source_dsn, config), left_out, old is not None)
+    dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
     ran = replay(
         queries,
-        {parts.SOURCE: source_dsn, parts.CLONE: target_dsn},
+        dsns,
         repeats,
         warmup,
         timeout,
         on_result,
         log=files.log(folder),
         finish=False,
+        explain=explain,
+        floor=floor,
+        before=before,
     )
-    noise = _floor(queries, source_dsn, ran, folder) if floor else None
-    tables, found, checks = _measure(source_dsn, target_dsn, config)
-    document = _document(queries, ran, noise, tables, found, checks)
-    checked = [gate.check(document.figures) for gate in wanted]
+    loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
+    answered = parts.queries(queries, ran)
+    measured = measure(source_dsn, target_dsn, config, answered)
+    document = _document(queries, answered, ran, loaded, measured)
+    if old is not None:
+        document = _drifted(document, old)
+    checked = [gate.check(document.figures, document.queries) for gate in wanted]
     document = document.model_copy(update={"gates": checked})
-    files.write(document, folder, Path(junit) if junit else None)
+    files.write(
+        document,
+        folder,
+        junit=Path(junit) if junit else None,
+        openmetrics=Path(openmetrics) if openmetrics else None,
+    )
     return document
 
 
-def _schema(dsn: str, config: Config | None) -> Schema:
-    with connect(dsn) as connection:
-        return _introspect(connection, config)
+def _left_out(floor: bool, explain: bool, concurrency: int) -> tuple[str, ...]:
+    """What the names of figures begin with that this comparison does not measure."""
+    found: list[str] = []
+    if not floor:
+        found += ["runtime.floor.", "runtime.beyond_floor", "replay.unstable"]
+        found += ["load.throughput.floor", "load.latency.floor."]
+    if not explain:
+        found += ["work.", "plan."]
+    if not concurrency:
+        found += ["load."]
+    return tuple(found)
 
 
-def _introspect(connection: Connection, config: Config | None) -> Schema:
-    database = config.database if config else None
-    return introspect(
-        connection,
-        database.schemas if database else None,
-        database.exclude if database else (),
-    )
-
-
-def _check_gates(wanted: Iterable[Gate], schema: Schema) -> None:
+def _check_gates(
+    wanted: Iterable[Gate], schema: Schema, left_out: tuple[str, ...], drift: bool
+) -> None:
     """Refuse an unknown figure before the long work, not after it."""
-    known = dict.fromkeys(figures.names(table.key for table in schema))
+    known = figures.names((table.key for table in schema), left_out)
+    if drift:
+        known |= earlier.names(known)
     for gate in wanted:
-        gate.check(known)
+        gate.require(known)
 
 
-def _floor(queries: Workload, dsn: str, ran: Replay, folder: Path | None) -> Replay:
-    return replay(
-        queries,
-        {parts.SOURCE: dsn, "source again": dsn},
+def _load(
+    queries: Workload,
+    ran: Replay,
+    dsns: dict[str, str],
+    clients: int,
+    floor: bool,
+    before: Before,
+) -> LoadPart | None:
+    """Load both sides with the queries that every side ran to their end."""
+    sound = {
+        result.id
+        for result in ran.results
+        if all(answer.status == "ok" for answer in result.answers.values())
+    }
+    chosen = [query for query in queries if query.id in sound]
+    if not chosen:
+        return None
+    found = load(
+        chosen,
+        dsns,
+        clients,
         ran.repeats,
         ran.warmup,
         ran.timeout,
-        log=files.log(folder, "floor"),
-        finish=False,
+        settings=ran.settings,
+        floor=floor,
+        before=before,
     )
-
-
-def _measure(
-    source_dsn: str, target_dsn: str, config: Config | None
-) -> tuple[list[TablePart], list[TableFidelity], list[CheckPart]]:
-    """Tables, fidelity of the private ones, and integrity checks."""
-    with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
-        schema = _introspect(source.connection, config)
-        theirs = introspect(clone.connection)
-        tables, found = [], []
-        for table in schema:
-            part, compared = _table(source, clone, table, theirs, config)
-            tables.append(part)
-            found += [compared] if compared else []
-        checks = integrity.check(clone.connection, schema, theirs)
-    return tables, found, [CheckPart(**asdict(check)) for check in checks]
-
-
-def _table(
-    source: Snapshot, clone: Snapshot, table: Table, theirs: Schema, config: Config | None
-) -> tuple[TablePart, TableFidelity | None]:
-    rows = integrity.row_count(source.connection, table)
-    public = is_public(config, table)
-    if table.name not in theirs:
-        return parts.table(table.key, public, (rows, None), None), None
-    copied = integrity.row_count(clone.connection, table)
-    there = [column.name for column in theirs.table(table.name).columns]
-    compared = None if public else fidelity(source, clone, table, there, config)
-    return parts.table(table.key, public, (rows, copied), compared), compared
+    return parts_work.load_part(found)
 
 
 def _document(
     queries: Workload,
+    answered: list[QueryPart],
     ran: Replay,
-    noise: Replay | None,
-    tables: list[TablePart],
-    found: list[TableFidelity],
-    checks: list[CheckPart],
+    loaded: LoadPart | None,
+    found: Measured,
 ) -> ComparisonDocument:
-    answered = parts.queries(queries, ran)
-    qerror = parts.qerrors(answered)
-    runtime = parts.runtimes(answered, noise)
-    replay_part = parts.replay_part(ran, answered)
-    return ComparisonDocument(
+    answers = [(r.answers[parts.SOURCE], r.answers[parts.CLONE]) for r in ran.results]
+    document = ComparisonDocument(
         privbench=version("privbench"),
         created=datetime.now(UTC).replace(microsecond=0),
         source=parts.side(ran.sides[parts.SOURCE]),
         clone=parts.side(ran.sides[parts.CLONE]),
         workload=WorkloadPart(name=queries.name, queries=len(queries), digest=queries.digest),
-        replay=replay_part,
-        qerror=qerror,
-        runtime=runtime,
-        tables=tables,
-        integrity=checks,
+        replay=parts.replay_part(ran, answered),
+        qerror=parts.qerrors(answered),
+        runtime=parts.runtimes(answered),
+        tables=found.tables,
+        integrity=found.checks,
         queries=answered,
-        figures=figures.collect(qerror, runtime, replay_part, tables, found, checks),
+        figures={},
+        work=parts_work.work_summary(answered),
+        plans=parts_work.plans_part(answered, answers),
+        statistics=found.statistics,
+        load=loaded,
+        views=found.views,
     )
+    named = figures.collect(document, found.fidelity.values())
+    return document.model_copy(update={"figures": named})
+
+
+def _drifted(document: ComparisonDocument, old: ComparisonDocument) -> ComparisonDocument:
+    drift = earlier.drift(old, document)
+    named = {**document.figures, **earlier.ratios(drift)}
+    return document.model_copy(update={"figures": named, "drift": drift})

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from privbench.report.document_base import Part, SummaryPart
+from privbench.report.document_views import ViewsPart
+from privbench.report.document_work import (
+    DriftPart,
+    LoadPart,
+    PlansPart,
+    QueryWorkPart,
+    StatisticsPart,
+    WorkPart,
+    WorkSummaryPart,
+)
 
 #: Grows when a field changes its meaning or goes; a new field does not change it.
 SCHEMA_VERSION: Literal[1] = 1
@@ -16,24 +28,7 @@ CONFIDENTIAL = (
 )
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SummaryPart(_Part):
-    """Mean, percentiles and maximum of n errors."""
-
-    n: int
-    mean: float
-    p50: float
-    p75: float
-    p90: float
-    p95: float
-    p99: float
-    max: float
-
-
-class SidePart(_Part):
+class SidePart(Part):
     """One of the two databases.
 
     Attributes:
@@ -47,7 +42,7 @@ class SidePart(_Part):
     settings: dict[str, str]
 
 
-class WorkloadPart(_Part):
+class WorkloadPart(Part):
     """The workload that was run; ``digest`` is SHA-256 over ids and texts."""
 
     name: str
@@ -55,8 +50,12 @@ class WorkloadPart(_Part):
     digest: str
 
 
-class AnswerPart(_Part):
-    """One query on one side: see `privbench.workload.Answer`."""
+class AnswerPart(Part):
+    """One query on one side: see `privbench.workload.Answer`.
+
+    Attributes:
+        work: What EXPLAIN (ANALYZE, BUFFERS) saw; None where it was not asked for, or failed.
+    """
 
     status: Literal["ok", "timeout", "error"]
     rows: int | None
@@ -64,15 +63,22 @@ class AnswerPart(_Part):
     median: float | None
     truncated: bool
     error: str | None
+    work: WorkPart | None = None
 
 
-class QueryPart(_Part):
+class QueryPart(Part):
     """One query on both sides.
 
     Attributes:
         qerror: None where an answer is missing or was cut off.
         runtime: Discrepancy in per cent; None where a run time is missing or was cut off.
         card_matches: Whether the source gives the answer that the workload states, if it does.
+        weight: How often the query counts in weighted figures.
+        again: Seconds of the timed runs of the source's second part in the replay, which makes the
+            noise floor; empty without it.
+        floor: Runtime discrepancy of the source against itself, per cent.
+        stable: Whether both parts of the source gave the same answer; None without a floor.
+        work: The work on the clone against the source's, where both were explained.
     """
 
     id: str
@@ -84,15 +90,22 @@ class QueryPart(_Part):
     qerror: float | None
     runtime: float | None
     card_matches: bool | None
+    weight: float = 1.0
+    again: list[float] = Field(default_factory=list)
+    floor: float | None = None
+    stable: bool | None = None
+    work: QueryWorkPart | None = None
 
 
-class ReplayPart(_Part):
+class ReplayPart(Part):
     """How the workload was run.
 
     Attributes:
         settings: Session settings that held on both sides.
         differences: Server settings that differ: name to (source, clone).
         resumed: Queries whose figures come from an earlier, broken run.
+        cold: What was done before each run; None where caches were left warm.
+        unstable: Queries to which the source gave two answers in one replay.
     """
 
     repeats: int
@@ -105,35 +118,54 @@ class ReplayPart(_Part):
     truncated: int
     card_mismatches: int
     resumed: int
+    cold: str | None = None
+    unstable: int = 0
 
 
-class QErrorPart(_Part):
-    """Q-error overall and in parts."""
+class QErrorPart(Part):
+    """Q-error overall and in parts.
+
+    Attributes:
+        weighted: By the queries' weights; None where all weigh the same.
+    """
 
     overall: SummaryPart | None
     by_joins: dict[str, SummaryPart]
     by_third: dict[str, SummaryPart]
     true_zero: int
     clone_zero: int
+    weighted: SummaryPart | None = None
 
 
-class RuntimePart(_Part):
+class RuntimePart(Part):
     """Query runtime discrepancy in per cent.
 
     Attributes:
         overall: Source against clone.
-        floor: Source against itself, where asked for: what the machine's noise alone gives.
+        floor: Source against itself, in the same replay: what the machine's noise alone gives;
+            None where it was left out.
         source_seconds: Sum of the medians of the queries that ended on both sides.
         clone_seconds: Likewise.
+        by_joins: By number of joins.
+        floor_by_joins: Source against itself by number of joins.
+        weighted: By the queries' weights; None where all weigh the same.
+        again_seconds: Sum of the source's second medians over the queries of the floor.
+        beyond_floor: Share of the queries further from the source than the source is from itself,
+            a tie counting half. Two identical databases give ½, give or take 1/(2√n).
     """
 
     overall: SummaryPart | None
     floor: SummaryPart | None
     source_seconds: float
     clone_seconds: float
+    by_joins: dict[str, SummaryPart] = Field(default_factory=dict)
+    floor_by_joins: dict[str, SummaryPart] = Field(default_factory=dict)
+    weighted: SummaryPart | None = None
+    again_seconds: float | None = None
+    beyond_floor: float | None = None
 
 
-class ColumnPart(_Part):
+class ColumnPart(Part):
     """One compared column: shares of the rows in each cell.
 
     Attributes:
@@ -152,7 +184,7 @@ class ColumnPart(_Part):
     tvd: float
 
 
-class DivergencePart(_Part):
+class DivergencePart(Part):
     """Means over the sets of λ columns; ``sets`` of ``of`` were used."""
 
     kld: float
@@ -161,13 +193,15 @@ class DivergencePart(_Part):
     of: int
 
 
-class TablePart(_Part):
+class TablePart(Part):
     """One table on both sides.
 
     Attributes:
         public: Declared public, so copied verbatim and left out of KLD.
         divergence: λ to figures; a λ without enough columns is missing.
         left_out: Column and why it is not compared.
+        shares: Shares of the source's and the clone's rows that were compared: less than 1 of very
+            large tables.
     """
 
     name: str
@@ -177,9 +211,10 @@ class TablePart(_Part):
     divergence: dict[str, DivergencePart]
     columns: list[ColumnPart]
     left_out: dict[str, str]
+    shares: tuple[float, float] = (1.0, 1.0)
 
 
-class CheckPart(_Part):
+class CheckPart(Part):
     """One promise of the schema, looked at in the clone."""
 
     table: str
@@ -188,20 +223,34 @@ class CheckPart(_Part):
     violations: int
 
 
-class GatePart(_Part):
-    """One gate; it fails where its condition holds or its figure is missing."""
+class GatePart(Part):
+    """One gate; it fails where its condition holds or its figure is missing.
+
+    Attributes:
+        figure: What the gate looked at; of a gate over queries, the worst query's figure.
+        limit: What it was held against.
+        queries: Of a gate over queries, the ids of those for which it failed, worst first.
+    """
 
     condition: str
     figure: float | None
     failed: bool
+    limit: float | None = None
+    queries: list[str] = Field(default_factory=list)
 
 
-class ComparisonDocument(_Part):
+class ComparisonDocument(Part):
     """Everything that a comparison found. CONFIDENTIAL (P1, P2).
 
     Attributes:
         figures: The flat table of named figures that gates read: ``qerror.p95``, ``kld.2``,
             ``kld.2[public.users]``, ``integrity.violations``; None where there is no such figure.
+        work: Work discrepancy; None where nothing was explained.
+        plans: Plan agreement; None likewise.
+        statistics: Agreement of ``pg_stats``.
+        load: The workload run by several clients at once, where asked for.
+        drift: Against the baseline, where one was given.
+        views: What the pictures of the HTML report are drawn from.
     """
 
     schema_version: Literal[1] = 1
@@ -219,8 +268,24 @@ class ComparisonDocument(_Part):
     queries: list[QueryPart]
     figures: dict[str, float | None]
     gates: list[GatePart] = Field(default_factory=list)
+    work: WorkSummaryPart | None = None
+    plans: PlansPart | None = None
+    statistics: StatisticsPart | None = None
+    load: LoadPart | None = None
+    drift: DriftPart | None = None
+    views: ViewsPart = Field(default_factory=ViewsPart)
 
     @property
     def failed(self) -> bool:
         """Whether any gate failed."""
         return any(gate.failed for gate in self.gates)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of comparison.json."""
+    schema = ComparisonDocument.model_json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"privbench-comparison-{SCHEMA_VERSION}",
+        **schema,
+    }

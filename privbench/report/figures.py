@@ -2,66 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from privbench.metrics.fidelity import WAYS, TableFidelity, overall
-from privbench.report.document import (
-    CheckPart,
-    QErrorPart,
-    ReplayPart,
-    RuntimePart,
-    SummaryPart,
-    TablePart,
-)
+from privbench.report.document import ComparisonDocument, TablePart
+from privbench.report.document_base import SummaryPart
 
-_POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
+#: What a figure with a spread is followed by.
+POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
+_SPREADS = (
+    "qerror",
+    "qerror.weighted",
+    "runtime",
+    "runtime.floor",
+    "runtime.weighted",
+    "work.blocks",
+    "work.blocks.weighted",
+    "work.rows",
+    "work.spill",
+    "plan.operators",
+    "plan.estimates.source",
+    "plan.estimates.clone",
+    "plan.planning",
+    "plan.execution",
+    "stats.n_distinct",
+    "stats.null_frac",
+    "stats.mcv",
+    "stats.correlation",
+    "stats.avg_width",
+    "load.latency",
+    "load.latency.floor",
+)
 _PLAIN = (
     "qerror.clone_zero",
     "replay.timeouts",
     "replay.errors",
+    "replay.unstable",
+    "runtime.beyond_floor",
+    "work.missing",
+    "plan.agreement",
+    "plan.join_order",
+    "load.throughput",
+    "load.throughput.floor",
     "integrity.violations",
     "rows.max_difference",
 )
 
 
-def names(tables: Iterable[str]) -> frozenset[str]:
-    """Every figure that a comparison of these tables may have."""
-    spread = {f"{kind}.{p}" for kind in ("qerror", "runtime", "runtime.floor") for p in _POINTS}
+def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[str]:
+    """Every figure that a comparison of these tables may have.
+
+    Args:
+        tables: Their names.
+        left_out: What the names of figures that are not measured begin with.
+    """
+    spread = {f"{kind}.{p}" for kind in _SPREADS for p in POINTS}
     ways = {f"{kind}.{way}" for kind in ("kld", "tvd") for way in WAYS}
     by_table = {f"{name}[{table}]" for table in tables for name in ways}
-    return frozenset(spread | ways | by_table | set(_PLAIN))
+    found = spread | ways | by_table | set(_PLAIN)
+    return frozenset(name for name in found if not name.startswith(left_out))
 
 
 def collect(
-    qerror: QErrorPart,
-    runtime: RuntimePart,
-    replay: ReplayPart,
-    tables: Iterable[TablePart],
-    fidelity: Iterable[TableFidelity],
-    integrity: Iterable[CheckPart],
+    document: ComparisonDocument, fidelity: Iterable[TableFidelity]
 ) -> dict[str, float | None]:
     """The figures of a comparison by name; None for a figure that could not be had."""
-    parts = list(tables)
-    found = dict.fromkeys(sorted(names(part.name for part in parts)))
+    found: dict[str, float | None] = dict.fromkeys(
+        sorted(names(part.name for part in document.tables))
+    )
+    for name, part in _summaries(document).items():
+        if part is not None:
+            found |= {f"{name}.{point}": getattr(part, point) for point in POINTS}
+    return {**found, **_overall(list(fidelity)), **_by_table(document.tables), **_plain(document)}
+
+
+def _summaries(document: ComparisonDocument) -> Mapping[str, SummaryPart | None]:
+    runtime, work, plans = document.runtime, document.work, document.plans
+    statistics, load = document.statistics, document.load
+    found = {
+        "qerror": document.qerror.overall,
+        "qerror.weighted": document.qerror.weighted,
+        "runtime": runtime.overall,
+        "runtime.floor": runtime.floor,
+        "runtime.weighted": runtime.weighted,
+    }
+    if work is not None:
+        found |= {f"work.{kind}": getattr(work, kind) for kind in ("blocks", "rows", "spill")}
+        found["work.blocks.weighted"] = work.blocks_weighted
+    if plans is not None:
+        found |= {f"plan.{k}": getattr(plans, k) for k in ("operators", "planning", "execution")}
+        found["plan.estimates.source"] = plans.source_estimates
+        found["plan.estimates.clone"] = plans.clone_estimates
+    if statistics is not None:
+        kinds = ("n_distinct", "null_frac", "mcv", "correlation", "avg_width")
+        found |= {f"stats.{kind}": getattr(statistics, kind) for kind in kinds}
+    if load is not None:
+        found |= {"load.latency": load.latency, "load.latency.floor": load.latency_floor}
+    return found
+
+
+def _plain(document: ComparisonDocument) -> dict[str, float | None]:
+    replay, work, plans, load = document.replay, document.work, document.plans, document.load
     return {
-        **found,
-        **_spread("qerror", qerror.overall),
-        **_spread("runtime", runtime.overall),
-        **_spread("runtime.floor", runtime.floor),
-        **_overall(list(fidelity)),
-        **_by_table(parts),
-        "qerror.clone_zero": float(qerror.clone_zero),
+        "qerror.clone_zero": float(document.qerror.clone_zero),
         "replay.timeouts": float(sum(replay.timeouts.values())),
         "replay.errors": float(sum(replay.errors.values())),
-        "integrity.violations": float(sum(check.violations for check in integrity)),
-        "rows.max_difference": max((_rows(part) for part in parts), default=None),
+        "replay.unstable": float(replay.unstable),
+        "runtime.beyond_floor": document.runtime.beyond_floor,
+        "work.missing": float(work.missing) if work else None,
+        "plan.agreement": plans.same if plans else None,
+        "plan.join_order": plans.same_join_order if plans else None,
+        "load.throughput": load.throughput if load else None,
+        "load.throughput.floor": load.throughput_floor if load else None,
+        "integrity.violations": float(sum(check.violations for check in document.integrity)),
+        "rows.max_difference": max((_rows(part) for part in document.tables), default=None),
     }
-
-
-def _spread(name: str, summary: SummaryPart | None) -> dict[str, float]:
-    if summary is None:
-        return {}
-    return {f"{name}.{point}": getattr(summary, point) for point in _POINTS}
 
 
 def _overall(fidelity: list[TableFidelity]) -> dict[str, float]:

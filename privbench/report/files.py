@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 from privbench.errors import UsageError
-from privbench.report import html, junit, markdown
+from privbench.report import html, markdown
+from privbench.report import junit as junit_xml
+from privbench.report import openmetrics as metrics_text
 from privbench.report.document import ComparisonDocument
 from privbench.workload.results import ReplayLog
 
@@ -29,15 +31,21 @@ def prepare(out_dir: str | Path | None) -> Path | None:
     return folder
 
 
-def log(folder: Path | None, suffix: str = "") -> Path | None:
+def log(folder: Path | None) -> Path | None:
     """Where a replay keeps what it needs to go on after a break."""
-    return folder / f"replay{'-' if suffix else ''}{suffix}.jsonl" if folder else None
+    return folder / "replay.jsonl" if folder else None
 
 
-def write(document: ComparisonDocument, folder: Path | None, junit_path: Path | None) -> None:
-    """Write comparison.json, report.html and report.md into the folder, and JUnit XML if asked.
+def write(
+    document: ComparisonDocument,
+    folder: Path | None,
+    *,
+    junit: Path | None = None,
+    openmetrics: Path | None = None,
+) -> None:
+    """Write comparison.json, report.html and report.md into the folder, and other forms if asked.
 
-    Each file appears whole or not at all. The logs of the replays are then marked done.
+    Each file appears whole or not at all. The log of the replay is then marked done.
 
     Raises:
         UsageError: A file cannot be written.
@@ -46,10 +54,11 @@ def write(document: ComparisonDocument, folder: Path | None, junit_path: Path | 
         _put(folder / "comparison.json", document.model_dump_json(indent=1) + "\n")
         _put(folder / "report.html", html.render(document))
         _put(folder / "report.md", markdown.render(document))
-        for log in folder.glob("replay*.jsonl"):
-            ReplayLog.finish(log)
-    if junit_path is not None:
-        _put(junit_path, junit.render(document))
+        ReplayLog.finish(folder / "replay.jsonl")
+    if junit is not None:
+        _put(junit, junit_xml.render(document))
+    if openmetrics is not None:
+        _put(openmetrics, metrics_text.render(document))
 
 
 def _put(path: Path, text: str) -> None:

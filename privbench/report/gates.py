@@ -1,7 +1,13 @@
 """Gates: conditions on a comparison's figures under which an internal pipeline stops.
 
-A gate says when to fail: ``qerror.p95 > 5``. Gates read the source, so they may stop pipelines of
-the data's owner, never decide over a publication (P2).
+A gate says when to fail. It holds a figure against a number, another figure, or a multiple of one::
+
+    qerror.p95 > 5
+    runtime.p50 > 2 * runtime.floor.p50
+
+A figure of ``query`` is held against every query; one is enough to fail: ``query.qerror > 100``.
+Gates read the source, so they may stop pipelines of the data's owner, never decide over a
+publication (P2).
 """
 
 from __future__ import annotations
@@ -9,18 +15,21 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Self
 
 from privbench.errors import GateFailed, UsageError
-from privbench.report.document import ComparisonDocument, GatePart
+from privbench.report.document import ComparisonDocument, GatePart, QueryPart
 
+_FIGURE = r"[a-z]\w*(?:\.\w+)+(?:\[[^\]]+\])?"
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _GATE = re.compile(
-    r"""\s*(?P<figure>[a-z]\w*(?:\.\w+)+(?:\[[^\]]+\])?)
+    rf"""\s*(?P<figure>{_FIGURE})
     \s*(?P<sign><=|>=|==|!=|<|>)
-    \s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*%?\s*\Z""",
+    \s*(?:(?P<limit>{_NUMBER})\s*%?|(?:(?P<factor>{_NUMBER})\s*\*\s*)?(?P<other>{_FIGURE}))
+    \s*\Z""",
     re.VERBOSE,
 )
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
@@ -31,15 +40,27 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+#: Figures of single queries.
+QUERY_FIGURES: dict[str, Callable[[QueryPart], float | None]] = {
+    "query.qerror": lambda query: query.qerror,
+    "query.runtime": lambda query: query.runtime,
+    "query.blocks": lambda query: query.work.blocks if query.work else None,
+    "query.rows": lambda query: query.work.rows if query.work else None,
+    "query.seconds": lambda query: query.clone.median,
+}
+_NAMED = 3
+#: Ends of figures that a list of them joins in one.
+_POINT = re.compile(r"\.(mean|p\d\d|max)\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Fail if ``figure sign limit``."""
+    """Fail if ``figure sign limit``; with ``other``, if ``figure sign limit * other``."""
 
     figure: str
     sign: str
     limit: float
+    other: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -49,37 +70,104 @@ class Gate:
             UsageError: The text is not a gate.
 
         >>> Gate.parse("qerror.p95 > 5")
-        Gate(figure='qerror.p95', sign='>', limit=5.0)
+        Gate(figure='qerror.p95', sign='>', limit=5.0, other=None)
+        >>> Gate.parse("runtime.p50 > 2 * runtime.floor.p50").other
+        'runtime.floor.p50'
         """
         found = _GATE.match(text)
         if found is None:
             raise UsageError(
                 f"{text!r} is not a gate.",
-                remedy="Write: figure, one of < <= > >= == !=, and a number: qerror.p95 > 5",
+                remedy="Write: figure, one of < <= > >= == !=, and a number, or a number times a"
+                " figure: qerror.p95 > 5, runtime.p50 > 2 * runtime.floor.p50",
             )
-        return cls(found["figure"], found["sign"], float(found["limit"]))
+        limit = found["limit"] or found["factor"] or "1"
+        return cls(found["figure"], found["sign"], float(limit), found["other"])
 
     def __str__(self) -> str:
-        return f"{self.figure} {self.sign} {self.limit:g}"
+        if self.other is None:
+            return f"{self.figure} {self.sign} {self.limit:g}"
+        factor = "" if self.limit == 1 else f"{self.limit:g} * "
+        return f"{self.figure} {self.sign} {factor}{self.other}"
 
-    def check(self, figures: Mapping[str, float | None]) -> GatePart:
-        """Hold the gate against figures; a figure without a value fails it.
+    def require(self, known: Collection[str]) -> None:
+        """Refuse figures that are not known.
 
         Raises:
             UsageError: There is no figure of that name.
         """
-        if self.figure not in figures:
-            raise UsageError(f"there is no figure {self.figure!r}.", remedy=self._advice(figures))
-        value = figures[self.figure]
-        if value is None or math.isnan(value):
-            return GatePart(condition=str(self), figure=None, failed=True)
-        failed = _SIGNS[self.sign](value, self.limit)
-        return GatePart(condition=str(self), figure=value, failed=failed)
+        of_queries = set(QUERY_FIGURES)
+        wanted = [(self.figure, of_queries.union(known))]
+        if self.other is not None:
+            wanted.append((self.other, set(known)))
+        for name, choice in wanted:
+            if name not in choice:
+                raise UsageError(f"there is no figure {name!r}.", remedy=_advice(name, choice))
 
-    def _advice(self, figures: Mapping[str, float | None]) -> str:
-        near = get_close_matches(self.figure, figures, n=3, cutoff=0.5)
-        plain = sorted(name for name in figures if "[" not in name)
-        return f"Figures: {', '.join(near or plain)}."
+    def check(
+        self, figures: Mapping[str, float | None], queries: Sequence[QueryPart] = ()
+    ) -> GatePart:
+        """Hold the gate against figures; a figure without a value fails it.
+
+        Args:
+            figures: By name.
+            queries: What a gate over queries looks at. A query that the source itself could not
+                answer is not looked at.
+
+        Raises:
+            UsageError: There is no figure of that name.
+        """
+        self.require(figures)
+        limit: float | None = self.limit
+        if self.other is not None:
+            base = figures[self.other]
+            limit = None if base is None else self.limit * base
+        if self.figure in QUERY_FIGURES:
+            return self._over(queries, limit)
+        value = _finite(figures[self.figure])
+        return GatePart(
+            condition=str(self), figure=value, failed=self._fails(value, limit), limit=limit
+        )
+
+    def _fails(self, value: float | None, limit: float | None) -> bool:
+        if value is None or limit is None or math.isnan(limit):
+            return True
+        return _SIGNS[self.sign](value, limit)
+
+    def _over(self, queries: Sequence[QueryPart], limit: float | None) -> GatePart:
+        pick = QUERY_FIGURES[self.figure]
+        judged = [
+            (query.id, _finite(pick(query))) for query in queries if query.source.status == "ok"
+        ]
+        failed = [(name, value) for name, value in judged if self._fails(value, limit)]
+        downward = self.sign in ("<", "<=")
+        failed.sort(key=lambda item: _badness(item[1], downward))
+        values = [value for _, value in failed or judged if value is not None]
+        worst = (min if downward else max)(values, default=None)
+        return GatePart(
+            condition=str(self),
+            figure=worst,
+            failed=bool(failed) or not judged,
+            limit=limit,
+            queries=[name for name, _ in failed],
+        )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def _badness(value: float | None, downward: bool) -> float:
+    """Sorts the worst first; a missing figure is the worst."""
+    if value is None:
+        return -math.inf
+    return value if downward else -value
+
+
+def _advice(name: str, choice: Collection[str]) -> str:
+    near = get_close_matches(name, choice, n=3, cutoff=0.5)
+    plain = sorted({_POINT.sub(".…", each) for each in choice if "[" not in each})
+    return f"Figures: {', '.join(near or plain)}."
 
 
 def parse(texts: Sequence[str]) -> list[Gate]:
@@ -95,10 +183,19 @@ def enforce(document: ComparisonDocument) -> None:
     """Stop if a gate failed.
 
     Raises:
-        GateFailed: At least one did; the message names each, without its figure.
+        GateFailed: At least one did; the message names each, and the worst queries of a gate over
+            queries, without their figures.
     """
-    failed = [gate.condition for gate in document.gates if gate.failed]
+    failed = [_told(gate) for gate in document.gates if gate.failed]
     if failed:
         raise GateFailed(
             f"{len(failed)} of {len(document.gates)} gates failed: {'; '.join(failed)}."
         )
+
+
+def _told(gate: GatePart) -> str:
+    if not gate.queries:
+        return gate.condition
+    more = len(gate.queries) - _NAMED
+    named = ", ".join(gate.queries[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{gate.condition} ({named})"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+from functools import cache
+
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from privbench.report.document import ComparisonDocument
 from privbench.report.sections import SECTIONS
 from privbench.report.templates import template
+from privbench.report.trace import Trace, pointer
 
 
 def render(document: ComparisonDocument) -> str:
@@ -15,11 +21,46 @@ def render(document: ComparisonDocument) -> str:
 
     Every value is escaped; scripts and styles are inline, so the page works offline.
     """
-    shown = [(section, section.render(document)) for section in SECTIONS]
+    fig = Trace(document)
+    shown = [(section, section.render(document, fig)) for section in SECTIONS]
     page = template("page.html.j2").render(
         document=document,
+        fig=fig,
         sections=[(section, body) for section, body in shown if body is not None],
-        # The library is trusted text of a dependency, not data.
-        plotly=Markup(get_plotlyjs()),  # noqa: S704
+        plotly=_library(),
+        cells=embedded(_cells(document)),
     )
     return page + "\n"
+
+
+@cache
+def _library() -> str:
+    """plotly.js, packed: three times smaller, and the page is there before it is unpacked."""
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
+
+
+def embedded(data: object) -> Markup:
+    """JSON that can stand inside a script element: no ``<`` that could end it."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))  # noqa: S704 - cannot end the element
+
+
+def _cells(document: ComparisonDocument) -> dict[str, object]:
+    """What the pointer says over a cell of a picture: labels and values on both sides."""
+    cells: dict[str, object] = {}
+    for i, table in enumerate(document.tables):
+        for j, column in enumerate(table.columns):
+            place = pointer("tables", i, "columns", j)
+            cells[place] = [column.labels, _short(column.real), _short(column.clone)]
+    for i, key in enumerate(document.views.fanouts):
+        shares = (_short(key.real.shares), _short(key.clone.shares))
+        cells[pointer("views", "fanouts", i)] = [key.labels, *shares]
+    for i, part in enumerate(document.views.correlations):
+        place = pointer("views", "correlations", i)
+        cells[place] = [part.columns, part.real, part.clone]
+    return cells
+
+
+def _short(shares: list[float]) -> list[float]:
+    """Three significant digits: more than a pointer over a bar tells."""
+    return [float(f"{share:.3g}") for share in shares]

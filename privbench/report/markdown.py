@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from privbench.report.document import ComparisonDocument, SummaryPart, TablePart
-from privbench.report.text import headlines, number
+from privbench.report.document import ComparisonDocument, GatePart, TablePart
+from privbench.report.document_base import SummaryPart
+from privbench.report.document_work import LoadSidePart
+from privbench.report.text import headlines, number, percent, seconds
 
 _WORST = 5
+#: Figures whose drift is shown.
+_DRIFTING = (
+    "qerror.p50", "qerror.p95", "runtime.p50", "runtime.floor.p50", "work.blocks.p50",
+    "plan.agreement", "kld.2", "kld.3", "stats.n_distinct.p50", "rows.max_difference",
+)  # fmt: skip
 
 
 def render(document: ComparisonDocument) -> str:
@@ -22,8 +29,11 @@ def render(document: ComparisonDocument) -> str:
         ),
         _gates(document),
         _spread(document),
+        _plans(document),
+        _load(document),
         _divergence(document),
         _worst(document),
+        _drift(document),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -40,27 +50,88 @@ def _sentence(document: ComparisonDocument) -> str:
 def _gates(document: ComparisonDocument) -> str:
     if not document.gates:
         return ""
-    rows = (
-        (f"`{gate.condition}`", number(gate.figure), "**failed**" if gate.failed else "passed")
-        for gate in document.gates
-    )
+    rows = ((f"`{gate.condition}`", number(gate.figure), _verdict(gate)) for gate in document.gates)
     return _table(("fail if", "figure", ""), rows)
+
+
+def _verdict(gate: GatePart) -> str:
+    if not gate.failed:
+        return "passed"
+    more = len(gate.queries) - _WORST
+    named = ", ".join(gate.queries[:_WORST]) + (f" and {more} more" if more > 0 else "")
+    return f"**failed** {named}".rstrip()
 
 
 def _spread(document: ComparisonDocument) -> str:
     points = ("n", "mean", "p50", "p75", "p90", "p95", "p99", "max")
-    lines: dict[str, SummaryPart | None] = {
-        "Q-error": document.qerror.overall,
-        **{f"Q-error, {joins} joins": part for joins, part in document.qerror.by_joins.items()},
-        "run time discrepancy, %": document.runtime.overall,
-        "noise floor, %": document.runtime.floor,
-    }
     rows = (
         (name, *(number(getattr(part, point)) for point in points))
-        for name, part in lines.items()
+        for name, part in _spreads(document).items()
         if part is not None
     )
     return _table(("", *points), rows)
+
+
+def _spreads(document: ComparisonDocument) -> dict[str, SummaryPart | None]:
+    qerror, runtime, work, plans = (
+        document.qerror, document.runtime, document.work, document.plans
+    )  # fmt: skip
+    lines = {
+        "Q-error": qerror.overall,
+        **{f"Q-error, {joins} joins": part for joins, part in qerror.by_joins.items()},
+        "Q-error by weights": qerror.weighted,
+        "run time discrepancy, %": runtime.overall,
+        "noise floor, %": runtime.floor,
+        "run time discrepancy by weights, %": runtime.weighted,
+    }
+    if work is not None:
+        lines |= {
+            "work discrepancy, blocks, %": work.blocks,
+            "work discrepancy, rows, %": work.rows,
+            "work discrepancy, spilled blocks, %": work.spill,
+        }
+    if plans is not None:
+        lines["Q-error of operators"] = plans.operators
+    statistics = document.statistics
+    if statistics is not None:
+        lines["distinct values by pg_stats, Q-error"] = statistics.n_distinct
+    return lines
+
+
+def _plans(document: ComparisonDocument) -> str:
+    lines = []
+    if document.runtime.beyond_floor is not None:
+        lines.append(
+            f"{percent(document.runtime.beyond_floor)} of the queries are further from the source "
+            "than the source is from itself (50 % for identical databases)."
+        )
+    if document.plans is not None:
+        lines.append(
+            f"Same plan for {percent(document.plans.same)} of {document.plans.queries} queries, "
+            f"same join order for {percent(document.plans.same_join_order)}."
+        )
+    absent = document.statistics.absent if document.statistics else {}
+    lines += [
+        f"No statistics on the {side}: {', '.join(tables)}; run ANALYZE there."
+        for side, tables in absent.items()
+    ]
+    return "\n".join(lines)
+
+
+def _load(document: ComparisonDocument) -> str:
+    if document.load is None:
+        return ""
+    rows = (
+        (side, number(part.median_throughput), seconds(_median(part)), number(part.failed))
+        for side, part in document.load.sides.items()
+    )
+    return _table(
+        (f"{document.load.clients} clients", "queries a second", "median latency", "failed"), rows
+    )
+
+
+def _median(part: LoadSidePart) -> float | None:
+    return part.latency.p50 if part.latency else None
 
 
 def _divergence(document: ComparisonDocument) -> str:
@@ -83,6 +154,32 @@ def _worst(document: ComparisonDocument) -> str:
         for query in worst
     )
     return _table(("worst query", "Q-error", "true", "clone"), rows) if worst else ""
+
+
+def _drift(document: ComparisonDocument) -> str:
+    drift = document.drift
+    if drift is None:
+        return ""
+    told = f"Against the comparison of {drift.created}, privbench {drift.privbench}:"
+    if not drift.same_workload:
+        told = f"**Another workload**, matched by id and text. {told}"
+    rows = (
+        (f"`{name}`", number(part.old), number(part.new), number(part.ratio))
+        for name in _DRIFTING
+        if (part := drift.figures.get(name)) is not None and part.ratio is not None
+    )
+    worse = (
+        (part.query, part.figure, number(part.old), number(part.new))
+        for part in drift.regressions[:_WORST]
+    )
+    return "\n\n".join(
+        [
+            told,
+            _table(("figure", "then", "now", "ratio"), rows),
+            f"Worse queries: {len(drift.regressions)}.",
+            *([_table(("query", "figure", "then", "now"), worse)] if drift.regressions else []),
+        ]
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from privbench.metrics import qerror
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.fidelity import TableFidelity
 from privbench.metrics.runtime import discrepancies
-from privbench.metrics.summary import Summary, summarise
+from privbench.metrics.summary import weighted
 from privbench.report.document import (
     AnswerPart,
     ColumnPart,
@@ -21,13 +22,24 @@ from privbench.report.document import (
     ReplayPart,
     RuntimePart,
     SidePart,
-    SummaryPart,
     TablePart,
 )
+from privbench.report.document_base import SummaryPart
+from privbench.report.parts_work import (
+    CLONE,
+    SOURCE,
+    joins_label,
+    ordered,
+    query_work,
+    spread,
+    summary,
+    work_part,
+)
 from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
+from privbench.workload.replay import AGAIN
 
-#: Names of the two databases in a replay.
-SOURCE, CLONE = "source", "clone"
+__all__ = ["CLONE", "SOURCE", "qerrors", "queries", "replay_part", "runtimes", "side", "table"]
+
 #: Most cells of a column that the report shows; rarer values are joined in one.
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
@@ -39,11 +51,6 @@ def side(found: Side) -> SidePart:
     return SidePart(database=found.database, version=found.version, settings=found.settings)
 
 
-def summary(found: Summary | None) -> SummaryPart | None:
-    """Percentiles."""
-    return None if found is None else SummaryPart(**asdict(found))
-
-
 def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
     """Every query with its figures, in the order of the workload."""
     return [_query(query, result) for query, result in zip(workload, replay.results, strict=True)]
@@ -51,24 +58,45 @@ def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
 
 def _query(query: Query, result: QueryResult) -> QueryPart:
     source, clone = result.answers[SOURCE], result.answers[CLONE]
+    again = result.answers.get(AGAIN)
     ended = source.status == clone.status == "ok"
-    whole = ended and not (source.truncated or clone.truncated)
-    error = discrepancy = None
-    if whole and source.rows is not None and clone.rows is not None:
+    error = None
+    if ended and source.rows is not None and clone.rows is not None and _whole(source, clone):
         error = float(qerror.qerrors([source.rows], [clone.rows])[0])
-    if whole and source.median is not None and clone.median is not None:
-        discrepancy = float(discrepancies([source.median], [clone.median])[0])
     return QueryPart(
         id=query.id,
         sql=query.sql,
+        weight=query.weight,
         tables=query.shape.tables,
         joins=query.shape.joins,
         source=_answer(source),
         clone=_answer(clone),
         qerror=error,
-        runtime=discrepancy,
+        runtime=_discrepancy(source, clone),
         card_matches=_matches(query, source),
+        again=list(again.seconds) if again else [],
+        floor=_discrepancy(source, again) if again else None,
+        stable=_stable(source, again) if again else None,
+        work=query_work(source, clone),
     )
+
+
+def _whole(*answers: Answer) -> bool:
+    return not any(answer.truncated for answer in answers)
+
+
+def _discrepancy(one: Answer, other: Answer) -> float | None:
+    """Of the median run times, per cent; None where a side did not end or was cut off."""
+    ended = one.status == other.status == "ok" and _whole(one, other)
+    if not ended or one.median is None or other.median is None:
+        return None
+    return float(discrepancies([one.median], [other.median])[0])
+
+
+def _stable(source: Answer, again: Answer) -> bool | None:
+    if source.status != "ok" or again.status != "ok" or not _whole(source, again):
+        return None
+    return source.rows == again.rows
 
 
 def _matches(query: Query, source: Answer) -> bool | None:
@@ -85,6 +113,7 @@ def _answer(answer: Answer) -> AnswerPart:
         median=answer.median,
         truncated=answer.truncated,
         error=answer.error,
+        work=work_part(answer),
     )
 
 
@@ -96,26 +125,49 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
         np.array([query.clone.rows for query in answered], dtype=np.float64),
         [query.joins for query in answered],
     )
-    return QErrorPart.model_validate(asdict(result))
+    weighing = _weighted(answered, [query.qerror for query in answered])
+    return QErrorPart.model_validate({**asdict(result), "weighted": weighing})
 
 
-def runtimes(found: list[QueryPart], floor: Replay | None) -> RuntimePart:
-    """Run time of the queries that ended on both sides."""
+def _weighted(found: list[QueryPart], errors: list[float | None]) -> SummaryPart | None:
+    weights = np.array([query.weight for query in found], dtype=np.float64)
+    return summary(weighted(np.array(errors, dtype=np.float64), weights))
+
+
+def runtimes(found: list[QueryPart]) -> RuntimePart:
+    """Run time of the queries that ended on both sides, and the noise floor beside it."""
     timed = [query for query in found if query.runtime is not None]
-    source = np.array([query.source.median for query in timed], dtype=np.float64)
-    clone = np.array([query.clone.median for query in timed], dtype=np.float64)
+    floored = [query for query in found if query.floor is not None]
     return RuntimePart(
-        overall=summary(summarise(discrepancies(source, clone))),
-        floor=summary(_floor(floor)) if floor is not None else None,
-        source_seconds=float(source.sum()),
-        clone_seconds=float(clone.sum()),
+        overall=spread(query.runtime for query in timed),
+        floor=spread(query.floor for query in floored),
+        source_seconds=float(sum(query.source.median or 0 for query in timed)),
+        clone_seconds=float(sum(query.clone.median or 0 for query in timed)),
+        by_joins=_by_joins(timed, [query.runtime for query in timed]),
+        floor_by_joins=_by_joins(floored, [query.floor for query in floored]),
+        weighted=_weighted(timed, [query.runtime for query in timed]),
+        again_seconds=sum(median(query.again) for query in floored) if floored else None,
+        beyond_floor=_beyond_floor(found),
     )
 
 
-def _floor(floor: Replay) -> Summary | None:
-    pairs = [[answer.median for answer in result.answers.values()] for result in floor.results]
-    whole = np.array([pair for pair in pairs if None not in pair], dtype=np.float64)
-    return summarise(discrepancies(*whole.reshape(-1, 2).T))
+def _beyond_floor(found: list[QueryPart]) -> float | None:
+    pairs = [(query.runtime, query.floor) for query in found]
+    signs = [
+        (runtime > floor) + (runtime == floor) / 2
+        for runtime, floor in pairs
+        if runtime is not None and floor is not None
+    ]
+    return sum(signs) / len(signs) if signs else None
+
+
+def _by_joins(found: list[QueryPart], errors: list[float | None]) -> dict[str, SummaryPart]:
+    labels = [joins_label(query.joins) for query in found]
+    parts = {
+        label: spread(error for error, each in zip(errors, labels, strict=True) if each == label)
+        for label in ordered(labels)
+    }
+    return {label: part for label, part in parts.items() if part is not None}
 
 
 def replay_part(replay: Replay, found: list[QueryPart]) -> ReplayPart:
@@ -137,6 +189,8 @@ def replay_part(replay: Replay, found: list[QueryPart]) -> ReplayPart:
         truncated=sum(query.source.truncated or query.clone.truncated for query in found),
         card_mismatches=sum(query.card_matches is False for query in found),
         resumed=replay.resumed,
+        cold=replay.before or None,
+        unstable=sum(query.stable is False for query in found),
     )
 
 
@@ -162,6 +216,7 @@ def table(
         },
         columns=[_column(column) for column in found.columns] if found else [],
         left_out=found.left_out if found else {},
+        shares=found.shares if found else (1.0, 1.0),
     )
 
 

@@ -52,6 +52,8 @@ class Headline:
         grade: The figure in a word.
         meaning: One sentence for those who do not know it.
         aside: A further figure.
+        figure: Name of the figure, in the document's table of figures; empty for what is counted.
+        aside_figure: Name of the further figure, where there is one.
     """
 
     title: str
@@ -59,11 +61,16 @@ class Headline:
     grade: Grade | None
     meaning: str
     aside: str
+    figure: str = ""
+    aside_figure: str = ""
 
 
 def headlines(document: ComparisonDocument) -> list[Headline]:
     """The figures that stand for the whole comparison, metrics first."""
-    found = [_metric(document, name) for name in ("qerror", "runtime", "kld")]
+    found = [_metric(document, name) for name in ("qerror", "runtime")]
+    found += [_work(document)] if document.work else []
+    found.append(_metric(document, "kld"))
+    found += [_plans(document)] if document.plans else []
     return [*found, _integrity(document), _rows(document)]
 
 
@@ -77,23 +84,56 @@ def _metric(document: ComparisonDocument, name: str) -> Headline:
     }
     shown = "–" if value is None else f"{number(value)}{_unit(metric.unit)}"
     grade = None if value is None else metric.grade(value)
-    return Headline(titles[name], shown, grade, metric.meaning, _aside(document, name))
+    aside, further = _aside(document, name)
+    return Headline(titles[name], shown, grade, metric.meaning, aside, metric.headline, further)
 
 
 def _unit(unit: str) -> str:
     return f" {unit}" if unit else ""
 
 
-def _aside(document: ComparisonDocument, name: str) -> str:
+def _aside(document: ComparisonDocument, name: str) -> tuple[str, str]:
+    """A further figure in words, and its name."""
     figures = document.figures
     if name == "qerror":
-        return f"95 % of the queries are within {number(figures['qerror.p95'])} ×"
+        return f"95 % of the queries are within {number(figures['qerror.p95'])} ×", "qerror.p95"
     if name == "runtime":
         floor = figures.get("runtime.floor.p50")
         if floor is not None:
-            return f"noise floor, source against itself: {number(floor)} %"
-        return f"95th percentile {number(figures['runtime.p95'])} %"
-    return f"2-way total variation distance {number(figures['tvd.2'])}"
+            said = f"noise floor, source against itself: {number(floor)} %"
+            return said, "runtime.floor.p50"
+        return f"95th percentile {number(figures['runtime.p95'])} %", "runtime.p95"
+    return f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2"
+
+
+def _work(document: ComparisonDocument) -> Headline:
+    """No grade: the noise floor of work is 0, and how much of it matters is the workload's."""
+    value = document.figures.get("work.blocks.p50")
+    rows = document.figures.get("work.rows.p50")
+    return Headline(
+        "Work discrepancy, median",
+        "–" if value is None else f"{number(value)} %",
+        None,
+        "How far the blocks that a query reads in the clone differ from those in the source. "
+        "Unlike run time, this has next to no noise.",
+        f"rows through the plans: {number(rows)} %",
+        "work.blocks.p50",
+        "work.rows.p50",
+    )
+
+
+def _plans(document: ComparisonDocument) -> Headline:
+    value = document.figures.get("plan.agreement")
+    order = document.figures.get("plan.join_order")
+    return Headline(
+        "Same plan",
+        "–" if value is None else percent(value),
+        None,
+        "Queries that the planner runs with the same operators and join order on both sides.",
+        f"same join order: {'–' if order is None else percent(order)}",
+        "plan.agreement",
+        "plan.join_order",
+    )
 
 
 def _integrity(document: ComparisonDocument) -> Headline:
@@ -129,6 +169,7 @@ def _rows(document: ComparisonDocument) -> Headline:
         grade,
         "The largest difference between a table's number of rows in the clone and in the source.",
         f"{number(total)} rows in the source, {_tables(len(document.tables))}",
+        "rows.max_difference",
     )
 
 

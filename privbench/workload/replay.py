@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from privbench.errors import ConnectionFailed, UsageError
-from privbench.postgres.connect import connect
 from privbench.workload import safety
+from privbench.workload.before import NOTHING, Before
 from privbench.workload.query import Query, Workload
 from privbench.workload.results import QueryResult, Replay, ReplayLog, Side
 from privbench.workload.session import ALIGNED, Run, Session, summarise
 
 #: Called after each query with its result, how many are done, and how many there are.
 OnResult = Callable[[QueryResult, int, int], None]
+
+#: The first database's second part in a replay with a noise floor.
+AGAIN = "source again"
 
 
 def replay(
@@ -33,13 +37,20 @@ def replay(
     log: Path | None = None,
     finish: bool = True,
     explain: bool = False,
+    floor: bool = False,
+    before: Before = NOTHING,
     row_limit: int = 1_000_000,
 ) -> Replay:
     """Run every query on every database.
 
-    The runs of one query are interleaved: one on each side, then the next on each side in the
-    opposite order, so that a disturbance or a warmer cache favours no side. A run that passes the
-    time-out, or fails, ends that query on that side alone.
+    The runs of one query are interleaved in rounds of one run on each side, in an order that
+    changes from round to round and from query to query, so that a disturbance or a warmer cache
+    favours no side. A run that passes the time-out, or fails, ends that query on that side alone.
+
+    With ``floor`` the first database takes a second part, `AGAIN`, in the same rounds and on a
+    connection of its own. Where all databases are one and the same, any two parts are then
+    exchangeable: run times of the first against the second database, and of the first against
+    itself, come from one distribution.
 
     Args:
         workload: Queries that only read.
@@ -54,34 +65,41 @@ def replay(
         finish: Mark the log done at the end, so that the next replay begins anew. Without it the
             results can be taken up again until `ReplayLog.finish` is called.
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
+        floor: Also run the first database against itself.
+        before: What is done before each run.
         row_limit: Rows after which a fetch is cut off.
 
     Returns:
         Results in the order of the workload.
 
     Raises:
-        UsageError: A query does more than read, two queries share an id, or the log is another
-            replay's.
+        UsageError: A query does more than read, two queries share an id, the log is another
+            replay's, or the command before a run failed.
         ConnectionFailed: A database cannot be reached.
-        DatabaseError: A side refuses the common settings.
+        DatabaseError: A side refuses the common settings, or the statement before a run.
     """
     _check(workload, dsns, repeats, timeout)
-    with _sessions(dsns, row_limit) as sessions:
-        common = _align(sessions, settings or {}, timeout)
-        sides = {name: session.describe() for name, session in sessions.items()}
-        book = ReplayLog.open(log, _header(workload, sides, common, (repeats, warmup, timeout)))
+    parts = {**dsns, AGAIN: next(iter(dsns.values()))} if floor else dict(dsns)
+    with sessions(parts, row_limit) as opened:
+        common = _align(opened, settings or {}, timeout)
+        sides = {name: opened[name].describe() for name in dsns}
+        header = _header(workload, sides, common, [repeats, warmup, timeout])
+        header |= {"explain": explain, "floor": floor, "before": str(before)}
+        book = ReplayLog.open(log, header)
+        rounds = _Rounds(opened, repeats, warmup, explain, before)
         results = []
         for number, query in enumerate(workload, 1):
             result = book.found.get(query.id)
             if result is None:
-                result = _one(query, sessions, repeats, warmup, explain)
+                result = rounds.run(query, number)
                 book.add(result)
                 if on_result is not None:
                     on_result(result, number, len(workload))
             results.append(result)
         if log is not None and finish:
             ReplayLog.finish(log)
-    return Replay(sides, common, tuple(results), repeats, warmup, timeout, len(book.found))
+    done = len(book.found)
+    return Replay(sides, common, tuple(results), repeats, warmup, timeout, done, str(before))
 
 
 def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: float) -> None:
@@ -96,23 +114,25 @@ def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: f
 
 
 @contextmanager
-def _sessions(dsns: Mapping[str, str], row_limit: int) -> Iterator[dict[str, Session]]:
+def sessions(dsns: Mapping[str, str], row_limit: int) -> Iterator[dict[str, Session]]:
+    """A session for each name, closed at the end."""
     with ExitStack() as stack:
-        yield {
-            name: Session(stack.enter_context(connect(dsn, autocommit=True)), row_limit)
-            for name, dsn in dsns.items()
-        }
+        opened = {}
+        for name, dsn in dsns.items():
+            opened[name] = Session(dsn, row_limit)
+            stack.callback(opened[name].close)
+        yield opened
 
 
 def _align(
-    sessions: dict[str, Session], settings: Mapping[str, str], timeout: float
+    opened: dict[str, Session], settings: Mapping[str, str], timeout: float
 ) -> dict[str, str]:
-    first = next(iter(sessions.values()))
+    first = next(iter(opened.values()))
     common = {**first.settings(ALIGNED), **settings}
-    for session in sessions.values():
+    for session in opened.values():
         known = session.settings(tuple(common))
         common = {name: value for name, value in common.items() if name in known}
-    for session in sessions.values():
+    for session in opened.values():
         session.align(common, timeout)
     return dict(sorted(common.items()))
 
@@ -121,7 +141,7 @@ def _header(
     workload: Workload,
     sides: dict[str, Side],
     settings: dict[str, str],
-    plan: tuple[int, int, float],
+    plan: list[float],
 ) -> dict[str, Any]:
     return {
         "replay": 1,
@@ -130,29 +150,58 @@ def _header(
             name: [side.database, side.version, side.catalog] for name, side in sides.items()
         },
         "settings": settings,
-        "plan": list(plan),
+        "plan": plan,
     }
 
 
-def _one(
-    query: Query, sessions: dict[str, Session], repeats: int, warmup: int, explain: bool
-) -> QueryResult:
-    runs: dict[str, list[Run]] = {name: [] for name in sessions}
-    open_sides = list(sessions)
-    for name in chain.from_iterable(_order(list(sessions), warmup + repeats)):
-        if name in open_sides:
-            runs[name].append(_run(query, name, sessions[name]))
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """The rounds of a query over all sides."""
+
+    sessions: dict[str, Session]
+    repeats: int
+    warmup: int
+    explain: bool
+    before: Before
+
+    def run(self, query: Query, number: int) -> QueryResult:
+        """Run one query; ``number`` is its place in the workload."""
+        runs: dict[str, list[Run]] = {name: [] for name in self.sessions}
+        left = list(self.sessions)
+        turns = orders(list(self.sessions), number)
+        for name in chain.from_iterable(islice(turns, self.warmup + self.repeats)):
+            if name not in left:
+                continue
+            runs[name].append(self._run(query, name))
             if runs[name][-1].status != "ok":
-                open_sides.remove(name)
-    plans = {name: sessions[name].explain(query.sql) for name in open_sides if explain}
-    return QueryResult(
-        query.id, {name: summarise(runs[name], warmup, plans.get(name)) for name in sessions}
-    )
+                left.remove(name)
+                # What the first database cannot do it cannot do again: spare the time-out.
+                if name == next(iter(runs)) and AGAIN in left:
+                    left.remove(AGAIN)
+        plans = {name: self._explain(query, name) for name in left if name != AGAIN}
+        answers = {
+            name: summarise(found, self.warmup, plans.get(name))
+            for name, found in runs.items()
+            if found
+        }
+        return QueryResult(query.id, answers)
+
+    def _run(self, query: Query, name: str) -> Run:
+        with _lost(query, name):
+            self.sessions[name].prepare(self.before, name)
+            return self.sessions[name].run(query.sql)
+
+    def _explain(self, query: Query, name: str) -> Any:
+        if not self.explain:
+            return None
+        with _lost(query, name):
+            return self.sessions[name].explain(query.sql)
 
 
-def _run(query: Query, name: str, session: Session) -> Run:
+@contextmanager
+def _lost(query: Query, name: str) -> Iterator[None]:
     try:
-        return session.run(query.sql)
+        yield
     except psycopg.OperationalError:
         raise ConnectionFailed(
             f"the connection to the {name} was lost at query {query.id}.",
@@ -160,7 +209,16 @@ def _run(query: Query, name: str, session: Session) -> Run:
         ) from None
 
 
-def _order(names: list[str], rounds: int) -> Iterator[list[str]]:
-    """Names in their order and in the opposite order by turns."""
-    for number in range(rounds):
-        yield names if number % 2 == 0 else names[::-1]
+def orders(names: list[str], start: int = 0) -> Iterator[list[str]]:
+    """Orders of the sides, round after round, without end.
+
+    Each side takes each place once in as many rounds as there are sides; then the same with the
+    order turned round, so that each follows each as often. ``start`` says which half comes first.
+
+    >>> [" ".join(order) for order in islice(orders(["a", "b", "c"]), 6)]
+    ['a b c', 'b c a', 'c a b', 'c b a', 'b a c', 'a c b']
+    """
+    for half in count(start):
+        turned = names if half % 2 == 0 else names[::-1]
+        for shift in range(len(names)):
+            yield turned[shift:] + turned[:shift]

@@ -50,7 +50,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """One query on every database, by the database's name in the replay."""
+    """One query on every database, by the database's name in the replay.
+
+    The first database's second part is missing where its first one did not end.
+    """
 
     id: str
     answers: dict[str, Answer]
@@ -101,6 +104,7 @@ class Replay:
         warmup: Runs before them.
         timeout: Seconds that one run may take.
         resumed: How many results come from an earlier, broken run.
+        before: What was done before each run, in words.
     """
 
     sides: dict[str, Side]
@@ -110,6 +114,7 @@ class Replay:
     warmup: int
     timeout: float
     resumed: int = 0
+    before: str = ""
 
 
 @dataclass(slots=True)

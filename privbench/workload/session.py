@@ -19,7 +19,9 @@ import psycopg
 from psycopg import pq, sql
 
 from privbench.errors import DatabaseError
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import connect
+from privbench.postgres.failures import database_errors
+from privbench.workload.before import Before
 from privbench.workload.results import Answer, Side, Status
 
 #: Session settings that shape plans, results or their text: taken from the first side and set on
@@ -66,16 +68,42 @@ class Run:
 
 
 class Session:
-    """A connection on which queries are timed.
+    """A connection of its own on which queries are timed.
 
     Args:
-        connection: In autocommit mode, used by nobody else.
+        dsn: The database.
         row_limit: Rows after which a fetch is cut off.
+
+    Raises:
+        ConnectionFailed: The database cannot be reached.
     """
 
-    def __init__(self, connection: Connection, row_limit: int) -> None:
-        self.connection = connection
+    def __init__(self, dsn: str, row_limit: int) -> None:
+        self.dsn = dsn
         self.row_limit = row_limit
+        self.connection = connect(dsn, autocommit=True)
+        self._aligned: tuple[Mapping[str, str], float] = ({}, 0.0)
+
+    def close(self) -> None:
+        """Leave the server."""
+        self.connection.close()
+
+    def prepare(self, before: Before, side: str) -> None:
+        """Take the steps that come before a run.
+
+        Raises:
+            UsageError: The command failed.
+            DatabaseError: The statement failed, or the new connection was refused.
+        """
+        before.run_command(side)
+        if before.fresh:
+            self.close()
+            self.connection = connect(self.dsn, autocommit=True)
+            self.align(*self._aligned)
+        if before.statement:
+            with database_errors(f"the statement before a run on the {side}"):
+                self.connection.execute(before.statement.encode())
+            self.align(*self._aligned)
 
     def settings(self, names: tuple[str, ...]) -> dict[str, str]:
         """Present values of those of the settings that the server knows."""
@@ -91,6 +119,7 @@ class Session:
         Raises:
             DatabaseError: The server refuses a setting.
         """
+        self._aligned = settings, timeout
         wanted = dict(settings)
         wanted["statement_timeout"] = str(max(1, round(timeout * 1000)))
         wanted["default_transaction_read_only"] = "on"

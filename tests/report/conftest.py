@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from privbench.config import Config
+from privbench.report import ComparisonDocument, compare
 from privbench.workload import Query, Workload
 
 LIBRARY = """
@@ -67,3 +70,29 @@ def loans() -> Workload:
         "SELECT 1 / (count(*) - 1900) FROM loans",
     ]
     return Workload("loans", tuple(Query(f"l{i}", sql) for i, sql in enumerate(texts, 1)))
+
+
+CONFIG = '[tables."public.branches"]\nrole = "public"'
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the comparison's files are."""
+    return tmp_path_factory.mktemp("out") / "report"
+
+
+@pytest.fixture(scope="session")
+def document(library: str, library_clone: str, loans: Workload, folder: Path) -> ComparisonDocument:
+    """A whole comparison of the library and its clone."""
+    return compare(
+        library,
+        library_clone,
+        loans,
+        Config.loads(CONFIG),
+        folder,
+        ["qerror.p95 > 1000", "qerror.p50 < 1", "rows.max_difference > 1"],
+        repeats=2,
+        timeout=0.3,
+        floor=True,
+        junit=folder / "junit.xml",
+    )

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from privbench.report.document import ComparisonDocument
 from privbench.report.templates import template
+from privbench.report.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,16 @@ class Section:
     intro: str
     values: Callable[[ComparisonDocument], dict[str, object] | None]
 
-    def render(self, document: ComparisonDocument) -> Markup | None:
-        """The section's HTML, or None where there is nothing to show."""
+    def render(self, document: ComparisonDocument, fig: Trace) -> Markup | None:
+        """The section's HTML, or None where there is nothing to show.
+
+        Args:
+            document: What to show.
+            fig: Prints figures of the document.
+        """
         values = self.values(document)
         if values is None:
             return None
         page = template(f"{self.name}.html.j2")
         # Safe because the template has escaped every value.
-        return Markup(page.render(document=document, **values))  # noqa: S704
+        return Markup(page.render(document=document, fig=fig, **values))  # noqa: S704

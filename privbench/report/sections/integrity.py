@@ -15,7 +15,7 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
     broken = Counter(check.kind for check in document.integrity if check.violations)
     return {
         "kinds": {kind: (total[kind], broken[kind]) for kind in total},
-        "violated": [check for check in document.integrity if check.violations],
+        "violated": [(i, check) for i, check in enumerate(document.integrity) if check.violations],
     }
 
 

@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
-from privbench.report.document import ComparisonDocument
+import numpy as np
+
+from privbench.report.document import ComparisonDocument, QueryPart
 from privbench.report.sections.base import Section
-from privbench.report.sections.charts import ecdf
+from privbench.report.sections.charts import ecdf, violins
+
+_THIRDS = {"small": "smallest third", "middle": "middle third", "large": "largest third"}
+_PLACE = "/queries/*/qerror"
 
 
 def _values(document: ComparisonDocument) -> dict[str, object] | None:
-    errors = [query.qerror for query in document.queries if query.qerror is not None]
-    if not errors:
+    answered = [query for query in document.queries if query.qerror is not None]
+    if not answered:
         return None
-    thirds = {"small": "smallest third", "middle": "middle third", "large": "largest third"}
+    joins, thirds = document.qerror.by_joins, document.qerror.by_third
+    by_joins, by_third = _by_joins(answered, list(joins)), _by_third(answered)
     return {
-        "chart": ecdf(errors, "chart-qerror"),
-        "parts": document.qerror,
-        "joins": {_joins(name): part for name, part in document.qerror.by_joins.items()},
-        "thirds": {thirds[name]: part for name, part in document.qerror.by_third.items()},
+        "chart": ecdf(_errors(answered), "chart-qerror", _PLACE),
+        "joins_chart": violins(by_joins, "Q-error", "chart-qerror-joins", _PLACE),
+        "thirds_chart": violins(by_third, "Q-error", "chart-qerror-thirds", _PLACE),
+        "lines": [("Q-error", ("qerror", "overall")), ("by weight", ("qerror", "weighted"))],
+        "joins": [(joins_label(name), ("qerror", "by_joins", name)) for name in joins],
+        "thirds": [(_THIRDS[name], ("qerror", "by_third", name)) for name in thirds],
     }
 
 
-def _joins(name: str) -> str:
+def _errors(queries: list[QueryPart]) -> list[float]:
+    return [query.qerror for query in queries if query.qerror is not None]
+
+
+def _by_joins(queries: list[QueryPart], names: list[str]) -> dict[str, list[float]]:
+    groups: dict[str, list[QueryPart]] = {name: [] for name in names}
+    for query in queries:
+        groups["?" if query.joins is None else str(query.joins)].append(query)
+    return {joins_label(name): _errors(group) for name, group in groups.items() if group}
+
+
+def _by_third(queries: list[QueryPart]) -> dict[str, list[float]]:
+    """The thirds of the metric: equal true answers stay together."""
+    true = np.array([query.source.rows or 0 for query in queries], dtype=np.float64)
+    thirds = 3 * np.searchsorted(np.sort(true), true, side="left") // len(true)
+    groups = {
+        label: _errors([query for query, k in zip(queries, thirds, strict=True) if k == third])
+        for third, label in enumerate(_THIRDS.values())
+    }
+    return {label: group for label, group in groups.items() if group}
+
+
+def joins_label(name: str) -> str:
+    """A number of joins in words."""
     if name == "?":
         return "joins unknown"
     return {"0": "one table", "1": "1 join"}.get(name, f"{name} joins")

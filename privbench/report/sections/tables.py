@@ -9,11 +9,9 @@ from privbench.report.sections.base import Section
 def _values(document: ComparisonDocument) -> dict[str, object] | None:
     if not document.tables:
         return None
-    figures = document.figures
     return {
         "tables": document.tables,
         "ways": ("2", "3", "4"),
-        "overall": {way: (figures[f"kld.{way}"], figures[f"tvd.{way}"]) for way in ("2", "3", "4")},
         "sampled": any(
             part.sets < part.of for table in document.tables for part in table.divergence.values()
         ),

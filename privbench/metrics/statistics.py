@@ -1,0 +1,130 @@
+"""Statistics agreement: what ``pg_stats`` tells the planner of a column on both sides.
+
+The view is filled by ANALYZE and shows what the role may read. All of it comes from rows:
+CONFIDENTIAL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privbench.metrics.base import Metric
+from privbench.metrics.columns import key_kind
+from privbench.metrics.qerror import qerrors
+from privbench.metrics.work import amounts
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.schema import Table
+
+STATISTICS = Metric(
+    name="stats",
+    title="Statistics agreement",
+    goal="lower",
+    low=1.0,
+    high=math.inf,
+    unit="×",
+    reads_source=True,
+    meaning="How many times the planner's number of distinct values of a column is larger or "
+    "smaller on the clone than on the source: 1 is the same.",
+    headline="stats.n_distinct.p50",
+    good=1.5,
+    fair=3.0,
+)
+
+_QUERY = """
+SELECT attname, n_distinct, null_frac, avg_width, correlation,
+    most_common_vals::text::text[], most_common_freqs
+FROM pg_catalog.pg_stats WHERE schemaname = %s AND tablename = %s AND inherited = %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """A row of ``pg_stats``.
+
+    Attributes:
+        n_distinct: Number of distinct values; a share is turned into a number by the table's rows.
+        null_frac: Share of NULL.
+        avg_width: Bytes.
+        correlation: Of physical and logical order; None without an order.
+        common: Most common values as text, with their shares.
+    """
+
+    n_distinct: float
+    null_frac: float
+    avg_width: int
+    correlation: float | None
+    common: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsDifference:
+    """One column's statistics on the clone against the source's.
+
+    Attributes:
+        n_distinct: Q-error.
+        null_frac: Absolute difference.
+        mcv: 1 − Σ min / Σ max over the shares of the most common values, a value that is in one
+            list alone having share 0 in the other; None for key columns, whose values are made up,
+            and where neither side has a list.
+        correlation: Absolute difference, None without one.
+        avg_width: |w − ŵ| / w, per cent.
+    """
+
+    n_distinct: float
+    null_frac: float
+    mcv: float | None
+    correlation: float | None
+    avg_width: float
+
+
+def read(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
+    """The statistics of a table's columns; those that the view does not show are missing.
+
+    Args:
+        connection: Whose session prints values alike on both sides, such as a snapshot's.
+        table: A partitioned table has statistics over all of its partitions.
+        rows: Rows of the table on this side.
+
+    Raises:
+        DatabaseError: The database refused.
+    """
+    asked = [table.name.schema, table.name.name, table.kind == "p"]
+    with database_errors("reading pg_stats", table.key):
+        found = connection.execute(_QUERY, asked).fetchall()
+    return {
+        name: ColumnStatistics(
+            n_distinct=float(distinct if distinct >= 0 else -distinct * rows),
+            null_frac=float(nulls),
+            avg_width=int(width),
+            correlation=None if order is None else float(order),
+            common=dict(zip(values or (), map(float, shares or ()), strict=False)),
+        )
+        for name, distinct, nulls, width, order, values, shares in found
+    }
+
+
+def difference(
+    table: Table, column: str, source: ColumnStatistics, clone: ColumnStatistics
+) -> StatisticsDifference:
+    """Compare one column."""
+    order = None
+    if source.correlation is not None and clone.correlation is not None:
+        order = abs(source.correlation - clone.correlation)
+    return StatisticsDifference(
+        n_distinct=float(qerrors([source.n_distinct], [clone.n_distinct])[0]),
+        null_frac=abs(source.null_frac - clone.null_frac),
+        mcv=None if key_kind(table, column) else _distance(source.common, clone.common),
+        correlation=order,
+        avg_width=float(amounts([source.avg_width], [clone.avg_width])[0]),
+    )
+
+
+def _distance(one: Mapping[str, float], other: Mapping[str, float]) -> float | None:
+    values = one.keys() | other.keys()
+    if not values:
+        return None
+    pairs = [(one.get(value, 0.0), other.get(value, 0.0)) for value in values]
+    return 1.0 - math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))

@@ -1,0 +1,95 @@
+"""Work discrepancy: how far the work of a query on the clone is from the source's, in per cent.
+
+Run time wobbles from run to run; the blocks that a plan touches and the rows that pass through it
+do not. Hits and reads are added up, so that the state of the caches does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privbench.metrics import plans
+from privbench.metrics.base import Metric
+from privbench.metrics.plans import PlanRun
+from privbench.metrics.summary import Floats
+
+WORK = Metric(
+    name="work",
+    title="Work discrepancy",
+    goal="lower",
+    low=0.0,
+    high=math.inf,
+    unit="%",
+    reads_source=True,
+    meaning="How many more or fewer blocks a query touches on the clone than on the source: "
+    "0 % is the same. Unlike run time it does not vary from run to run.",
+    headline="work.blocks.p50",
+    good=10.0,
+    fair=40.0,
+)
+
+PLAN = Metric(
+    name="plan",
+    title="Plan agreement",
+    goal="higher",
+    low=0.0,
+    high=1.0,
+    unit="",
+    reads_source=True,
+    meaning="The share of queries that the planner runs by the same operators in the same join "
+    "order on both sides: 1 is all of them.",
+    headline="plan.agreement",
+    good=0.9,
+    fair=0.6,
+)
+
+
+def amounts(source: ArrayLike, clone: ArrayLike) -> Floats:
+    """|b − b̂| / b in per cent with b floored at 1 (DESIGN section 5).
+
+    >>> amounts([10, 0, 0], [5, 0, 3]).tolist()
+    [50.0, 0.0, 300.0]
+    """
+    b, e = np.asarray(source, dtype=np.float64), np.asarray(clone, dtype=np.float64)
+    return np.asarray(100.0 * np.abs(b - e) / np.maximum(b, 1.0), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDifference:
+    """One query's work on the clone against the source's.
+
+    Attributes:
+        blocks: Discrepancy of shared blocks, per cent.
+        rows: Of rows through all nodes.
+        spill: Of local and temporary blocks; None where neither side used any.
+        same_plan: Same operators and join order.
+        same_join_order: Same join order.
+        operators: Q-error of each node's rows where the plans are the same, else empty.
+    """
+
+    blocks: float
+    rows: float
+    spill: float | None
+    same_plan: bool
+    same_join_order: bool
+    operators: tuple[float, ...]
+
+
+def difference(source: PlanRun, clone: PlanRun) -> WorkDifference:
+    """Compare two runs of one query."""
+    same = plans.same(source.root, clone.root)
+    blocks, rows, spill = amounts(
+        [source.shared, source.rows, source.spill], [clone.shared, clone.rows, clone.spill]
+    ).tolist()
+    return WorkDifference(
+        blocks=blocks,
+        rows=rows,
+        spill=spill if source.spill or clone.spill else None,
+        same_plan=same,
+        same_join_order=same or plans.join_order(source.root) == plans.join_order(clone.root),
+        operators=(tuple(plans.operator_qerrors(source.root, clone.root).tolist()) if same else ()),
+    )

@@ -1,0 +1,132 @@
+"""Drift: a comparison against an earlier one of the same workload.
+
+Ratios say how much worse or better the clone of today is than the clone of then: ``drift.X`` is the
+figure X of this comparison over that of the baseline. Both comparisons read the source:
+CONFIDENTIAL, and no release may depend on a drift (P2).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from privbench.errors import UsageError
+from privbench.report.document import ComparisonDocument, QueryPart
+from privbench.report.document_work import ChangePart, DriftPart, RegressionPart
+from privbench.report.gates import QUERY_FIGURES
+from privbench.workload import Workload
+
+#: What a figure's drift is called.
+PREFIX = "drift."
+#: A Q-error has grown if it is this many times the old one.
+FACTOR = 1.1
+#: A discrepancy in per cent has grown if it did by this many points.
+POINTS = 10.0
+_COMPARED = ("query.qerror", "query.blocks", "query.rows", "query.runtime")
+
+
+def read(path: str | Path) -> ComparisonDocument:
+    """Read the comparison.json of an earlier comparison.
+
+    Raises:
+        UsageError: There is no such file, or it is no comparison that this version reads.
+    """
+    try:
+        return ComparisonDocument.model_validate_json(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read the baseline {path}: {error.strerror}.") from error
+    except (ValidationError, UnicodeDecodeError):
+        raise UsageError(
+            f"the baseline {path} is not a comparison that this version reads.",
+            remedy="Give the comparison.json of an earlier comparison, of schema_version 1.",
+        ) from None
+
+
+def require_same(baseline: ComparisonDocument, workload: Workload, allowed: bool) -> None:
+    """Refuse a baseline of another workload, unless that is allowed.
+
+    Raises:
+        UsageError: The queries differ.
+    """
+    if baseline.workload.digest != workload.digest and not allowed:
+        raise UsageError(
+            f"the baseline ran another workload ({baseline.workload.name},"
+            f" {baseline.workload.queries} queries).",
+            remedy="Run the same queries, or say --other-workload: queries are then matched by id"
+            " and text.",
+        )
+
+
+def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPart:
+    """What has changed since the baseline."""
+    old, new = _plain(baseline.figures), _plain(document.figures)
+    names = sorted(old.keys() | new.keys())
+    before = {(query.id, query.sql): query for query in baseline.queries}
+    now = {(query.id, query.sql): query for query in document.queries}
+    return DriftPart(
+        created=baseline.created.isoformat(),
+        privbench=baseline.privbench,
+        same_workload=baseline.workload.digest == document.workload.digest,
+        figures={name: change(old.get(name), new.get(name)) for name in names},
+        regressions=_regressions(before, now, _noise(baseline, document)),
+        gone=[name for name, _ in before if (name, _) not in now],
+        added=[name for name, _ in now if (name, _) not in before],
+    )
+
+
+def names(figures: frozenset[str]) -> frozenset[str]:
+    """The figures of drift of a comparison with these figures."""
+    return frozenset(f"{PREFIX}{name}" for name in figures)
+
+
+def ratios(found: DriftPart) -> dict[str, float | None]:
+    """The drift's figures by name."""
+    return {f"{PREFIX}{name}": part.ratio for name, part in found.figures.items()}
+
+
+def change(old: float | None, new: float | None) -> ChangePart:
+    """A figure then and now.
+
+    >>> change(2.0, 3.0).ratio, change(0.0, 0.0).ratio, change(0.0, 1.0).ratio
+    (1.5, 1.0, None)
+    """
+    if old is None or new is None:
+        return ChangePart(old=old, new=new, ratio=None, change=None)
+    ratio = new / old if old else (1.0 if new == 0 else None)
+    return ChangePart(old=old, new=new, ratio=ratio, change=new - old)
+
+
+def _plain(figures: dict[str, float | None]) -> dict[str, float | None]:
+    return {name: value for name, value in figures.items() if not name.startswith(PREFIX)}
+
+
+def _noise(*documents: ComparisonDocument) -> float:
+    """By how many points a query's run time may grow for no reason: the floors' 95th percentile."""
+    floors = [document.runtime.floor for document in documents]
+    return max([POINTS, *(floor.p95 for floor in floors if floor is not None)])
+
+
+def _regressions(
+    before: dict[tuple[str, str], QueryPart], now: dict[tuple[str, str], QueryPart], noise: float
+) -> list[RegressionPart]:
+    found = []
+    for figure in _COMPARED:
+        pick = QUERY_FIGURES[figure]
+        for key in before.keys() & now.keys():
+            moved = change(pick(before[key]), pick(now[key]))
+            if _grown(figure, moved, noise):
+                name = figure.removeprefix("query.")
+                found.append(RegressionPart(query=key[0], figure=name, **moved.model_dump()))
+    kinds = [figure.removeprefix("query.") for figure in _COMPARED]
+    return sorted(found, key=lambda r: (kinds.index(r.figure), -(r.change or 0), r.query))
+
+
+def _grown(figure: str, moved: ChangePart, noise: float) -> bool:
+    if moved.new is None:
+        return moved.old is not None
+    if moved.old is None or moved.change is None:
+        return False
+    if figure == "query.qerror":
+        return moved.new > FACTOR * moved.old
+    return moved.change > (noise if figure == "query.runtime" else POINTS)

@@ -1,0 +1,108 @@
+"""What a comparison reads of both databases besides the workload: tables, rows, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+from privbench.config import Config
+from privbench.metrics import integrity, statistics
+from privbench.metrics.columns import is_public
+from privbench.metrics.fidelity import TableFidelity, fidelity
+from privbench.postgres.connect import Connection, connect
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+from privbench.report import collect_views, parts, parts_work
+from privbench.report.document import CheckPart, QueryPart, TablePart
+from privbench.report.document_views import ViewsPart
+from privbench.report.document_work import StatisticsPart
+from privbench.report.parts_work import Statistics
+from privbench.schema import Schema, Table
+
+
+@dataclass(slots=True)
+class Measured:
+    """What was read.
+
+    Attributes:
+        tables: Every table of the source's schema.
+        fidelity: Of the compared tables, by the table's key.
+        checks: Integrity of the clone.
+        statistics: Agreement of ``pg_stats``.
+        views: What pictures are drawn from.
+    """
+
+    tables: list[TablePart] = field(default_factory=list)
+    fidelity: dict[str, TableFidelity] = field(default_factory=dict)
+    checks: list[CheckPart] = field(default_factory=list)
+    statistics: StatisticsPart | None = None
+    views: ViewsPart = field(default_factory=ViewsPart)
+
+
+def schema_of(dsn: str, config: Config | None) -> Schema:
+    """The schema of a database as the config chooses it."""
+    with connect(dsn) as connection:
+        return _introspect(connection, config)
+
+
+def _introspect(connection: Connection, config: Config | None) -> Schema:
+    database = config.database if config else None
+    return introspect(
+        connection,
+        database.schemas if database else None,
+        database.exclude if database else (),
+    )
+
+
+def measure(
+    source_dsn: str, target_dsn: str, config: Config | None, queries: Sequence[QueryPart]
+) -> Measured:
+    """Compare tables, integrity and statistics of one frozen moment of each database.
+
+    Args:
+        source_dsn: The source; only read.
+        target_dsn: The clone; only read.
+        config: Names the schemas, public tables and public bins.
+        queries: The queries with their figures, some of which colour the heat map.
+
+    Raises:
+        DatabaseError: One of the databases refused.
+    """
+    found = Measured()
+    known: list[tuple[Table, tuple[int, Statistics], tuple[int, Statistics]]] = []
+    with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
+        schema = _introspect(source.connection, config)
+        theirs = introspect(clone.connection)
+        for table in schema:
+            part, compared = _table(source, clone, table, theirs, config)
+            found.tables.append(part)
+            if compared is not None:
+                found.fidelity[table.key] = compared
+            if part.clone_rows is not None:
+                one, other = part.source_rows, part.clone_rows
+                known.append(
+                    (
+                        table,
+                        (one, statistics.read(source.connection, table, one)),
+                        (other, statistics.read(clone.connection, table, other)),
+                    )
+                )
+        checks = integrity.check(clone.connection, schema, theirs)
+        found.views = collect_views.collect(source, clone, schema, theirs, found.fidelity, queries)
+    found.checks = [CheckPart(**asdict(check)) for check in checks]
+    found.statistics = parts_work.statistics_part(known)
+    return found
+
+
+def _table(
+    source: Snapshot, clone: Snapshot, table: Table, theirs: Schema, config: Config | None
+) -> tuple[TablePart, TableFidelity | None]:
+    rows = integrity.row_count(source.connection, table)
+    public = is_public(config, table)
+    if table.name not in theirs:
+        return parts.table(table.key, public, (rows, None), None), None
+    copied = integrity.row_count(clone.connection, table)
+    there = [column.name for column in theirs.table(table.name).columns]
+    both = rows, copied
+    compared = None if public else fidelity(source, clone, table, there, config, rows=both)
+    return parts.table(table.key, public, (rows, copied), compared), compared

@@ -1,0 +1,113 @@
+"""Small bar charts of shares on both sides, drawn as SVG so that they print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+#: Size of a chart's plot area in SVG units.
+WIDTH, HEIGHT = 300.0, 96.0
+# Beyond these, cells are too narrow for two bars, or for a label each.
+_PAIRED, _LABELLED = 16, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A label under the chart."""
+
+    x: float
+    anchor: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """What the template draws.
+
+    Attributes:
+        real: Path of the source's bars.
+        clone: Path of the clone's bars, or, with many cells, of a line over the source's.
+        line: Whether it is a line.
+        ticks: Labels of the cells, or of the ends of the range.
+        cell: Width of a cell.
+    """
+
+    real: str
+    clone: str
+    line: bool
+    ticks: list[Tick]
+    cell: float
+
+
+def bars(
+    labels: Sequence[str],
+    real: Sequence[float],
+    clone: Sequence[float],
+    height: Callable[[float], float],
+    paired: bool | None = None,
+    ticks: list[Tick] | None = None,
+) -> Bars:
+    """Bars of the shares of each cell.
+
+    Args:
+        labels: Of the cells.
+        real: Shares on the source.
+        clone: Shares on the clone.
+        height: Share to height of the bar, from 0 to 1.
+        paired: Two bars a cell; by default where there is room.
+        ticks: Labels under the chart; by default all, or the ends where there is no room.
+    """
+    two = len(labels) <= _PAIRED if paired is None else paired
+    cell = WIDTH / max(len(labels), 1)
+    gap = 0.08 * cell if two else 0.0
+    width = (cell - 2 * gap) / (2 if two else 1)
+    heights = [[HEIGHT * height(share) for share in side] for side in (real, clone)]
+    left = [i * cell + gap for i in range(len(labels))]
+    return Bars(
+        real=_rectangles(left, heights[0], width),
+        clone=_rectangles([x + width for x in left], heights[1], width)
+        if two
+        else _step(heights[1], cell),
+        line=not two,
+        ticks=_ticks(labels) if ticks is None else ticks,
+        cell=round(cell, 3),
+    )
+
+
+def _rectangles(left: Sequence[float], heights: Sequence[float], width: float) -> str:
+    return "".join(
+        f"M{x:.4g} {HEIGHT:g}v{-y:.3g}h{width:.4g}v{y:.3g}z"
+        for x, y in zip(left, heights, strict=True)
+        if y > 0
+    )
+
+
+def _step(heights: Sequence[float], cell: float) -> str:
+    steps = "".join(f"V{HEIGHT - y:.4g}H{(i + 1) * cell:.4g}" for i, y in enumerate(heights))
+    return f"M0 {HEIGHT:g}{steps}V{HEIGHT:g}"
+
+
+def _ticks(labels: Sequence[str]) -> list[Tick]:
+    if not labels:
+        return []
+    if len(labels) <= _LABELLED:
+        width = WIDTH / len(labels)
+        room = max(3, int(width / 5))
+        return [
+            Tick(round((i + 0.5) * width, 2), "middle", cut(label, room))
+            for i, label in enumerate(labels)
+        ]
+    ends = labels[0].partition(" – ")[0], labels[-1]
+    return [
+        Tick(0.0, "start", cut(ends[0].replace("T", " "), 26)),
+        Tick(WIDTH, "end", cut(ends[1].replace("T", " "), 26)),
+    ]
+
+
+def cut(label: str, room: int) -> str:
+    """A label with an ellipsis where it is too long.
+
+    >>> cut("reputation", 6)
+    'reput…'
+    """
+    return label if len(label) <= room else f"{label[: room - 1]}…"

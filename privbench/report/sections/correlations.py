@@ -1,0 +1,124 @@
+"""Matrices of association of each table's columns: source, clone and the difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privbench.report.document import ComparisonDocument
+from privbench.report.document_views import CorrelationPart
+from privbench.report.sections.bars import cut
+from privbench.report.sections.base import Section
+from privbench.report.sections.columns import UNFOLDED
+
+#: Side of a matrix and width of its labels, in SVG units; columns up to which numbers fit.
+SIDE, LABELS, _NUMBERED = 240.0, 96.0, 7
+#: Largest differences that are listed.
+_LISTED = 5
+# Upper ends of the steps of |value| that share a colour; a difference may reach 2.
+_STEPS = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 2.0)
+
+Matrix = list[list[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One matrix as paths.
+
+    Attributes:
+        title: Its heading.
+        side: ``real`` or ``clone``; empty for the difference.
+        paths: Class of a colour and the path of its cells.
+        numbers: Row, column and colour of the cells whose number is printed.
+    """
+
+    title: str
+    side: str
+    paths: dict[str, str]
+    numbers: list[tuple[int, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A pair of columns, by their places, that differ."""
+
+    one: int
+    other: int
+    size: float
+
+
+def _values(document: ComparisonDocument) -> dict[str, object] | None:
+    parts = document.views.correlations
+    if not parts:
+        return None
+    return {
+        "tables": [(part, _grids(part), _gaps(part)) for part in parts],
+        "side": SIDE,
+        "margin": LABELS,
+        "cut": cut,
+        "unfolded": len(parts) <= UNFOLDED,
+        "steps": ("n6", "n4", "n2", "p0", "p2", "p4", "p6"),
+    }
+
+
+def _grids(part: CorrelationPart) -> list[Grid]:
+    gaps: Matrix = [
+        [None if a is None or b is None else b - a for a, b in zip(*rows, strict=True)]
+        for rows in zip(part.real, part.clone, strict=True)
+    ]
+    return [
+        _grid("source", "real", part.real),
+        _grid("clone", "clone", part.clone),
+        _grid("clone less source", "", gaps),
+    ]
+
+
+def _grid(title: str, side: str, matrix: Matrix) -> Grid:
+    size = SIDE / len(matrix)
+    paths: dict[str, str] = {}
+    for y, row in enumerate(matrix):
+        for x, value in enumerate(row):
+            if x != y:
+                name = step(value)
+                cell = f"M{x * size:.4g} {y * size:.4g}h{size:.4g}v{size:.4g}h{-size:.4g}z"
+                paths[name] = paths.get(name, "") + cell
+    few = len(matrix) <= _NUMBERED
+    known = [
+        (y, x, step(value))
+        for y, row in enumerate(matrix)
+        for x, value in enumerate(row)
+        if value is not None
+    ]
+    return Grid(title, side, paths, known if few else [])
+
+
+def step(value: float | None) -> str:
+    """The colour's class: n6 … n1 below 0, p0 near 0, p1 … p6 above, px where nothing is known.
+
+    >>> step(-0.9), step(0.0), step(0.3), step(None)
+    ('n6', 'p0', 'p3', 'px')
+    """
+    if value is None:
+        return "px"
+    place = next(i for i, top in enumerate(_STEPS) if abs(value) <= top)
+    return f"n{place}" if value < 0 and place else f"p{place}"
+
+
+def _gaps(part: CorrelationPart) -> list[Gap]:
+    """The largest differences."""
+    found = [
+        Gap(i, j, abs(real - clone))
+        for i in range(len(part.columns))
+        for j in range(i)
+        if (real := part.real[i][j]) is not None and (clone := part.clone[i][j]) is not None
+    ]
+    return sorted(found, key=lambda gap: -gap.size)[:_LISTED]
+
+
+SECTION = Section(
+    name="correlations",
+    title="Which columns hang together?",
+    intro="The strength of every pair of columns: Spearman’s rank correlation (−1 to 1) where both "
+    "have an order, Cramér’s V (0 to 1, corrected for bias) for all other pairs. The third picture "
+    "of each table is the clone’s less the source’s: the paler, the better.",
+    values=_values,
+)

@@ -1,0 +1,59 @@
+"""Children per parent along every foreign key."""
+
+from __future__ import annotations
+
+import math
+
+from privbench.report.document import ComparisonDocument
+from privbench.report.document_views import FanoutPart
+from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, Tick, bars
+from privbench.report.sections.base import Section
+from privbench.report.sections.columns import UNFOLDED
+from privbench.report.text import percent
+
+
+def _values(document: ComparisonDocument) -> dict[str, object] | None:
+    found = document.views.fanouts
+    if not found:
+        return None
+    return {
+        "keys": [(part, *_chart(part)) for part in found],
+        "width": WIDTH,
+        "height": HEIGHT,
+        "unfolded": len(found) <= 2 * UNFOLDED,
+    }
+
+
+def _chart(part: FanoutPart) -> tuple[Bars, str, str]:
+    """Bars on a logarithmic scale (a heavy tail is few parents), and the shares at its ends."""
+    shares = [share for share in (*part.real.shares, *part.clone.shares) if share > 0]
+    low = math.floor(math.log10(min(shares, default=0.1)) - 1e-9)
+    high = math.log10(max(shares, default=1.0))
+
+    def height(share: float) -> float:
+        return (math.log10(share) - low) / max(high - low, 1e-9) if share > 0 else 0.0
+
+    drawn = bars(
+        part.labels, part.real.shares, part.clone.shares, height, True, _ticks(part.labels)
+    )
+    return drawn, percent(10**high), percent(10**low)
+
+
+def _ticks(labels: list[str]) -> list[Tick]:
+    """The lower ends of the buckets, every second one where there are many."""
+    cell = WIDTH / len(labels)
+    return [
+        Tick(round((i + 0.5) * cell, 2), "middle", label.partition("–")[0])
+        for i, label in enumerate(labels)
+        if len(labels) <= 9 or i % 2 == 0
+    ]
+
+
+SECTION = Section(
+    name="fanouts",
+    title="Foreign keys: children per parent",
+    intro="How many rows refer to each row of the parent table, in buckets that double. Heights "
+    "are logarithmic, so that the few parents with many children, which decide what joins cost, "
+    "can be seen. A clone with the right mean and a wrong tail answers joins wrongly.",
+    values=_values,
+)

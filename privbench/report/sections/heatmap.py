@@ -1,0 +1,133 @@
+"""The query heat map: a circuit coloured by how selective a query is at each node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privbench.report.document import ComparisonDocument
+from privbench.report.document_views import HeatMapPart, HeatNodePart
+from privbench.report.sections.bars import cut
+from privbench.report.sections.base import Section
+
+#: Sizes in SVG units: distance of levels and of leaves, a node, and room for the leaves' names.
+LEVEL, ROW, BOX, NAMES = 84.0, 22.0, (58.0, 16.0), 92.0
+_SIGNS = {"sum": "+", "product": "×", "leaf": ""}
+#: Upper ends of the steps of selectivity that share a colour.
+STEPS = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A node in the picture.
+
+    Attributes:
+        place: Its number in the document.
+        sign: What kind of node it is.
+        x: Left edge.
+        y: Middle.
+        edge: Path from its parent; empty for the root.
+        when: The condition on which rows come here.
+        name: A leaf's column.
+    """
+
+    place: int
+    sign: str
+    x: float
+    y: float
+    edge: str
+    when: str
+    name: str
+
+
+def _values(document: ComparisonDocument) -> dict[str, object] | None:
+    maps = document.views.heatmaps
+    if not maps:
+        return None
+    return {
+        "maps": [(part, _spots(part.nodes), *_size(part.nodes)) for part in maps],
+        "box": BOX,
+        "heat": heat,
+        "asked": _asked,
+        "cut": cut,
+        "steps": STEPS,
+    }
+
+
+def heat(share: float | None) -> str:
+    """The colour's class: h0 for nothing … h9 for every row; hx where no row is routed.
+
+    >>> heat(0.0), heat(0.3), heat(1.0), heat(None)
+    ('h0', 'h4', 'h9', 'hx')
+    """
+    if share is None:
+        return "hx"
+    return f"h{next(i for i, top in enumerate(STEPS) if share <= top)}"
+
+
+def _asked(part: HeatMapPart, predicates: list[str], node: HeatNodePart) -> bool:
+    """Whether some predicate reads a column of the node's scope."""
+    words = " ".join(predicates).lower()
+    return any(column.lower() in words for column in node.columns)
+
+
+def _depths(nodes: list[HeatNodePart]) -> list[int]:
+    depths: list[int] = []
+    for node in nodes:
+        depths.append(0 if node.parent is None else depths[node.parent] + 1)
+    return depths
+
+
+def _size(nodes: list[HeatNodePart]) -> tuple[float, float]:
+    leaves = sum(node.kind == "leaf" for node in nodes)
+    return LEVEL * max(_depths(nodes)) + BOX[0] + NAMES, ROW * leaves + 8
+
+
+def _spots(nodes: list[HeatNodePart]) -> list[Spot]:
+    """Leaves in rows, every other node in the middle of its children."""
+    depths = _depths(nodes)
+    ys = _heights(nodes)
+    spots = []
+    for place, node in enumerate(nodes):
+        x, y, edge = LEVEL * depths[place], ys[place], ""
+        if node.parent is not None:
+            left, high = LEVEL * depths[node.parent] + BOX[0], ys[node.parent]
+            bend = (left + x) / 2
+            curve = f"{bend:g} {high:.4g} {bend:g} {y:.4g}"
+            edge = f"M{left:g} {high:.4g}C{curve} {x:g} {y:.4g}"
+        name = node.columns[0] if node.kind == "leaf" else ""
+        spots.append(Spot(place, _SIGNS[node.kind], x, y, edge, node.when, name))
+    return spots
+
+
+def _heights(nodes: list[HeatNodePart]) -> list[float]:
+    children: list[list[int]] = [[] for _ in nodes]
+    for place, node in enumerate(nodes):
+        if node.parent is not None:
+            children[node.parent].append(place)
+    ys = [0.0] * len(nodes)
+    seen = 0
+
+    def set_height(place: int) -> float:
+        nonlocal seen
+        if children[place]:
+            below = [set_height(child) for child in children[place]]
+            ys[place] = (below[0] + below[-1]) / 2
+        else:
+            ys[place] = ROW * (seen + 0.5) + 8
+            seen += 1
+        return ys[place]
+
+    set_height(0)
+    return ys
+
+
+SECTION = Section(
+    name="heatmap",
+    title="Query heat map",
+    intro="A table as a circuit (sum-product network): × nodes set columns apart that do not hang "
+    "together, + nodes split the rows by a condition, leaves are single columns. Colour and number "
+    "of a node are the share of the rows that come to it which satisfy the query’s predicates on "
+    "the node’s columns. Where both trees have the same colours, the clone answers the query right "
+    "for the right reasons; where they differ, the branch says which rows it gets wrong.",
+    values=_values,
+)

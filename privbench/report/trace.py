@@ -1,0 +1,136 @@
+"""Print figures so that each says where in comparison.json it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from privbench.report import text
+from privbench.report.document import ComparisonDocument
+
+Step = str | int
+
+
+def _difference(now: float | None, before: float | None) -> str:
+    if now is None or not before:
+        return "–"
+    return text.percent((now - before) / before)
+
+
+def _product(one: float | None, other: float | None) -> str:
+    return "–" if one is None or other is None else text.number(one * other)
+
+
+def _less(now: float | None, before: float | None) -> str:
+    return "–" if now is None or before is None else _coefficient(now - before)
+
+
+def _coefficient(value: float | None) -> str:
+    """Two decimals; no minus before a zero."""
+    return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
+def _share(value: float | None) -> str:
+    """Per cent, short: two digits below 10 %."""
+    if value is None or value >= 0.1:
+        return text.percent(value)
+    return f"{100 * value:.2g} %"
+
+
+def _ratio(part: float | None, whole: float | None) -> str:
+    return "–" if part is None or not whole else text.percent(part / whole)
+
+
+#: Ways to print one figure …
+FORMS: Final[dict[str, Callable[[Any], str]]] = {
+    "number": text.number,
+    "seconds": text.seconds,
+    "milliseconds": lambda value: text.seconds(None if value is None else value / 1000),
+    "percent": text.percent,
+    "share": _share,
+    "per-cent": lambda value: "–" if value is None else f"{text.number(value)} %",
+    "times": lambda value: "–" if value is None else f"{text.number(value)} ×",
+    "coefficient": _coefficient,
+    "count": lambda value: text.number(len(value)),
+}
+#: … and one that is made of two.
+PAIRS: Final[dict[str, Callable[[Any, Any], str]]] = {
+    "difference": _difference,
+    "less": _less,
+    "product": _product,
+    "ratio": _ratio,
+}
+
+
+def pointer(*path: Step) -> str:
+    """A JSON pointer (RFC 6901).
+
+    >>> pointer("figures", "kld.2[a/b]", 3)
+    '/figures/kld.2[a~1b]/3'
+    """
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+class Trace:
+    """Looks figures up in the document as it is written to comparison.json, and prints them.
+
+    A figure that is printed through it cannot differ from the file: the element that holds it names
+    the place (``data-figure``) and the form (``data-as``).
+    """
+
+    def __init__(self, document: ComparisonDocument) -> None:
+        self._data = document.model_dump(mode="json")
+
+    def value(self, *path: Step) -> Any:
+        """What stands at a place.
+
+        Raises:
+            LookupError: Nothing does.
+        """
+        found: Any = self._data
+        for step in path:
+            found = found[step]
+        return found
+
+    def __call__(self, form: str, *path: Step, tag: str = "span", attributes: str = "") -> Markup:
+        """One figure as an HTML element.
+
+        Args:
+            form: One of `FORMS`.
+            path: Where it stands.
+            tag: The element.
+            attributes: Further attributes, written by templates only.
+        """
+        shown = FORMS[form](self.value(*path))
+        return Markup('<{tag} data-figure="{at}" data-as="{form}"{more}>{shown}</{tag}>').format(
+            tag=tag, at=pointer(*path), form=form, more=_plain(attributes), shown=shown
+        )
+
+    def pair(
+        self,
+        form: str,
+        one: tuple[Step, ...],
+        other: tuple[Step, ...],
+        tag: str = "span",
+        attributes: str = "",
+    ) -> Markup:
+        """One figure made of two (`PAIRS`), as an HTML element."""
+        shown = PAIRS[form](self.value(*one), self.value(*other))
+        page = Markup(
+            '<{tag} data-figure="{at}" data-against="{against}" data-as="{form}"{more}>'
+            "{shown}</{tag}>"
+        )
+        return page.format(
+            tag=tag,
+            at=pointer(*one),
+            against=pointer(*other),
+            form=form,
+            more=_plain(attributes),
+            shown=shown,
+        )
+
+
+def _plain(attributes: str) -> Markup:
+    return Markup(f" {attributes}" if attributes else "")  # noqa: S704 - a template's own text

@@ -1,0 +1,191 @@
+"""Associations, fan-outs and heat maps against other ways to compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import psycopg
+import pytest
+from numpy.typing import NDArray
+from psycopg import sql
+from scipy.stats import contingency as reference
+from scipy.stats import spearmanr
+
+from privbench.metrics import heatmap
+from privbench.metrics.codes import CodedColumn
+from privbench.metrics.columns import CellPlan
+from privbench.metrics.correlation import association, contingency, cramers_v, spearman
+from privbench.metrics.fanout import fanout, label
+from privbench.metrics.heatmap import Predicate
+from privbench.metrics.kld import Coded
+from privbench.postgres.introspect import introspect
+from privbench.schema import Column, ColumnType, Table
+
+ROWS = 3000
+
+
+@pytest.fixture(scope="module")
+def codes() -> dict[str, NDArray[np.uint8]]:
+    """x and y ordered and tied, z their kin by a permutation, w alone; code 0 (NULL) in y."""
+    rng = np.random.default_rng(5)
+    x = 1 + rng.integers(0, 9, ROWS)
+    y = np.clip(x + rng.integers(-2, 3, ROWS), 1, 9)
+    y[::17] = 0
+    return {
+        "x": x.astype(np.uint8),
+        "y": y.astype(np.uint8),
+        "z": np.array([0, 4, 1, 3, 2, 4, 1, 3, 2, 4])[x].astype(np.uint8),
+        "w": (1 + rng.integers(0, 5, ROWS)).astype(np.uint8),
+    }
+
+
+def test_spearman_is_scipys(codes: dict[str, NDArray[np.uint8]]) -> None:
+    x, y = codes["x"], codes["y"]
+    known = y > 0
+    expected = spearmanr(x[known], y[known]).statistic
+    assert spearman(contingency(x, y, (10, 10))) == pytest.approx(expected, abs=1e-12)
+    assert spearman(contingency(x, 10 - x, (10, 10))) == pytest.approx(-1)
+    assert np.isnan(spearman(contingency(np.ones_like(x), x, (10, 10))))
+
+
+def test_cramers_v_corrects_scipys_for_bias(codes: dict[str, NDArray[np.uint8]]) -> None:
+    table = contingency(codes["x"], codes["z"], (10, 5))
+    plain = reference.association(table[1:, 1:].astype(int), method="cramer")
+    assert plain == pytest.approx(1)
+    assert cramers_v(table) == pytest.approx(plain, abs=1e-2)
+    alone = contingency(codes["x"], codes["w"], (10, 6))
+    assert reference.association(alone[1:, 1:].astype(int), method="cramer") > 0.02
+    assert cramers_v(alone) < 0.02
+
+
+def test_an_association_of_equal_sides_has_no_difference(
+    codes: dict[str, NDArray[np.uint8]],
+) -> None:
+    columns = [Coded(held, held, 10) for held in codes.values()]
+    found = association(columns, [True, True, False, False])
+    assert found.mean_difference == 0
+    assert found.real[0, 1] > 0.7
+    assert found.real[0, 2] == found.real[2, 0] > 0.9
+    other = [Coded(held, np.roll(held, i * 7), 10) for i, held in enumerate(codes.values())]
+    lost = association(other, [True, True, False, False])
+    assert lost.mean_difference is not None
+    assert lost.mean_difference > 0.3
+
+
+FORUM = """
+CREATE TABLE parents (id integer PRIMARY KEY);
+CREATE TABLE children (id integer PRIMARY KEY, parent integer REFERENCES parents);
+INSERT INTO parents SELECT generate_series(1, 10);
+INSERT INTO children SELECT row_number() OVER (), p FROM
+    (VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 8), (7, 9)) AS n (p, count),
+    generate_series(1, count);
+INSERT INTO children VALUES (1000, NULL);
+"""
+
+
+def test_children_are_counted_in_buckets(make_database: Callable[..., str]) -> None:
+    with psycopg.connect(make_database(), autocommit=True) as connection:
+        connection.execute(FORUM)
+        schema = introspect(connection)
+        child, parent = schema.table("public.children"), schema.table("public.parents")
+        found = fanout(connection, child.foreign_keys[0], child, parent)
+        assert (found.parents, found.children, found.largest) == (10, 32, 9)
+        names = dict(zip(map(label, range(6)), found.counts, strict=True))
+        assert names == {"0": 3, "1": 1, "2": 1, "3–4": 2, "5–8": 2, "9–16": 1}
+        assert found.shares(7).tolist() == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1, 0.0]
+        connection.execute("TRUNCATE parents, children")
+        empty = fanout(connection, child.foreign_keys[0], child, parent)
+        assert (empty.mean, empty.counts) == (0.0, (0,))
+
+
+@pytest.fixture(scope="module")
+def goods(make_database: Callable[..., str]) -> str:
+    """1,000 rows: weight follows price (NULL in every tenth row), colour is on its own."""
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE goods (price integer, weight integer, colour text);"
+            "INSERT INTO goods SELECT CASE WHEN i % 10 > 0 THEN i % 50 END, i % 50 / 2 + i % 3,"
+            " (ARRAY['red', 'it''s {blue} %s'])[1 + i / 7 % 2] FROM generate_series(1, 1000) i"
+        )
+    return dsn
+
+
+def _coded(table: Table, rows: list[tuple[object, ...]]) -> list[CodedColumn]:
+    columns = []
+    for i, column in enumerate(table.columns):
+        values = sorted({row[i] for row in rows if row[i] is not None})  # type: ignore[type-var]
+        numbers = {value: number for number, value in enumerate(values, 1)}
+        codes = np.array([numbers.get(row[i], 0) for row in rows], dtype=np.uint8)
+        size = len(values) + 1
+        plan = CellPlan(column, "values")
+        columns.append(CodedColumn(plan, tuple(map(str, values)), Coded(codes, codes, size)))
+    return columns
+
+
+def test_rows_are_routed_and_counted(goods: str) -> None:
+    """Against the same done with plain Python on the rows."""
+    with psycopg.connect(goods, autocommit=True) as connection:
+        table = introspect(connection).table("public.goods")
+        rows = connection.execute("SELECT price, weight, colour FROM goods").fetchall()
+        nodes = heatmap.learn(_coded(table, rows))
+        assert nodes[0].kind == "product"
+        assert {node.columns for node in nodes if node.parent == 0} == {
+            ("price", "weight"),
+            ("colour",),
+        }
+        assert any(node.kind == "sum" for node in nodes)
+        cheap = Predicate(frozenset({"price"}), "price < 20", sql.SQL("price < 20"))
+        red = Predicate(frozenset({"colour"}), "red", sql.SQL("colour = 'red'"))
+        heat = heatmap.count(connection, table, nodes, [[cheap, red], [red]])
+    tests: dict[str, Callable[[tuple[object, ...]], bool]] = {
+        "price": lambda row: isinstance(row[0], int) and row[0] < 20,
+        "colour": lambda row: row[2] == "red",
+    }
+    for place, node in enumerate(nodes):
+        routed = [row for row in rows if all(_holds(row, *step) for step in node.route)]
+        met = [test for name, test in tests.items() if name in node.columns]
+        kept = [row for row in routed if all(test(row) for test in met)]
+        assert heat.rows[place] == len(routed) > 0
+        assert heat.shares[0][place] == pytest.approx(len(kept) / len(routed))
+    assert heat.shares[1][0] == pytest.approx(sum(row[2] == "red" for row in rows) / 1000)
+
+
+def _holds(row: tuple[object, ...], split: heatmap.Split, holds: bool) -> bool:
+    value = row[["price", "weight", "colour"].index(split.column.plan.column.name)]
+    if split.code == 0:
+        found = value is not None
+    elif split.equal:
+        found = value == split.value
+    else:
+        found = isinstance(value, int) and value >= int(split.value)
+    return found is holds
+
+
+def test_sum_nodes_share_out_their_rows(goods: str) -> None:
+    with psycopg.connect(goods, autocommit=True) as connection:
+        table = introspect(connection).table("public.goods")
+        rows = connection.execute("SELECT price, weight, colour FROM goods").fetchall()
+        nodes = heatmap.learn(_coded(table, rows))
+        heat = heatmap.count(connection, table, nodes, [])
+    for place, node in enumerate(nodes):
+        below = [heat.rows[i] for i, other in enumerate(nodes) if other.parent == place]
+        if node.kind == "sum":
+            assert sum(below) == heat.rows[place]
+        elif below:
+            assert set(below) == {heat.rows[place]}
+
+
+def test_conditions_of_bins_and_of_nulls() -> None:
+    kind = ColumnType("integer", "int4")
+    column = Column("n", 1, kind)
+    coded = Coded(np.zeros(0, np.uint8), np.zeros(0, np.uint8), 5)
+    binned = CodedColumn(CellPlan(column, "public bins", ("10", "20", "30")), (), coded)
+    cut = heatmap.Split(binned, 3)
+    assert cut.text(True) == "n ≥ 20"
+    assert cut.text(False) == "n < 20"
+    assert cut.holds(np.arange(5, dtype=np.uint8)).tolist() == [False] * 3 + [True] * 2
+    null = heatmap.Split(binned, 0)
+    assert (null.text(False), null.condition.as_string(None)) == ("n is NULL", '"n" IS NOT NULL')
+    assert null.holds(np.arange(3, dtype=np.uint8)).tolist() == [False, True, True]

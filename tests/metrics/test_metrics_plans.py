@@ -1,0 +1,104 @@
+"""Plans read from EXPLAIN's JSON, and the work of two runs compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from privbench.metrics import plans, work
+
+
+def _node(kind: str, rows: float, children: tuple[Any, ...] = (), **more: Any) -> dict[str, Any]:
+    return {
+        "Node Type": kind, "Plan Rows": rows, "Actual Rows": rows, "Actual Loops": 1,
+        "Actual Total Time": 1.0, "Shared Hit Blocks": 0, "Shared Read Blocks": 0,
+        "Plans": list(children), **more,
+    }  # fmt: skip
+
+
+def _scan(alias: str, rows: float, **more: Any) -> dict[str, Any]:
+    return _node("Seq Scan", rows, Alias=alias, **more)
+
+
+def _hash(rows: float, one: Any, other: Any, **more: Any) -> dict[str, Any]:
+    return _node("Hash Join", rows, (one, _node("Hash", 1, (other,))), **more)
+
+
+def _run(root: dict[str, Any]) -> plans.PlanRun:
+    found = plans.read([{"Plan": root, "Planning Time": 0.5, "Execution Time": 2.0}])
+    assert found is not None
+    return found
+
+
+def test_a_plan_is_read_with_its_loops_blocks_and_names() -> None:
+    inner = _node("Index Scan", 3.0, **{
+        "Alias": "b", "Index Name": "b_pkey", "Actual Loops": 10, "Plan Rows": 6,
+        "Shared Hit Blocks": 30, "Shared Read Blocks": 2, "Actual Total Time": 0.2,
+    })  # fmt: skip
+    never = _node("Seq Scan", 5, **{"Alias": "c", "Actual Loops": 0, "Actual Rows": 0})
+    root = _node("Nested Loop", 30, (_scan("a", 10), inner, never), **{
+        "Shared Hit Blocks": 40, "Shared Read Blocks": 4, "Local Hit Blocks": 1,
+        "Temp Read Blocks": 2, "Temp Written Blocks": 3, "Join Type": "Left",
+    })  # fmt: skip
+    found = _run(root)
+    assert (found.shared, found.local, found.temp, found.spill) == (44, 1, 5, 6)
+    assert found.rows == 30 + 10 + 30
+    assert (found.planning, found.execution) == (0.5, 2.0)
+    assert [node.operator for node in found.root.walk()] == [
+        "Nested Loop Left Join", "Seq Scan", "Index Scan", "Seq Scan",
+    ]  # fmt: skip
+    index = found.root.children[1]
+    assert (index.relation, index.index, index.total, index.blocks) == ("b", "b_pkey", 30, 32)
+    assert index.milliseconds == pytest.approx(2.0)
+    assert found.estimates().tolist() == [1, 1, 2]  # the node that never ran has none
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "name"),
+    [
+        ("Hash Join", {"Join Type": "Inner"}, "Hash Join"),
+        ("Hash Join", {"Join Type": "Right Anti"}, "Hash Right Anti Join"),
+        ("Merge Join", {"Join Type": "Full"}, "Merge Full Join"),
+        ("Aggregate", {"Strategy": "Plain", "Partial Mode": "Partial"}, "Partial Aggregate"),
+        ("Aggregate", {"Strategy": "Hashed", "Partial Mode": "Simple"}, "HashAggregate"),
+        ("Aggregate", {"Strategy": "Sorted", "Partial Mode": "Finalize"},
+         "Finalize GroupAggregate"),
+        ("Seq Scan", {"Parallel Aware": True}, "Parallel Seq Scan"),
+    ],
+)  # fmt: skip
+def test_operators_are_named_as_explain_does(kind: str, more: dict[str, Any], name: str) -> None:
+    assert _run(_node(kind, 1, **more)).root.operator == name
+
+
+def test_nothing_is_read_from_nothing_or_a_plan_that_did_not_run() -> None:
+    assert plans.read(None) is None
+    assert plans.read([{"Plan": {"Node Type": "Result", "Plan Rows": 1}}]) is None
+
+
+def test_the_same_plan_and_the_same_join_order() -> None:
+    one = _run(_hash(9, _hash(9, _scan("a", 1), _scan("b", 1)), _scan("c", 1))).root
+    rows = _run(_hash(7, _hash(90, _scan("a", 5), _scan("b", 1)), _scan("c", 1))).root
+    assert plans.same(one, rows)
+    assert plans.operator_qerrors(one, rows).tolist() == [9 / 7, 10, 5, 1, 1, 1, 1]
+    turned = _run(_hash(9, _scan("c", 1), _hash(9, _scan("b", 1), _scan("a", 1)))).root
+    nested = _run(_node("Nested Loop", 9, (
+        _node("Nested Loop", 9, (_scan("a", 1), _scan("b", 1))), _scan("c", 1),
+    ))).root  # fmt: skip
+    other = _run(_hash(9, _hash(9, _scan("a", 1), _scan("c", 1)), _scan("b", 1))).root
+    for found, order in ((turned, True), (nested, True), (other, False)):
+        assert not plans.same(one, found)
+        assert (plans.join_order(one) == plans.join_order(found)) is order
+
+
+def test_work_is_compared_whatever_the_caches_hold() -> None:
+    warm = _run(_scan("a", 100, **{"Shared Hit Blocks": 50}))
+    cold = _run(_scan("a", 100, **{"Shared Read Blocks": 50}))
+    none = work.difference(warm, cold)
+    assert (none.blocks, none.rows, none.spill, none.same_plan) == (0, 0, None, True)
+    more = _run(_scan("a", 150, **{"Shared Hit Blocks": 20, "Temp Written Blocks": 4}))
+    found = work.difference(warm, more)
+    assert (found.blocks, found.rows, found.spill) == (60, 50, 400)
+    assert found.operators == (1.5,)
+    sort = work.difference(warm, _run(_node("Sort", 100, (_scan("a", 100),))))
+    assert (sort.same_plan, sort.same_join_order, sort.operators) == (False, True, ())

@@ -1,0 +1,350 @@
+"""Work, drift, gates over queries, and the forms for machines, on a real comparison."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from junitparser import JUnitXml
+
+from privbench.cli import main
+from privbench.errors import UsageError
+from privbench.report import ComparisonDocument, compare, enforce
+from privbench.report.baseline import change, read
+from privbench.report.document import json_schema
+from privbench.report.figures import names
+from privbench.report.gates import Gate
+from privbench.report.openmetrics import render
+from privbench.workload import Query, Workload
+
+FEW = Workload(
+    "few",
+    (
+        Query("all", "SELECT count(*) FROM loans", weight=5),
+        Query("joined", "SELECT count(*) FROM readers r JOIN loans l ON l.reader = r.id"
+                        " WHERE l.weeks < 4", weight=3),
+        Query("eight", "SELECT count(*) FROM loans WHERE weeks = 8"),
+        Query("fails", "SELECT 1 / (count(*) - 1900) FROM loans"),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("drift")
+
+
+@pytest.fixture(scope="module")
+def itself(library: str, folder: Path) -> ComparisonDocument:
+    """The library against itself."""
+    return compare(library, library, FEW, None, folder / "itself", repeats=2)
+
+
+@pytest.fixture(scope="module")
+def document(
+    library: str, library_clone: str, folder: Path, itself: ComparisonDocument
+) -> ComparisonDocument:
+    """The library against its clone, with the comparison with itself as the baseline."""
+    return compare(
+        library,
+        library_clone,
+        FEW,
+        None,
+        folder / "clone",
+        [
+            "query.qerror > 100",
+            "query.qerror > 1000",
+            "drift.qerror.max > 1.2",
+            "drift.kld.2 > 1.2",
+            "plan.agreement < 0.1",
+            "runtime.p50 > 1e6 * runtime.floor.p50",
+            "work.blocks.max > 1e9",
+            "load.throughput > 1e9",
+        ],
+        repeats=2,
+        concurrency=2,
+        baseline=folder / "itself" / "comparison.json",
+        junit=folder / "junit.xml",
+        openmetrics=folder / "metrics.txt",
+    )
+
+
+def test_a_database_does_not_differ_from_itself(itself: ComparisonDocument) -> None:
+    figures = itself.figures
+    for name in ("qerror.max", "plan.agreement", "plan.join_order", "plan.operators.max",
+                 "stats.n_distinct.max"):  # fmt: skip
+        assert figures[name] == 1, name
+    for name in ("work.blocks.max", "work.rows.max", "stats.mcv.max", "stats.null_frac.max",
+                 "tvd.2", "rows.max_difference", "replay.unstable", "work.missing"):  # fmt: skip
+        assert figures[name] == 0, name
+    # Its discrepancy and its floor come from as many runs of the same queries.
+    for query in itself.queries:
+        assert len(query.source.seconds) == len(query.clone.seconds) == len(query.again) == 2
+        assert query.runtime is not None
+        assert query.floor is not None
+    above = [(q.runtime or 0) > (q.floor or 0) for q in itself.queries]
+    assert figures["runtime.beyond_floor"] == sum(above) / 4
+
+
+def test_work_and_plans_are_those_of_the_queries(document: ComparisonDocument) -> None:
+    whole, joined, eight, fails = document.queries
+    assert whole.work is not None
+    assert whole.source.work is not None
+    assert whole.clone.work is not None
+    root = whole.source.work.plan
+    assert root.operator == "Aggregate"
+    assert root.children[0].relation == "loans"
+    assert root.children[0].rows * root.children[0].loops == 2000
+    assert whole.work.rows == pytest.approx(100 * 100 / 2001)
+    assert whole.work.same_plan
+    assert whole.work.operators == [1, pytest.approx(2000 / 1900)]
+    assert eight.qerror == pytest.approx(237)
+    assert fails.work is None
+    assert fails.clone.error == "22012"
+    assert document.work is not None
+    assert (document.work.queries, document.work.missing) == (3, 0)
+    assert document.plans is not None
+    assert set(document.plans.same_by_joins) == {"0", "1"}
+    assert joined.work is not None
+    assert joined.work.same_join_order
+
+
+def test_weights_are_counted(document: ComparisonDocument) -> None:
+    errors = [q.qerror or 0 for q in document.queries[:3]]
+    weighing = document.qerror.weighted
+    assert weighing is not None
+    expected = (5 * errors[0] + 3 * errors[1] + errors[2]) / 9
+    assert weighing.mean == pytest.approx(expected)
+    assert document.figures["qerror.weighted.p50"] == errors[0]
+
+
+def test_load_is_measured_with_the_queries_that_ended(document: ComparisonDocument) -> None:
+    assert document.load is not None
+    assert document.load.clients == 2
+    assert set(document.load.sides) == {"source", "clone", "source again"}
+    for side in document.load.sides.values():
+        assert len(side.throughput) == 2
+        assert side.failed == 0
+        assert side.latency is not None
+        assert side.latency.n == 2 * 2 * 3
+    assert document.load.latency is not None
+    assert document.load.latency.n == 3
+    assert document.figures["load.throughput.floor"] is not None
+
+
+def test_drift_is_the_ratio_to_the_baseline(
+    document: ComparisonDocument, itself: ComparisonDocument
+) -> None:
+    drift = document.drift
+    assert drift is not None
+    assert drift.same_workload
+    assert drift.gone == drift.added == []
+    moved = drift.figures["qerror.max"]
+    assert (moved.old, moved.new) == (1, document.figures["qerror.max"])
+    assert document.figures["drift.qerror.max"] == moved.ratio == moved.new
+    assert document.figures["drift.tvd.2"] is None  # nothing, and now something
+    worst = drift.regressions[0]
+    assert (worst.query, worst.figure, worst.old) == ("eight", "qerror", 1)
+    assert ("fails", "qerror", None) in [(r.query, r.figure, r.new) for r in drift.regressions]
+    assert change(0.0, 0.0).ratio == 1
+
+
+def test_gates_name_their_queries(document: ComparisonDocument, folder: Path) -> None:
+    found = {gate.condition: gate for gate in document.gates}
+    # What the clone cannot answer fails a gate over queries whatever its limit.
+    assert found["query.qerror > 100"].queries == ["fails", "eight"]
+    assert found["query.qerror > 1000"].queries == ["fails"]
+    failed = [gate.failed for gate in document.gates]
+    assert failed == [True, True, True, True, False, False, False, False]
+    with pytest.raises(Exception, match=r"query\.qerror > 100 \(fails, eight\)"):
+        enforce(document)
+    suites = {suite.name: suite for suite in JUnitXml.fromfile(str(folder / "junit.xml"))}
+    assert (suites["gates"].tests, suites["gates"].failures) == (8, 4)
+    cases = {case.name: case for case in suites["queries"]}
+    assert set(cases) == {
+        "query fails: fail if query.qerror > 100",
+        "query eight: fail if query.qerror > 100",
+        "query fails: fail if query.qerror > 1000",
+    }
+    eight = cases["query eight: fail if query.qerror > 100"].result[0]
+    assert "237" in eight.message
+    assert "weeks = 8" in eight.text
+
+
+def test_gates_over_other_figures() -> None:
+    gate = Gate.parse("runtime.p50>2*runtime.floor.p50")
+    assert str(gate) == "runtime.p50 > 2 * runtime.floor.p50"
+    assert gate.check({"runtime.p50": 5.0, "runtime.floor.p50": 2.0}).failed
+    passed = gate.check({"runtime.p50": 3.0, "runtime.floor.p50": 2.0})
+    assert (passed.failed, passed.limit) == (False, 4.0)
+    assert gate.check({"runtime.p50": 3.0, "runtime.floor.p50": None}).failed
+    assert str(Gate.parse("a.b < a.c")) == "a.b < a.c"
+    with pytest.raises(UsageError, match=r"no figure 'query\.qerror'"):
+        Gate.parse("qerror.p50 > query.qerror").check({"qerror.p50": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("gate", "options"),
+    [
+        ("load.throughput > 1", {}),
+        ("work.blocks.p50 > 1", {"explain": False}),
+        ("plan.agreement < 1", {"explain": False}),
+        ("runtime.floor.p50 > 1", {"floor": False}),
+        ("drift.qerror.p95 > 1", {}),
+    ],
+)
+def test_gates_over_what_is_not_measured_are_refused_first(
+    library: str, library_clone: str, gate: str, options: dict[str, bool]
+) -> None:
+    def ran(*_: object) -> None:
+        pytest.fail("the workload was run")
+
+    with pytest.raises(UsageError, match="no figure"):
+        compare(library, library_clone, FEW, gates=[gate], on_result=ran, **options)  # type: ignore[arg-type]
+
+
+def test_what_is_left_out_is_missing(library: str, library_clone: str) -> None:
+    found = compare(library, library_clone, FEW, repeats=1, floor=False, explain=False)
+    assert found.runtime.floor is None
+    assert found.work is found.plans is found.load is found.drift is None
+    assert all(query.again == [] and query.work is None for query in found.queries)
+    assert found.figures["runtime.floor.p50"] is None
+
+
+def test_a_baseline_of_another_workload_is_refused(
+    library: str, folder: Path, itself: ComparisonDocument, tmp_path: Path
+) -> None:
+    other = Workload("other", (*FEW.queries[1:], Query("new", "SELECT 1")))
+    old = folder / "itself" / "comparison.json"
+    with pytest.raises(UsageError, match="ran another workload"):
+        compare(library, library, other, baseline=old)
+    found = compare(library, library, other, repeats=1, baseline=old, other_workload=True)
+    assert found.drift is not None
+    assert not found.drift.same_workload
+    assert (found.drift.gone, found.drift.added) == (["all"], ["new"])
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(UsageError, match="not a comparison"):
+        read(tmp_path / "no.json")
+    with pytest.raises(UsageError, match="cannot read"):
+        read(tmp_path / "absent.json")
+
+
+# OpenMetrics 1.0: the lines that a scraper takes.
+_LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
+_SAMPLE = re.compile(rf"(?P<name>[a-z][a-z0-9_]*)(?:\{{(?P<labels>{_LABEL}(?:,{_LABEL})*)\}})? "
+                     r"(?P<value>-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # fmt: skip
+_META = re.compile(r"# (TYPE|HELP|UNIT) (?P<name>[a-z][a-z0-9_]*) .+")
+
+
+def test_openmetrics_text_is_well_formed_and_whole(
+    document: ComparisonDocument, folder: Path
+) -> None:
+    text = (folder / "metrics.txt").read_text()
+    assert text == render(document)
+    lines = text.split("\n")
+    assert lines[-2:] == ["# EOF", ""]
+    samples: dict[tuple[str, str | None], float] = {}
+    family, done = "", set()
+    for line in lines[:-2]:
+        meta, sample = _META.fullmatch(line), _SAMPLE.fullmatch(line)
+        assert meta or sample, line
+        name = (meta or sample)["name"]  # type: ignore[index]
+        if meta and name != family:
+            assert name not in done, f"{name} is not together"
+            done.add(name)
+            family = name
+        if sample:
+            assert name in (family, f"{family}_info")
+            key = (name, sample["labels"])
+            assert key not in samples
+            samples[key] = float(sample["value"])
+    assert samples["privbench_qerror", 'stat="max"'] == document.figures["qerror.max"]
+    by_table = samples["privbench_kld", 'ways="2",table="public.loans"']
+    assert by_table == document.figures["kld.2[public.loans]"]
+    assert samples["privbench_gate_failed", 'condition="query.qerror > 100"'] == 1
+    plain = [value for value in document.figures.values() if value is not None]
+    assert len(samples) == len(plain) + 2 + len(document.gates)
+
+
+def test_labels_are_escaped(document: ComparisonDocument) -> None:
+    odd = {'kld.2[a."b\\c\nd"]': 1.0}
+    text = render(document.model_copy(update={"figures": odd, "gates": []}))
+    assert 'privbench_kld{ways="2",table="a.\\"b\\\\c\\nd\\""} 1.0' in text.split("\n")
+
+
+def test_the_schema_of_the_document_is_published(document: ComparisonDocument) -> None:
+    result = CliRunner().invoke(main, ["compare-schema"])
+    assert result.exit_code == 0
+    schema = json.loads(result.stdout)
+    assert schema == json_schema()
+    assert schema["$id"] == "privbench-comparison-1"
+    assert schema["properties"]["schema_version"]["const"] == 1
+    data = json.loads(document.model_dump_json())
+    _fits(data, schema, schema["$defs"])
+
+
+def _fits(value: object, schema: dict[str, object], known: dict[str, dict[str, object]]) -> None:
+    """Every object of the document has the properties that the schema names, and no other."""
+    if "$ref" in schema:
+        schema = known[str(schema["$ref"]).rpartition("/")[2]]
+    for one in schema.get("anyOf", []):  # type: ignore[attr-defined]
+        if value is not None and one.get("type") != "null":
+            _fits(value, one, known)
+    if isinstance(value, dict) and "properties" in schema:
+        properties = schema["properties"]
+        assert isinstance(properties, dict)
+        assert set(value) == set(properties)
+        assert schema["additionalProperties"] is False
+        for name, item in value.items():
+            _fits(item, properties[name], known)
+    if isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for item in value:
+            _fits(item, schema["items"], known)  # type: ignore[arg-type]
+
+
+def test_every_figure_has_a_known_name(document: ComparisonDocument) -> None:
+    known = names(table.name for table in document.tables)
+    plain = {name for name in document.figures if not name.startswith("drift.")}
+    assert plain == known
+
+
+def test_the_short_report_tells_work_load_and_drift(folder: Path, document: object) -> None:
+    text = (folder / "clone" / "report.md").read_text()
+    for needed in ("work discrepancy, blocks", "| 2 clients |", "Same plan for",
+                   "Against the comparison of", "| `qerror.p95` | 1 |", "Q-error by weights",
+                   "**failed** fails, eight"):  # fmt: skip
+        assert needed in text, needed
+
+
+def test_the_command_takes_every_option(library: str, library_clone: str, tmp_path: Path) -> None:
+    workload = tmp_path / "w.sql"
+    workload.write_text("SELECT count(*) FROM loans;")
+    base = ["compare", library, library_clone, "-w", str(workload), "--repeats", "1"]
+    first = CliRunner().invoke(
+        main,
+        [*base, "-o", str(tmp_path / "a"), "--cold", "--before", "true", "--before-sql",
+         "DISCARD ALL", "--concurrency", "1", "--openmetrics", str(tmp_path / "m")],
+    )  # fmt: skip
+    assert first.exit_code == 0, first.output
+    data = json.loads((tmp_path / "a" / "comparison.json").read_text())
+    assert data["replay"]["cold"] == "command: true; new connection; statement: DISCARD ALL"
+    assert data["replay"]["warmup"] == 0
+    second = CliRunner().invoke(
+        main,
+        [*base, "-o", str(tmp_path / "b"), "--no-floor", "--no-explain", "--warmup", "0",
+         "--baseline", str(tmp_path / "a" / "comparison.json"),
+         "--fail-if", "drift.qerror.p95 > 1.2"],
+    )  # fmt: skip
+    assert second.exit_code == 0, second.output
+    ran = CliRunner().invoke(
+        main,
+        ["run", str(workload), "--on", library, "-o", str(tmp_path / "r.json"), "--explain",
+         "--concurrency", "2", "--repeats", "2"],
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["results"][0]["plan"][0]["Plan"]["Node Type"] == "Aggregate"
+    assert len(found["load"]["throughput"]) == 2
