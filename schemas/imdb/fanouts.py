@@ -2,7 +2,8 @@
 
 A title has one hidden popularity. In every table its expected number of rows is lognormal around
 the mean of its kind and years, and correlated with that popularity; numbers are rounded up or down
-at random, which keeps the mean. A row of `movie_info_idx` needs a rating, and a title has one if
+at random, which keeps the mean. Below a least number there are none at all: a title has many
+keywords or no keyword. A row of `movie_info_idx` needs a rating, and a title has one if
 its own mixture of popularity and chance is high enough.
 """
 
@@ -28,7 +29,7 @@ YEARS = np.array([*range(1880, 2020), 0])
 GROUPS = ("work", "episode")
 RATED = list(CHILDREN).index("mi_idx")
 RATINGS = 3
-_BANDS = [0, 20, 35, 50, 65, 75, 85, 95, 105, 112, 118, 123, 127, 131, 140, 141]
+_BANDS = [0, 20, 35, 50, 65, 75, 85, 95, 105, 112, 118, 123, 127, 131, 132, 133, 134, 135, 140, 141]
 
 
 def band(year: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -46,12 +47,13 @@ def expected(mean: Array, law: Array, normal: Array) -> Array:
 
     Args:
         mean: (titles, 5) mean rows of the titles' kind and years.
-        law: (4, 5) σ, correlation with popularity, largest number, lift of the mean.
+        law: (5, 5) σ, correlation with popularity, largest and least number, lift of the mean.
         normal: (titles, 6) standard normals: popularity first.
     """
-    sigma, load, most, lift = law
+    sigma, load, most, least, lift = law
     mixed = load * normal[:, :1] + np.sqrt(1 - load**2) * normal[:, 1:]
     rows = np.minimum(mean * lift * np.exp(sigma * mixed - sigma**2 / 2), most)
+    rows = np.where(rows < least, 0.0, rows)
     share = np.clip(mean[:, RATED] / RATINGS, 1e-9, 1 - 1e-9)
     rated = mixed[:, RATED] > -special.ndtri(share)
     rows[:, RATED] = RATINGS * rated
@@ -64,7 +66,7 @@ class _Fit:
     def __init__(self, queries: list[Any], shape: dict[str, Any], facts: dict[str, Any]) -> None:
         titles = np.array(shape["titles"])
         rng = np.random.default_rng(7)
-        size = 1 << 17
+        size = 1 << 16
         cell = rng.choice(titles.size, size, p=titles.ravel() / titles.sum())
         kind, year = np.divmod(cell, len(YEARS))
         self.kind, self.year = KINDS[kind], np.where(YEARS[year] == 0, np.nan, YEARS[year])
@@ -94,17 +96,20 @@ class _Fit:
         return inside, [list(CHILDREN).index(alias) for alias in aliases - {"t"}], card
 
     def unpack(self, point: Array) -> Array:
-        """(2, 4, 5) laws of both groups; the lift keeps the means in spite of the caps."""
-        sigma, load, most = np.split(point, [10, 20])
-        laws = np.zeros((2, 4, 5))
+        """(2, 5, 5) laws of both groups; the lift keeps the means in spite of the limits."""
+        sigma, load, most, least = np.split(point, [10, 20, 25])
+        laws = np.zeros((2, 5, 5))
         laws[:, 0] = np.exp(sigma).reshape(2, 5)
         laws[:, 1] = np.tanh(load).reshape(2, 5)
         laws[:, 2] = np.exp(most)
-        laws[:, 3] = 1
+        laws[:, 3] = np.exp(least)
+        laws[:, 4] = 1
         for group in range(2):
             mine = (self.kind == 7) == group
-            got = expected(self.mean[mine], laws[group], self.normal[mine]).mean(axis=0)
-            laws[group, 3] = self.mean[mine].mean(axis=0) / got
+            for _ in range(3):  # a lift moves titles over the limits
+                got = expected(self.mean[mine], laws[group], self.normal[mine]).mean(axis=0)
+                lift = laws[group, 4] * self.mean[mine].mean(axis=0) / np.maximum(got, 1e-3)
+                laws[group, 4] = np.clip(lift, 0.5, 2.5)
         return laws
 
     def simulate(self, laws: Array) -> Array:
@@ -118,11 +123,12 @@ class _Fit:
         rows = self.simulate(self.unpack(point))
         present = np.minimum(rows, 1).sum(axis=0) * self.each
         found = [
-            np.log(rows[inside][:, columns].prod(axis=1).sum() * self.each / card)
+            np.log((1 + rows[inside][:, columns].prod(axis=1).sum() * self.each) / card)
             / np.sqrt(len(columns) - 1)
             for inside, columns, card in self.joins
         ]
-        return np.array([*found, *(5 * np.log(present / self.distinct))])
+        total = np.log((1 + rows.sum(axis=0) * self.each) / self.rows)
+        return np.array([*found, *(8 * np.log((1 + present) / self.distinct)), *(8 * total)])
 
 
 def fit_fanouts(queries: list[Any], shape: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
@@ -130,9 +136,13 @@ def fit_fanouts(queries: list[Any], shape: dict[str, Any], facts: dict[str, Any]
     fit = _Fit(queries, shape, facts)
     start = np.concatenate(
         [np.log(np.tile([1.2, 1.0, 0.8, 1.0, 2.0], 2)), np.full(10, 0.6),
-         np.log([100.0, 1000, 600, 3, 400])]
+         np.log([100.0, 1000, 600, 3, 400]), np.log([0.1, 0.1, 0.1, 0.1, 4.0])]
     )  # fmt: skip
-    best = optimize.least_squares(fit.errors, start, loss="soft_l1", diff_step=1e-2, max_nfev=60)
+    low = np.concatenate([np.full(10, np.log(0.2)), np.full(10, -1), np.full(5, 0), np.full(5, -3)])
+    high = np.concatenate([np.full(10, np.log(3)), np.full(10, 3), np.full(5, 9), np.full(5, 2.3)])
+    best = optimize.least_squares(
+        fit.errors, start, bounds=(low, high), loss="soft_l1", diff_step=2e-2, max_nfev=20
+    )
     error = np.abs(best.fun[: len(fit.joins)])
     print(f"{len(fit.joins)} joins, Q-error median {np.exp(np.median(error)):.2f},"
           f" worst {np.exp(error.max()):.1f}")  # fmt: skip
