@@ -32,8 +32,22 @@ class Ids:
         self.share = rows.sum(axis=1) / rows.sum()
         blocks = np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True)
         self.blocks = (blocks + np.arange(len(rows))[:, None]).ravel()
-        weight = np.exp(shape["sigma"] * rng.standard_normal(self.edges[-1]))
+        weight = self._weights(shape, rows.sum(axis=0), rng)
         self.mass = np.concatenate([[0.0], np.cumsum(weight)])
+
+    def _weights(self, shape: dict[str, Any], rows: Array, rng: np.random.Generator) -> Array:
+        """Expected rows of every id: published ones as they are, the others share the rest."""
+        weight = np.exp(shape["sigma"] * rng.standard_normal(self.edges[-1]))
+        known = np.array([int(item) for item in shape["known"]]) - 1
+        weight[known] = 0
+        block = np.searchsorted(self.edges, known, side="right") - 1
+        given = np.bincount(block, list(shape["known"].values()), len(rows))
+        rest = np.maximum(rows - given, 0.05 * rows) / np.maximum(
+            np.add.reduceat(weight, self.edges[:-1]), 1e-300
+        )
+        weight *= np.repeat(rest, np.diff(self.edges))
+        weight[known] = list(shape["known"].values())
+        return weight
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Ints, Ints]:
         """Codes (role, type), from 1, and ids."""
