@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from privbench import __version__
-from privbench.cli import clone, compare, demo, inspect, ledger, model
+from privbench.cli import clone, compare, demo, inspect, ledger, model, workload
 from privbench.cli.console import configure
 from privbench.cli.options import Group, State
 
@@ -53,6 +53,7 @@ for command in (
     model.sample,
     model.load,
     clone.clone,
+    workload.workload,
     compare.run,
     compare.compare,
     ledger.ledger,

@@ -4,6 +4,7 @@ from privbench.pipeline.accounts import LedgerReport, ledger_cap, ledger_show
 from privbench.pipeline.clone import CloneReport, clone
 from privbench.pipeline.demo import DemoReport, demo
 from privbench.pipeline.fit import fit
+from privbench.pipeline.generating import generate_workload
 from privbench.pipeline.inspection import (
     Check,
     Inspection,
@@ -35,6 +36,7 @@ __all__ = [
     "ddl_literals",
     "demo",
     "fit",
+    "generate_workload",
     "inspect",
     "ledger_cap",
     "ledger_show",

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from privbench.workload.counting import generate_counting
 from privbench.workload.formats import FORMATS, read, write
-from privbench.workload.generate import generate
-from privbench.workload.query import Query, Shape, Workload
+from privbench.workload.generators import (
+    KINDS,
+    generate,
+    generate_counting,
+    generate_from_source,
+    generate_from_tables,
+    generate_mscn,
+)
+from privbench.workload.generators.plan import Plan
+from privbench.workload.query import Query, Shape, Workload, united
 from privbench.workload.replay import replay
 from privbench.workload.results import Answer, QueryResult, Replay, Side
 
 __all__ = [
     "FORMATS",
+    "KINDS",
     "Answer",
+    "Plan",
     "Query",
     "QueryResult",
     "Replay",
@@ -20,7 +29,11 @@ __all__ = [
     "Workload",
     "generate",
     "generate_counting",
+    "generate_from_source",
+    "generate_from_tables",
+    "generate_mscn",
     "read",
     "replay",
+    "united",
     "write",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import sqlglot
@@ -34,11 +34,20 @@ class Query:
         id: Unique within its workload; stable from one reading to the next.
         sql: The text exactly as given; this text is what runs.
         card: The answer that the workload's file states, where it states one.
+        weight: How often it runs, in proportion to the others.
+        template: The text with ``$1``, ``$2``, … in place of values, where it is known.
+        parameters: The values that `sql` has in their places, as PostgreSQL prints them; None for
+            NULL.
+        draws: How pgbench draws each of them, ``name = expression``.
     """
 
     id: str
     sql: str
     card: int | None = None
+    weight: float = 1.0
+    template: str | None = None
+    parameters: tuple[str | None, ...] = ()
+    draws: tuple[str, ...] = ()
 
     @property
     def shape(self) -> Shape:
@@ -48,10 +57,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A named list of queries in the order in which they run."""
+    """A named list of queries in the order in which they run.
+
+    Attributes:
+        name: What it is called in reports.
+        queries: Their ids differ.
+        confidential: Whether literals or answers come from private rows.
+    """
 
     name: str
     queries: tuple[Query, ...]
+    confidential: bool = False
 
     def __iter__(self) -> Iterator[Query]:
         return iter(self.queries)
@@ -61,11 +77,37 @@ class Workload:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over ids and texts: two workloads with one digest run the same queries."""
+        """SHA-256 over ids and texts: two workloads with one digest run the same queries.
+
+        Stated answers, weights and templates are no part of it: they change no query that runs.
+        """
         sha = hashlib.sha256()
         for query in self.queries:
             sha.update(f"{len(query.id)}:{query.id}{len(query.sql)}:{query.sql}".encode())
         return sha.hexdigest()
+
+
+def united(workloads: Sequence[Workload]) -> Workload:
+    """Several workloads as one, ids with their workload's name in front where there are several.
+
+    Args:
+        workloads: At least one; where two share a name, theirs are numbered.
+
+    Returns:
+        The queries in order; confidential if one of the workloads is.
+    """
+    if len(workloads) == 1:
+        return workloads[0]
+    names: list[str] = []
+    for item in workloads:
+        same = sum(name.partition("~")[0] == item.name for name in names)
+        names.append(f"{item.name}~{same + 1}" if same else item.name)
+    queries = (
+        replace(query, id=f"{name}/{query.id}")
+        for name, item in zip(names, workloads, strict=True)
+        for query in item
+    )
+    return Workload(workloads[0].name, tuple(queries), any(item.confidential for item in workloads))
 
 
 @lru_cache(maxsize=4096)

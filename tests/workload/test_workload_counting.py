@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from privbench.errors import UsageError
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload import Workload, counting, generate_counting, read, write
-from privbench.workload.anchors import Anchors
-from privbench.workload.joins import draw
+from privbench.workload import Workload, generate_counting, read, write
+from privbench.workload.generators.anchors import anchored
+from privbench.workload.generators.database import DatabaseAnswers, DatabaseRows
+from privbench.workload.generators.joins import draw
 from privbench.workload.safety import check
 
 # Two keys to one parent, a self-reference, a composite key that may be NULL, and a key to UNIQUE.
@@ -153,7 +153,7 @@ def test_large_answers_are_left_out(press: str, schema: Schema) -> None:
 
 def test_a_slow_query_is_given_up_and_the_session_goes_on(press: str) -> None:
     with connect(press) as connection:
-        assert counting._count(connection, sql.SQL("SELECT pg_sleep(60)").format(), 0.05) is None
+        assert DatabaseAnswers(connection, 0.05)._asked("SELECT pg_sleep(60)") is None
         assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
 
 
@@ -161,10 +161,10 @@ def test_anchors_join_and_dead_ends_are_none(press: str, schema: Schema) -> None
     rng = generator(3, "anchors")
     ends = Counter[bool]()
     with connect(press) as connection:
-        anchors = Anchors(connection, 3)
+        rows = DatabaseRows(connection, 3)
         for _ in range(60):
             tree = draw(schema, 2, rng, repeats=True)
-            anchor = anchors.draw(tree, rng)
+            anchor = anchored(tree, rows, rng)
             ends[anchor is None] += 1
             for edge in tree.edges if anchor else ():
                 child, parent = anchor[edge.child], anchor[edge.parent]  # type: ignore[index]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from privbench.errors import UsageError
-from privbench.workload.formats import card_sql, sql_files
+from privbench.workload.formats import card_sql, mscn, native, pgbench, sam, sql_files
 from privbench.workload.formats.base import WorkloadFormat
 from privbench.workload.query import Workload
 
 #: In order of detection: the first that recognises a path reads it.
 FORMATS: tuple[WorkloadFormat, ...] = (
+    native.FORMAT,
+    sam.FORMAT,
     card_sql.FORMAT,
+    mscn.FORMAT,
+    pgbench.FORMAT,
     sql_files.FORMAT,
 )
 
@@ -29,8 +33,8 @@ def by_name(name: str) -> WorkloadFormat:
     raise UsageError(f"there is no workload format {name!r}.", remedy=f"Formats: {known}.")
 
 
-def read(path: str | Path, form: str | None = None) -> Workload:
-    """Read a workload, its format recognised by its content unless named.
+def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload:
+    """Read a workload, its format recognised by its content unless named or given.
 
     Raises:
         UsageError: Nothing is there, no format fits, or the text cannot be read.
@@ -39,13 +43,13 @@ def read(path: str | Path, form: str | None = None) -> Workload:
     if not place.exists():
         raise UsageError(f"there is no workload at {place}.")
     if form is not None:
-        return by_name(form).read(place)
+        return (by_name(form) if isinstance(form, str) else form).read(place)
     for candidate in FORMATS:
         if candidate.detects(place):
             return candidate.read(place)
     raise UsageError(
         f"the workload {place} has no known format.",
-        remedy="It is either lines of card||SQL, a .sql file, or a folder of .sql files.",
+        remedy=f"Formats: {', '.join(form.name for form in FORMATS)}.",
     )
 
 
@@ -53,6 +57,10 @@ def write(workload: Workload, path: str | Path, form: str | None = None) -> None
     """Write a workload; without a named format as plain SQL.
 
     Raises:
-        UsageError: The format cannot hold the workload.
+        UsageError: The format cannot hold the workload, or nothing can be written there.
     """
-    by_name(form or "sql").write(workload, Path(path))
+    place = Path(path)
+    try:
+        by_name(form or "sql").write(workload, place)
+    except OSError as error:
+        raise UsageError(f"cannot write the workload {place}: {error.strerror}.") from error

@@ -8,6 +8,9 @@ from typing import Protocol
 from privbench.errors import UsageError
 from privbench.workload.query import Workload
 
+#: The first line, as a comment, of a workload that may not leave the house.
+CONFIDENTIAL = "CONFIDENTIAL: literals and answers come from private rows."
+
 
 class WorkloadFormat(Protocol):
     """One way to write queries down. An implementation is a module-level object."""
@@ -40,3 +43,8 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the workload {path}: {error}.") from error
+
+
+def marked(text: str) -> bool:
+    """Whether a text begins with the mark of confidentiality."""
+    return text.startswith(f"-- {CONFIDENTIAL}")

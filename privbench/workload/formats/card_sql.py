@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from privbench.errors import UsageError
-from privbench.workload.formats.base import read_text
+from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
 from privbench.workload.query import Query, Workload
 
 _LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
@@ -30,10 +30,9 @@ class CardSql:
 
     def read(self, path: Path) -> Workload:
         """Read one query a line; ids are q1, q2, … in their order."""
-        queries = [
-            _query(f"q{number}", line) for number, line in enumerate(_lines(read_text(path)), 1)
-        ]
-        return Workload(path.stem, tuple(queries))
+        text = read_text(path)
+        queries = [_query(f"q{number}", line) for number, line in enumerate(_lines(text), 1)]
+        return Workload(path.stem, tuple(queries), marked(text))
 
     def write(self, workload: Workload, path: Path) -> None:
         """Write one query a line.
@@ -48,7 +47,8 @@ class CardSql:
                 remedy="Write a folder of .sql files instead.",
             )
         lines = [f"{'' if q.card is None else q.card}||{q.sql.strip()}\n" for q in workload]
-        path.write_text("".join(lines), encoding="utf-8")
+        mark = f"-- {CONFIDENTIAL}\n" if workload.confidential else ""
+        path.write_text(mark + "".join(lines), encoding="utf-8")
 
 
 def _lines(text: str) -> list[str]:

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 from privbench.errors import UsageError
-from privbench.workload.formats.base import read_text
+from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
 from privbench.workload.query import Query, Workload
 from privbench.workload.split import statements
 
 _NUMBERS = re.compile(r"(\d+)")
+# With a semicolon of its own, so that it is no part of the first query.
+_MARK = f"-- {CONFIDENTIAL}\n;\n"
 
 
 class SqlFiles:
@@ -33,13 +35,16 @@ class SqlFiles:
             UsageError: There is no query, or a file cannot be read.
         """
         if not path.is_dir():
-            found = [Query(f"q{i}", sql) for i, sql in enumerate(statements(read_text(path)), 1)]
+            text = read_text(path)
+            secret = marked(text)
+            found = [Query(f"q{i}", sql) for i, sql in enumerate(_unmarked(text), 1)]
         else:
-            files = sorted(path.rglob("*.sql"), key=lambda file: _natural(file.relative_to(path)))
+            files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
+            secret = any(marked(read_text(file)) for file in files)
             found = [query for file in files for query in _queries(file, path)]
         if not found:
             raise UsageError(f"the workload {path} holds no query.")
-        return Workload(path.stem if path.is_file() else path.name, tuple(found))
+        return Workload(path.stem if path.is_file() else path.name, tuple(found), secret)
 
     def write(self, workload: Workload, path: Path) -> None:
         """Write one file, where the path ends in ``.sql``, or else a file a query in a folder.
@@ -47,33 +52,49 @@ class SqlFiles:
         Raises:
             UsageError: An id would leave the folder.
         """
+        mark = _MARK if workload.confidential else ""
         if path.suffix.lower() == ".sql":
-            text = "".join(f"{_ended(query.sql)}\n" for query in workload)
-            path.write_text(text, encoding="utf-8")
+            text = "".join(f"{ended(query.sql)}\n" for query in workload)
+            path.write_text(mark + text, encoding="utf-8")
             return
-        root = path.resolve()
         for query in workload:
-            file = (root / f"{query.id}.sql").resolve()
-            if not file.is_relative_to(root):
-                raise UsageError(f"the id {query.id!r} is no file name within {path}.")
+            file = inside(path, f"{query.id}.sql")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_ended(query.sql) + "\n", encoding="utf-8")
+            file.write_text(f"{mark}{ended(query.sql)}\n", encoding="utf-8")
 
 
 def _queries(file: Path, root: Path) -> list[Query]:
     name = file.relative_to(root).with_suffix("").as_posix()
     return [
         Query(name if number == 1 else f"{name}#{number}", sql)
-        for number, sql in enumerate(statements(read_text(file)), 1)
+        for number, sql in enumerate(_unmarked(read_text(file)), 1)
     ]
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
+def _unmarked(text: str) -> list[str]:
+    return statements(text.removeprefix(_MARK))
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file in a folder.
+
+    Raises:
+        UsageError: The name leads out of it.
+    """
+    root = folder.resolve()
+    file = (root / name).resolve()
+    if not file.is_relative_to(root):
+        raise UsageError(f"{name!r} is no file name within {folder}.")
+    return file
+
+
+def natural(path: Path) -> list[tuple[int, str]]:
+    """A key that sorts 2a before 10a."""
     parts = _NUMBERS.split(path.as_posix())
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
-def _ended(sql: str) -> str:
+def ended(sql: str) -> str:
     """The text with a semicolon that no comment at its end can swallow."""
     text = sql.rstrip()
     if text.endswith(";"):

@@ -1,0 +1,224 @@
+"""``workload``: make workloads and bring them from one format into another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from privbench import pipeline
+from privbench.cli.options import State
+from privbench.errors import UsageError
+from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
+from privbench.workload.formats.base import CONFIDENTIAL
+from privbench.workload.formats.sam import Sam
+
+_WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)\Z")
+
+
+def _range(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> tuple[int, int] | None:
+    """``2`` or ``1-6``."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is neither a number nor a range such as 1-6.")
+    return int(found[1]), int(found[2] or found[1])
+
+
+_format_names = click.Choice([form.name for form in FORMATS])
+
+
+def _sam_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--columns", metavar="A,B,…", help="Names of a sam file's column numbers."),
+        click.option("--table", metavar="NAME", help="Table of a sam file."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def workload() -> None:
+    """Make workloads, and bring them from one format into another.
+
+    \b
+    Formats:
+      native     JSON with ids, answers, weights, templates and parameters
+      sql        a file of statements, or a folder of them (JOB)
+      card-sql   lines of count||SQL (STATS-CEB)
+      mscn       lines of tables#joins#predicates#count (MSCN, JOB-light)
+      sam        JSON of columns, operators and values on one table (SAM)
+      pgbench    scripts with \\set variables, and their weights
+
+    \b
+    Example:
+      privbench workload generate prod.privbench -o queries.json --kind joins
+    """
+
+
+@workload.command()
+@click.argument("source", metavar="SOURCE_OR_MODEL")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The workload to write.")
+@click.option(
+    "--kind",
+    type=click.Choice(list(KINDS)),
+    default="mscn",
+    show_default=True,
+    help="In whose manner.",
+)
+@click.option("--queries", type=click.IntRange(1), metavar="N", help="How many.")
+@click.option("--joins", callback=_range, metavar="N-M", help="Joins of a query.")
+@click.option("--predicates", callback=_range, metavar="N-M", help="Predicates of a query.")
+@click.option("--operators", metavar="LIST", help="Of =, <, >, <=, >=, between.")
+@click.option("--card-min", type=click.IntRange(0), metavar="N", help="Least answer.")
+@click.option("--card-max", type=click.IntRange(0), metavar="N", help="Largest answer.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
+@click.option("--format", "form", type=_format_names, default="native", show_default=True,
+              help="Format to write.")  # fmt: skip
+@click.option("--clone", metavar="DSN", help="A clone to count on; of a model only.")
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the sample "
+              "of a model that literals come from.")  # fmt: skip
+@click.option("--schema", "schemas", multiple=True, metavar="NAME", default=("public",),
+              show_default=True, help="PostgreSQL schemas of a source.")  # fmt: skip
+@click.option("--timeout", type=float, default=20.0, show_default=True,
+              help="Seconds; queries that take longer are left out.")  # fmt: skip
+@click.pass_obj
+def generate(
+    state: State,
+    source: str,
+    output: str,
+    kind: str,
+    queries: int | None,
+    joins: tuple[int, int] | None,
+    predicates: tuple[int, int] | None,
+    operators: str | None,
+    card_min: int | None,
+    card_max: int | None,
+    seed: int,
+    form: str,
+    clone: str | None,
+    scale: float,
+    schemas: tuple[str, ...],
+    timeout: float,
+) -> None:
+    """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
+
+    Of a source, literals and stated answers come from its rows. Of a model, literals come from
+    rows sampled from it, no database is read, and answers are stated only of a --clone. Options
+    that are not given are the kind's own.
+
+    \b
+    Kinds:
+      mscn        joins with predicates drawn by table (Kipf et al.)
+      joins       joins around rows that join: no answer is zero, however long the query
+      sam         conjunctions on one table (SAM)
+      california  ranges of numbers on one table
+      mixed       counts, GROUP BY and ORDER BY … LIMIT
+
+    \b
+    Example:
+      privbench workload generate prod.privbench -o queries.json --joins 0-3 --predicates 1-6
+    """
+    given = {
+        "queries": queries,
+        "joins": joins,
+        "predicates": predicates,
+        "operators": tuple(operators.replace(" ", "").split(",")) if operators else None,
+        "least": card_min,
+        "most": card_max,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    plan: Plan = replace(KINDS[kind].plan, seed=seed, **changes)
+    made = pipeline.generate_workload(
+        source,
+        kind,
+        plan,
+        clone=clone,
+        scale=scale,
+        schemas=schemas,
+        timeout=timeout,
+        reporter=state.reporter,
+    )
+    _write(made, output, form)
+    if len(made) < plan.queries:
+        click.echo(f"{plan.queries - len(made)} fewer than asked for: the data yields no more.")
+
+
+@workload.command("import")
+@click.argument("workloads", nargs=-1, required=True, metavar="WORKLOAD[@WEIGHT]...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The native JSON to write.")
+@click.option("--from", "source_form", type=_format_names, help="Their format.")
+@click.option("--name", metavar="NAME", help="Name of the workload.")
+@_sam_options
+def import_(
+    workloads: tuple[str, ...],
+    output: str,
+    source_form: str | None,
+    name: str | None,
+    table: str | None,
+    columns: str | None,
+) -> None:
+    """Bring workloads of any formats together into one, in the native format.
+
+    A weight multiplies those of the file's queries. Where several files are given, ids get their
+    file's name in front.
+
+    \b
+    Example:
+      privbench workload import select.sql@9 report.sql@1 --from pgbench -o mix.json
+    """
+    found = []
+    for item in workloads:
+        weighted = _WEIGHTED.match(item)
+        path, weight = (weighted[1], float(weighted[2])) if weighted else (item, 1.0)
+        if weight <= 0:
+            raise UsageError(f"the weight of {path} is not above 0.")
+        made = _read(path, source_form, table, columns)
+        scaled = (replace(query, weight=query.weight * weight) for query in made)
+        found.append(replace(made, queries=tuple(scaled)))
+    whole = united(found)
+    _write(replace(whole, name=name) if name else whole, output, "native")
+
+
+@workload.command()
+@click.argument("workload_in", metavar="IN")
+@click.argument("workload_out", metavar="OUT")
+@click.option("--from", "source_form", type=_format_names, help="Format of IN; else detected.")
+@click.option("--to", "target_form", type=_format_names, required=True, help="Format of OUT.")
+@_sam_options
+def convert(
+    workload_in: str,
+    workload_out: str,
+    source_form: str | None,
+    target_form: str,
+    table: str | None,
+    columns: str | None,
+) -> None:
+    """Bring a workload into another format; what that cannot hold is refused by name.
+
+    native, sql, card-sql and pgbench keep the SQL text; mscn and sam keep its meaning.
+
+    \b
+    Example:
+      privbench workload convert job-light.csv job-light/ --to sql
+    """
+    _write(_read(workload_in, source_form, table, columns), workload_out, target_form)
+
+
+def _read(path: str, form: str | None, table: str | None, columns: str | None) -> Workload:
+    if table is None and columns is None:
+        return read(path, form)
+    names = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    return read(path, Sam(table, names))
+
+
+def _write(made: Workload, path: str, form: str) -> None:
+    write(made, path, form)
+    stamp = f"{CONFIDENTIAL} " if made.confidential else ""
+    click.echo(f"{stamp}Wrote {len(made)} queries to {path}.")

@@ -1,0 +1,236 @@
+"""Counts under a conjunction: the queries that MSCN's and SAM's formats can hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from privbench.errors import UsageError
+from privbench.workload.query import Query, parse
+
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_OPERATORS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.GT: ">",
+    exp.LTE: "<=",
+    exp.GTE: ">=",
+}
+_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+# All that such a SELECT may consist of.
+_CLAUSES = frozenset({"expressions", "from_", "joins", "where"})
+_JOIN_PARTS = frozenset({"this", "on", "kind"})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal.
+
+    Attributes:
+        text: Without quotes.
+        quoted: Whether it stands in quotes.
+        cast: The type that it is cast to.
+        by_code: Whether it carries ``COLLATE "C"``.
+    """
+
+    text: str
+    quoted: bool
+    cast: str = ""
+    by_code: bool = False
+
+    @property
+    def sql(self) -> str:
+        """As it stands in a query."""
+        text = "'" + self.text.replace("'", "''") + "'" if self.quoted else self.text
+        cast = f"::{self.cast}" if self.cast else ""
+        return f"{text}{cast}" + (' COLLATE "C"' if self.by_code else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A column compared with a literal; ``between`` is two of them."""
+
+    column: str
+    operator: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """A count of the rows of joined tables that meet all conditions.
+
+    Attributes:
+        tables: Name and alias, which may be empty.
+        joins: Pairs of equal columns.
+        conditions: On columns.
+        between: Whether BETWEEN was written.
+    """
+
+    tables: tuple[tuple[str, str], ...]
+    joins: tuple[tuple[str, str], ...]
+    conditions: tuple[Condition, ...]
+    between: bool = False
+
+    @property
+    def sql(self) -> str:
+        """The query."""
+        tables = ",".join(f"{name} {alias}".rstrip() for name, alias in self.tables)
+        where = [f"{left}={right}" for left, right in self.joins]
+        where += [f"{item.column}{item.operator}{item.value.sql}" for item in self.conditions]
+        conditions = f" WHERE {' AND '.join(where)}" if where else ""
+        return f"SELECT COUNT(*) FROM {tables}{conditions};"  # noqa: S608
+
+
+class _Beyond(Exception):
+    """The query is beyond what such a format holds."""
+
+
+def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjunction:
+    """Take a query apart.
+
+    Args:
+        query: The query.
+        form: The format it is wanted for, for the message.
+        quotable: Whether the format holds any name; otherwise a name that needs quotes is refused
+            and the others are left as they are written.
+
+    Returns:
+        Its parts; ``public.`` before a table is left out.
+
+    Raises:
+        UsageError: The query is anything else than a COUNT(*) over equi-joined tables under a
+            conjunction of comparisons with literals. The message names the query and the reason.
+    """
+    try:
+        return _Reader(quotable).select(parse(query.sql))
+    except _Beyond as reason:
+        raise beyond(query, form, str(reason)) from None
+
+
+def beyond(query: Query, form: str, reason: str) -> UsageError:
+    """The refusal of a query that a format cannot hold."""
+    return UsageError(
+        f"the format {form} cannot hold query {query.id}: {reason}.",
+        remedy="The formats native and sql hold any query.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads syntax trees.
+
+    Attributes:
+        quotable: Whether names may need quotes.
+    """
+
+    quotable: bool
+
+    def select(self, tree: exp.Expression | None) -> Conjunction:
+        if not isinstance(tree, exp.Select):
+            raise _Beyond("it is no plain SELECT that can be read")
+        extra = sorted(name for name, part in tree.args.items() if part and name not in _CLAUSES)
+        if extra:
+            raise _Beyond(f"it has {extra[0].rstrip('_').upper()}")
+        if [item.sql().upper() for item in tree.expressions] != ["COUNT(*)"]:
+            raise _Beyond("it asks for something else than COUNT(*)")
+        source = tree.args.get("from_")
+        if source is None:
+            raise _Beyond("it has no table")
+        joins = tree.args.get("joins") or []
+        where = tree.args.get("where")
+        terms = [term for join in joins for term in _on(join)]
+        terms += _terms(where.this if where else None)
+        tables = tuple(self._table(item.this) for item in (source, *joins))
+        edges = tuple(self._edge(term) for term in terms if _is_edge(term))
+        found = [item for term in terms if not _is_edge(term) for item in self._conditions(term)]
+        between = any(isinstance(term, exp.Between) for term in terms)
+        return Conjunction(tables, edges, tuple(found), between)
+
+    def _table(self, node: exp.Expression) -> tuple[str, str]:
+        if not isinstance(node, exp.Table) or node.args.get("joins"):
+            raise _Beyond("it reads something else than tables")
+        alias = node.args.get("alias")
+        if alias is not None and alias.columns:
+            raise _Beyond("it renames columns")
+        names = [self._name(part) for part in node.parts]
+        short = names[1:] if len(names) == 2 and names[0] == "public" else names
+        return ".".join(short), self._name(alias.this) if alias is not None else ""
+
+    def _name(self, node: object) -> str:
+        if not isinstance(node, exp.Identifier):
+            raise _Beyond("it has a name that cannot be read")
+        if self.quotable:
+            if "." in node.name:
+                raise _Beyond(f"the name {node.name} holds a dot")
+            return node.name if node.quoted else node.name.lower()
+        changes = node.quoted and node.name != node.name.lower()
+        if changes or not _PLAIN.match(node.name):
+            raise _Beyond(f"the name {node.name} needs quotes")
+        return node.name
+
+    def _column(self, node: exp.Expression) -> str:
+        if not isinstance(node, exp.Column):
+            raise _Beyond("it compares something else than columns and literals")
+        return ".".join(self._name(part) for part in node.parts)
+
+    def _edge(self, term: exp.Expression) -> tuple[str, str]:
+        return self._column(term.this), self._column(term.expression)
+
+    def _conditions(self, term: exp.Expression) -> Iterator[Condition]:
+        if isinstance(term, exp.Between):
+            column = self._column(term.this)
+            yield Condition(column, ">=", _value(term.args["low"]))
+            yield Condition(column, "<=", _value(term.args["high"]))
+            return
+        operator = _OPERATORS.get(type(term))
+        if operator is None:
+            raise _Beyond("it has a condition other than a comparison")
+        left, right = term.this, term.expression
+        if not isinstance(left, exp.Column):
+            left, right, operator = right, left, _FLIPPED.get(operator, operator)
+        yield Condition(self._column(left), operator, _value(right))
+
+
+def _on(join: exp.Join) -> Iterator[exp.Expression]:
+    extra = [name for name, part in join.args.items() if part and name not in _JOIN_PARTS]
+    if extra or join.kind not in ("", "INNER", "CROSS"):
+        raise _Beyond("it has a join other than an inner one")
+    yield from _terms(join.args.get("on"))
+
+
+def _terms(node: exp.Expression | None) -> Iterator[exp.Expression]:
+    if isinstance(node, exp.And):
+        yield from _terms(node.this)
+        yield from _terms(node.expression)
+    elif isinstance(node, exp.Paren):
+        yield from _terms(node.this)
+    elif node is not None and not (isinstance(node, exp.Boolean) and node.this is True):
+        yield node
+
+
+def _is_edge(term: exp.Expression) -> bool:
+    return isinstance(term, exp.EQ) and all(
+        isinstance(side, exp.Column) for side in (term.this, term.expression)
+    )
+
+
+def _value(node: exp.Expression) -> Value:
+    if isinstance(node, exp.Collate):
+        name = node.expression.name
+        if name != "C":
+            raise _Beyond(f"it compares in the collation {name}")
+        inner = _value(node.this)
+        return Value(inner.text, inner.quoted, inner.cast, by_code=True)
+    if isinstance(node, exp.Cast) and type(node) is exp.Cast:
+        inner = _value(node.this)
+        return Value(inner.text, inner.quoted, node.to.sql("postgres").lower())
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return Value(f"-{node.this.name}", quoted=False)
+    if isinstance(node, exp.Literal):
+        return Value(node.name, quoted=node.is_string)
+    raise _Beyond("it compares a column with something else than a literal")

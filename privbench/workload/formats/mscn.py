@@ -1,0 +1,144 @@
+"""MSCN: one line ``tables#joins#predicates#card`` a query.
+
+As published with "Learned Cardinalities" (Kipf et al., CIDR 2019): tables ``title t`` and joins
+``t.id=mc.movie_id`` separated by commas, predicates as ``column,operator,value`` in one run of
+commas, the answer last. The text that is run is put together from these parts. Values that are no
+numbers are strings, with or without quotes.
+
+Writing takes counts over equi-joins under comparisons; BETWEEN becomes two comparisons and
+``public.`` goes. The format has no place for the SQL text, ids, weights or a mark of
+confidentiality, nor, its separators being what they are, for a string with a comma or ``#``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from privbench.errors import UsageError
+from privbench.workload.formats.base import read_text
+from privbench.workload.formats.conjunctive import (
+    NUMBER,
+    Condition,
+    Conjunction,
+    Value,
+    beyond,
+    conjunction,
+)
+from privbench.workload.query import Query, Workload
+
+_LINE = re.compile(r"([^#]+)#([^#]*)#(.*)#\s*(\d+(?:\.0*)?)?\s*\Z")
+_TABLE = re.compile(r'[\w.$"]+(?: +(?:AS +)?[\w$"]+)?', re.IGNORECASE)
+_JOIN = re.compile(r'([\w.$"]+) *= *([\w.$"]+)')
+_PREDICATE = re.compile(
+    r"""([\w.$"]+),(<=|>=|<>|!=|=|<|>),      # column, operator
+    ('(?:[^']|'')*'(?:::[\w ]+(?:\([\d,\ ]*\))?)?|[^,]*)   # a value in quotes, or up to a comma
+    (?:,|\Z)""",
+    re.VERBOSE,
+)
+_QUOTED = re.compile(r"'((?:[^']|'')*)'(?:::(.+))?\Z")
+
+
+class Mscn:
+    """The format ``tables#joins#predicates#card``."""
+
+    name = "mscn"
+
+    def detects(self, path: Path) -> bool:
+        """Whether the first line has such a form."""
+        if not path.is_file():
+            return False
+        first = next(iter(_lines(read_text(path))), "")
+        return _LINE.match(first) is not None and "||" not in first
+
+    def read(self, path: Path) -> Workload:
+        """Read one query a line; ids are q1, q2, ….
+
+        Raises:
+            UsageError: A line has another form; the message says which.
+        """
+        lines = _lines(read_text(path))
+        return Workload(path.stem, tuple(_query(i, line, path) for i, line in enumerate(lines, 1)))
+
+    def write(self, workload: Workload, path: Path) -> None:
+        """Write one query a line.
+
+        Raises:
+            UsageError: A query is beyond the format.
+        """
+        lines = [_line(query) for query in workload]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _lines(text: str) -> list[str]:
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return [line for line in lines if line.strip()]
+
+
+def _query(number: int, line: str, path: Path) -> Query:
+    found = _LINE.match(line)
+    if found is None:
+        raise UsageError(
+            f"query {number} of {path} is not of the form tables#joins#predicates#card."
+        )
+    tables, joins, predicates, card = found.groups()
+    parts = Conjunction(
+        tuple(_table(text, number, path) for text in tables.split(",")),
+        tuple(_join(text, number, path) for text in joins.split(",") if joins.strip()),
+        _predicates(predicates.strip(), number, path),
+    )
+    return Query(f"q{number}", parts.sql, int(float(card)) if card else None)
+
+
+def _table(text: str, number: int, path: Path) -> tuple[str, str]:
+    if not _TABLE.fullmatch(text.strip()):
+        raise UsageError(f"query {number} of {path} has a table that cannot be read.")
+    name, _, alias = text.strip().partition(" ")
+    return name, alias.strip()
+
+
+def _join(text: str, number: int, path: Path) -> tuple[str, str]:
+    found = _JOIN.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"query {number} of {path} has a join that cannot be read.")
+    return found[1], found[2]
+
+
+def _predicates(text: str, number: int, path: Path) -> tuple[Condition, ...]:
+    found, place = [], 0
+    while place < len(text):
+        item = _PREDICATE.match(text, place)
+        if item is None:
+            raise UsageError(f"query {number} of {path} has a predicate that cannot be read.")
+        found.append(Condition(item[1], item[2], _value(item[3])))
+        place = item.end()
+    return tuple(found)
+
+
+def _value(text: str) -> Value:
+    quoted = _QUOTED.match(text)
+    if quoted is not None:
+        return Value(quoted[1].replace("''", "'"), quoted=True, cast=quoted[2] or "")
+    return Value(text, quoted=not NUMBER.match(text))
+
+
+def _line(query: Query) -> str:
+    parts = conjunction(query, "mscn")
+    fault = next((fault for item in parts.conditions if (fault := _fault(item))), None)
+    if fault:
+        raise beyond(query, "mscn", fault)
+    tables = ",".join(f"{name} {alias}".rstrip() for name, alias in parts.tables)
+    joins = ",".join(f"{left}={right}" for left, right in parts.joins)
+    predicates = ",".join(f"{c.column},{c.operator},{c.value.sql}" for c in parts.conditions)
+    return f"{tables}#{joins}#{predicates}#{'' if query.card is None else query.card}"
+
+
+def _fault(item: Condition) -> str | None:
+    if item.value.by_code:
+        return 'it orders strings by COLLATE "C"'
+    if any(mark in item.value.sql for mark in ",#\n\r"):
+        return "a literal holds a comma, a # or a line break"
+    return None
+
+
+FORMAT = Mscn()

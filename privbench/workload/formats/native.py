@@ -1,0 +1,121 @@
+"""JSON that holds all of a workload: texts as given, answers, weights, templates and their values.
+
+::
+
+    {"privbench-workload": 1, "name": "shop", "confidential": false, "queries": [
+      {"id": "q1", "sql": "SELECT 1 WHERE 2 > 1", "card": 1, "weight": 3.5,
+       "template": "SELECT 1 WHERE 2 > $1", "parameters": ["1"], "draws": ["x = random(0, 1)"]}]}
+
+Only ``id`` and ``sql`` must be there. A file of a later version is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from privbench.errors import UsageError
+from privbench.workload.formats.base import read_text
+from privbench.workload.query import Query, Workload
+
+VERSION = 1
+_MARK = "privbench-workload"
+
+
+class _Item(BaseModel):
+    """One query."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str
+    sql: str
+    card: int | None = Field(None, ge=0)
+    weight: float = Field(1.0, gt=0, allow_inf_nan=False)
+    template: str | None = None
+    parameters: list[str | None] = []
+    draws: list[str] = []
+
+    def query(self) -> Query:
+        """The query."""
+        data = self.model_dump()
+        return Query(**{**data, "parameters": tuple(self.parameters), "draws": tuple(self.draws)})
+
+
+class _File(BaseModel):
+    """A workload file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: Literal[1] = Field(alias="privbench-workload")
+    name: str
+    confidential: bool = False
+    queries: list[_Item]
+
+
+class Native:
+    """The project's own JSON."""
+
+    name = "native"
+
+    def detects(self, path: Path) -> bool:
+        """Whether the file begins as such JSON does."""
+        return path.is_file() and f'"{_MARK}"' in read_text(path)[:200]
+
+    def read(self, path: Path) -> Workload:
+        """Read the workload.
+
+        Raises:
+            UsageError: The file is of a later version or of another form, or ids repeat.
+        """
+        data = _json(path)
+        if data.get(_MARK) != VERSION:
+            raise UsageError(
+                f"{path} is a workload of version {data.get(_MARK)!r}.",
+                remedy=f"This privbench reads version {VERSION}.",
+            )
+        try:
+            found = _File.model_validate(data)
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UsageError(f"{path}: {where}: {first['msg']}.") from None
+        queries = tuple(item.query() for item in found.queries)
+        if len({query.id for query in queries}) < len(queries):
+            raise UsageError(f"{path} has two queries of one id.")
+        return Workload(found.name, queries, found.confidential)
+
+    def write(self, workload: Workload, path: Path) -> None:
+        """Write the workload, one query a line."""
+        head = {_MARK: VERSION, "name": workload.name, "confidential": workload.confidential}
+        lines = [json.dumps(_plain(query), ensure_ascii=False) for query in workload]
+        start = json.dumps(head, ensure_ascii=False).removesuffix("}")
+        body = ",\n".join(lines)
+        path.write_text(f'{start}, "queries": [\n{body}\n]}}\n', encoding="utf-8")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is no JSON: {error}.") from None
+    return data if isinstance(data, dict) else {}
+
+
+def _plain(query: Query) -> dict[str, Any]:
+    """What differs from the defaults."""
+    item = _Item(
+        id=query.id,
+        sql=query.sql,
+        card=query.card,
+        weight=query.weight,
+        template=query.template,
+        parameters=list(query.parameters),
+        draws=list(query.draws),
+    )
+    return item.model_dump(exclude_defaults=True)
+
+
+FORMAT = Native()

@@ -1,0 +1,214 @@
+r"""pgbench scripts: SQL with ``:name`` variables that ``\set`` lines draw.
+
+A workload is one script, or a folder of scripts. In a folder the file ``pgbench.opts`` holds what
+pgbench is given, one ``-f NAME@WEIGHT`` a line, so that ``pgbench -n $(cat pgbench.opts)`` runs it
+there; without that file every ``.sql`` and ``.pgbench`` script has weight 1.
+
+Each statement becomes a query. Its text has the variables bound once, by draws that the file's and
+the variable's names seed; the template and the draws are kept, and written again. That a script is
+one transaction of several statements is not kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from privbench.errors import UsageError
+from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
+from privbench.workload.formats.conjunctive import beyond
+from privbench.workload.formats.draws import SCALE, draw
+from privbench.workload.formats.sql_files import ended, inside, natural
+from privbench.workload.query import Query, Workload
+from privbench.workload.split import statements
+
+_OPTIONS = "pgbench.opts"
+_SUFFIXES = frozenset({".sql", ".pgbench"})
+_META = re.compile(r"[ \t]*\\(\w+)(.*)\Z")
+_SET = re.compile(r"\s+(\w+)\s+(\S.*?)\s*\Z")
+_FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d+))?\s*\Z")
+# A variable as pgbench finds it, within strings too; not the colons of a cast.
+_VARIABLE = re.compile(r"(?<!:):([A-Za-z_]\w*)")
+_OWN_VARIABLES = frozenset({"client_id", "default_seed", "random_seed", "scale"})
+_PLACE = re.compile(r"\$(\d+)")
+
+
+class Pgbench:
+    """The format of pgbench."""
+
+    name = "pgbench"
+
+    def detects(self, path: Path) -> bool:
+        r"""Whether it is a script with a suffix of its own or a ``\set``, or a folder of such."""
+        if path.is_dir():
+            return (path / _OPTIONS).is_file() or any(path.rglob("*.pgbench"))
+        if path.suffix == ".pgbench" or path.name == _OPTIONS:
+            return True
+        return path.suffix == ".sql" and any(_META.match(line) for line in _text(path))
+
+    def read(self, path: Path) -> Workload:
+        """Read every statement of every script.
+
+        A query's id is its script's path without suffix, with ``#2``, … where it holds several.
+
+        Raises:
+            UsageError: There is no query, a script is missing, or one uses what only pgbench can
+                do: a backslash command other than set, or a function that is not drawn here.
+        """
+        if path.name == _OPTIONS:
+            path = path.parent
+        root = path if path.is_dir() else path.parent
+        files = _files(path) if path.is_dir() else [(path, 1.0)]
+        found = [query for file, weight in files for query in _queries(file, root, weight)]
+        if not found:
+            raise UsageError(f"the workload {path} holds no query.")
+        secret = any(marked(read_text(file)) for file, _ in files)
+        return Workload(path.stem if path.is_file() else path.name, tuple(found), secret)
+
+    def write(self, workload: Workload, path: Path) -> None:
+        """Write a script a query and their weights; a single script where the path has a suffix.
+
+        Raises:
+            UsageError: An id is no file name, a weight no proportion of whole numbers, or a text
+                holds what pgbench would take for one of its variables.
+        """
+        scripts = {query.id: _script(query) for query in workload}
+        mark = f"-- {CONFIDENTIAL}\n" if workload.confidential else ""
+        if path.suffix in _SUFFIXES:
+            if len(scripts) != 1:
+                raise UsageError(
+                    f"a pgbench script runs as one, and the workload has {len(scripts)} queries.",
+                    remedy="Name a folder: it gets a script a query, and their weights.",
+                )
+            path.write_text(mark + "".join(scripts.values()), encoding="utf-8")
+            return
+        path.mkdir(parents=True, exist_ok=True)
+        weights = _whole(workload.queries)
+        options = []
+        for (name, script), weight in zip(scripts.items(), weights, strict=True):
+            file = inside(path, f"{name}.sql")
+            if re.search(r"[\s@]", name):
+                raise UsageError(f"the id {name!r} is no name of a pgbench script.")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(mark + script, encoding="utf-8")
+            options.append(f"-f {name}.sql@{weight}\n")
+        (path / _OPTIONS).write_text("".join(options), encoding="utf-8")
+
+
+def _text(path: Path) -> list[str]:
+    return read_text(path).split("\n") if path.is_file() else []
+
+
+def _files(root: Path) -> list[tuple[Path, float]]:
+    """The scripts of a folder with their weights."""
+    options = root / _OPTIONS
+    if not options.is_file():
+        found = [file for file in root.rglob("*") if file.suffix in _SUFFIXES]
+        return [(file, 1.0) for file in sorted(found, key=lambda f: natural(f.relative_to(root)))]
+    files = []
+    for line in _text(options):
+        item = _FILE.match(line)
+        if item is None:
+            continue
+        file = root / item[1]
+        if not file.is_file():
+            raise UsageError(f"{options} names {item[1]}, which is not there.")
+        if item[2] != "0":
+            files.append((file, float(item[2] or 1)))
+    return files
+
+
+def _queries(file: Path, root: Path, weight: float) -> Iterator[Query]:
+    name = file.relative_to(root).with_suffix("").as_posix()
+    for number, (draws, text) in enumerate(_statements(file), 1):
+        query_id = name if number == 1 else f"{name}#{number}"
+        yield _bound(query_id, text, draws, weight)
+
+
+def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
+    r"""Each statement with the variables that are set where it stands."""
+    draws: dict[str, str] = {}
+    block: list[str] = []
+    for line in [*_joined(_text(file)), "\\set privbench_end 0"]:
+        meta = _META.match(line)
+        if meta is None:
+            block.append(line)
+            continue
+        for text in statements("\n".join(block)):
+            yield dict(draws), text
+        block = []
+        item = _SET.match(meta[2])
+        if meta[1] != "set" or item is None:
+            raise UsageError(
+                f"the script {file} has \\{meta[1]}, which only pgbench can run.",
+                remedy="Scripts of SQL and \\set are read.",
+            )
+        if item[1] in draws:
+            raise UsageError(f"the script {file} sets {item[1]} twice.")
+        draws[item[1]] = item[2]
+
+
+def _joined(lines: Sequence[str]) -> Iterator[str]:
+    """Lines with those that go on after a backslash; comments before commands stay SQL's."""
+    held = ""
+    for line in lines:
+        line = held + line.removesuffix("\r")
+        held = line[:-1] if _META.match(line) and line.endswith("\\") else ""
+        if not held:
+            yield line
+    if held:
+        yield held
+
+
+def _bound(query_id: str, text: str, draws: dict[str, str], weight: float) -> Query:
+    """The query with each variable drawn once."""
+    needed = _needed(text, {SCALE: "1", **draws})
+    if not needed:
+        return Query(query_id, text, weight=weight)
+    values: dict[str, str] = {}
+    for name, expression in needed.items():
+        values[name] = draw(expression, values, query_id, name)
+    order = {name: f"${place}" for place, name in enumerate(values, 1)}
+    return Query(
+        query_id,
+        _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text),
+        weight=weight,
+        template=_VARIABLE.sub(lambda found: order.get(found[1], found[0]), text),
+        parameters=tuple(values.values()),
+        draws=tuple(f"{name} = {expression}" for name, expression in needed.items()),
+    )
+
+
+def _needed(text: str, draws: dict[str, str]) -> dict[str, str]:
+    """The variables that a statement holds, and those that they are drawn from."""
+    wanted = set(_VARIABLE.findall(text))
+    for name in reversed(draws):
+        if name in wanted:
+            wanted.update(_VARIABLE.findall(draws[name]))
+    return {name: expression for name, expression in draws.items() if name in wanted}
+
+
+def _script(query: Query) -> str:
+    r"""The query's ``\set`` lines and text."""
+    names = [item.partition(" = ")[0] for item in query.draws]
+    if query.template is None or not names or len(names) != len(query.parameters):
+        taken = _OWN_VARIABLES.intersection(_VARIABLE.findall(query.sql))
+        if taken:
+            raise beyond(query, "pgbench", f"it holds :{min(taken)}, a variable of pgbench")
+        return f"{ended(query.sql)}\n"
+    text = _PLACE.sub(lambda found: f":{names[int(found[1]) - 1]}", query.template)
+    sets = [item.replace(" = ", " ", 1) for item in query.draws if item != f"{SCALE} = 1"]
+    return "".join(f"\\set {item}\n" for item in sets) + f"{ended(text)}\n"
+
+
+def _whole(queries: Sequence[Query]) -> list[int]:
+    """Weights as whole numbers."""
+    weights = [query.weight for query in queries]
+    if all(weight == round(weight) for weight in weights):
+        return [round(weight) for weight in weights]
+    least = min(weights)
+    return [max(1, round(100 * weight / least)) for weight in weights]
+
+
+FORMAT = Pgbench()

@@ -1,0 +1,213 @@
+"""The JSON of SAM: conjunctions over one table as parallel lists.
+
+As in the public repository of "SAM: Database Generation from Query Workloads with Supervised
+Autoregressive Models" (SIGMOD 2022): ``queries/census_test.txt``, ``dmv_test.txt`` and the loader
+that reads them were looked at. One object: ``query_list``, of which each item holds three lists
+(columns, operators, values, every value a string), and ``card_list``, the answers as strings.
+Columns are names or, for census, numbers. Neither the table nor the numbers' names are stated, so
+they are given when reading, or found under the further keys ``table`` and ``columns`` that are
+written here and that such loaders pass over. Strings are ordered by code points, as they are
+there.
+
+The files do not say what a column's type is. It is taken from all of a column's values: numbers,
+dates and times, or else strings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlglot.dialects import Postgres
+
+from privbench.errors import UsageError
+from privbench.schema import TableName, quote
+from privbench.workload.formats.base import read_text
+from privbench.workload.formats.conjunctive import (
+    NUMBER,
+    Condition,
+    Conjunction,
+    Value,
+    beyond,
+    conjunction,
+)
+from privbench.workload.query import Query, Workload
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?\Z")
+_OPERATORS = frozenset({"=", "<", ">", "<=", ">="})
+_TAIL = re.compile(r"([_-](train|test|val|\d+))+\Z")
+
+
+@dataclass(frozen=True)
+class Sam:
+    """The format of SAM.
+
+    Attributes:
+        table: The table that the queries are on; from the file, or the file's name, if not given.
+        columns: Its columns in the order of the file's column numbers.
+    """
+
+    table: str | None = None
+    columns: tuple[str, ...] = ()
+
+    name = "sam"
+
+    def detects(self, path: Path) -> bool:
+        """Whether the file is a JSON object with a ``query_list``."""
+        return path.is_file() and '"query_list"' in read_text(path)[:10_000]
+
+    def read(self, path: Path) -> Workload:
+        """Read the queries; ids are q1, q2, ….
+
+        Raises:
+            UsageError: The JSON is of another form, or numbers its columns without their names.
+        """
+        data = _object(path)
+        table = self.table or data.get("table") or _TAIL.sub("", path.stem)
+        name = TableName.parse(str(table))
+        parts = (name.name,) if name.schema == "public" else (name.schema, name.name)
+        written = ".".join(_quoted(part) for part in parts)
+        columns = self.columns or tuple(data.get("columns", ()))
+        items = [_item(item, columns, path) for item in data["query_list"]]
+        kinds = _kinds(items)
+        cards = data.get("card_list") or [None] * len(items)
+        if len(cards) != len(items):
+            raise UsageError(f"{path} has {len(items)} queries and {len(cards)} answers.")
+        queries = []
+        for number, (item, card) in enumerate(zip(items, cards, strict=True), 1):
+            conditions = tuple(
+                Condition(_quoted(c), f" {o} ", _value(v, o, kinds[c])) for c, o, v in item
+            )
+            text = Conjunction(((written, ""),), (), conditions).sql
+            queries.append(Query(f"q{number}", text, None if card is None else int(float(card))))
+        return Workload(path.stem, tuple(queries), bool(data.get("confidential", False)))
+
+    def write(self, workload: Workload, path: Path) -> None:
+        """Write the queries, columns by name.
+
+        Raises:
+            UsageError: A query is beyond the format, or they are on several tables.
+        """
+        parts = {query.id: _single(query) for query in workload}
+        tables = {item.tables[0][0]: name for name, item in parts.items()}
+        if len(tables) > 1:
+            names = " and ".join(list(tables.values())[:2])
+            raise UsageError(f"queries {names} are on different tables: the format sam holds one.")
+        data: dict[str, Any] = {
+            "query_list": [
+                [
+                    [c.column.rpartition(".")[2] for c in item.conditions],
+                    [c.operator for c in item.conditions],
+                    [c.value.text for c in item.conditions],
+                ]
+                for item in parts.values()
+            ]
+        }
+        if any(query.card is not None for query in workload):
+            data["card_list"] = [_card(query) for query in workload]
+        if tables:
+            data["table"] = next(iter(tables))
+        if workload.confidential:
+            data["confidential"] = True
+        path.write_text(json.dumps(data, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is no JSON: {error}.") from None
+    if not isinstance(data, dict) or not isinstance(data.get("query_list"), list):
+        raise UsageError(f"{path} holds no query_list.")
+    return data
+
+
+def _item(item: Any, columns: tuple[str, ...], path: Path) -> list[tuple[str, str, str]]:
+    """Column, operator and value of each predicate."""
+    try:
+        names, operators, values = item
+        triples = list(zip(names, operators, values, strict=True))
+    except (TypeError, ValueError):
+        raise UsageError(f"{path} has a query other than columns, operators, values.") from None
+    if not {operator for _, operator, _ in triples} <= _OPERATORS:
+        raise UsageError(f"{path} has an operator other than {', '.join(sorted(_OPERATORS))}.")
+    return [
+        (_named(name, columns, path), operator, str(value)) for name, operator, value in triples
+    ]
+
+
+def _named(column: Any, columns: tuple[str, ...], path: Path) -> str:
+    if isinstance(column, str):
+        return column
+    if isinstance(column, int) and 0 <= column < len(columns):
+        return columns[column]
+    raise UsageError(
+        f"{path} numbers its columns, and column {column} has no name.",
+        remedy="Give the names in the order of the numbers with --columns.",
+    )
+
+
+def _quoted(name: str) -> str:
+    """The name as SQL: in quotes where PostgreSQL needs them, key words included."""
+    return f'"{name}"' if name.upper() in Postgres.Tokenizer.KEYWORDS else quote(name)
+
+
+def _kinds(items: list[list[tuple[str, str, str]]]) -> Mapping[str, str]:
+    """What each column holds, by all of its values."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        for column, _, value in item:
+            values[column].add(value)
+    return {column: _kind(found) for column, found in values.items()}
+
+
+def _kind(values: set[str]) -> str:
+    if all(NUMBER.match(value) for value in values):
+        return "number"
+    return "time" if all(_TIME.match(value) for value in values) else "string"
+
+
+def _value(text: str, operator: str, kind: str) -> Value:
+    by_code = kind == "string" and operator != "="
+    return Value(text, quoted=kind != "number", by_code=by_code)
+
+
+def _single(query: Query) -> Conjunction:
+    parts = conjunction(query, "sam", quotable=True)
+    fault = _fault(parts)
+    if fault:
+        raise beyond(query, "sam", fault)
+    return parts
+
+
+def _fault(parts: Conjunction) -> str | None:
+    columns = [item.column.rpartition(".")[2] for item in parts.conditions]
+    if len(parts.tables) > 1 or parts.joins:
+        return "it joins"
+    if not columns:
+        return "it has no predicate"
+    if parts.between or len(set(columns)) < len(columns):
+        return "it has several bounds on one column"
+    for item in parts.conditions:
+        if item.operator not in _OPERATORS:
+            return f"it has the operator {item.operator}"
+        plain = item.value.quoted and not item.value.cast and not _TIME.match(item.value.text)
+        if plain and item.operator != "=" and not item.value.by_code:
+            return "it orders strings by the database's collation"
+    return None
+
+
+def _card(query: Query) -> str:
+    if query.card is None:
+        raise UsageError(
+            f"query {query.id} states no answer and others do, which the format sam cannot hold."
+        )
+    return str(query.card)
+
+
+FORMAT = Sam()

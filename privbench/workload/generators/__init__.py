@@ -1,0 +1,240 @@
+"""Generated workloads, one file and one line in `KINDS` each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+
+from privbench.errors import UsageError
+from privbench.schema import Schema
+from privbench.workload.generators import california, counting, mixed, mscn, sam
+from privbench.workload.generators.database import DatabaseAnswers, DatabaseRows
+from privbench.workload.generators.draft import OPERATORS
+from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryRows, MemoryTables
+from privbench.workload.generators.plan import Plan
+from privbench.workload.generators.rows import Answers, RowSource
+from privbench.workload.query import Workload
+
+Generator = Callable[[RowSource, Answers, Schema, Plan], Workload]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of workload.
+
+    Attributes:
+        make: Makes one.
+        plan: What it is like unless something else is asked for.
+        operators: What its predicates may ask.
+        joins: Whether it joins.
+    """
+
+    make: Generator
+    plan: Plan
+    operators: tuple[str, ...]
+    joins: bool = True
+
+
+KINDS: dict[str, Kind] = {
+    "mscn": Kind(mscn.mscn, Plan(operators=mscn.OPERATORS), OPERATORS),
+    "joins": Kind(
+        counting.counting,
+        Plan(operators=counting.OPERATORS, most=10**8),
+        counting.OPERATORS,
+    ),
+    "sam": Kind(
+        sam.sam,
+        Plan(1000, joins=(0, 0), predicates=(1, 5), operators=sam.OPERATORS),
+        sam.OPERATORS,
+        joins=False,
+    ),
+    "california": Kind(
+        california.california,
+        Plan(joins=(0, 0), operators=california.OPERATORS),
+        california.OPERATORS,
+        joins=False,
+    ),
+    "mixed": Kind(
+        mixed.mixed,
+        Plan(100, predicates=(1, 4), operators=mixed.OPERATORS),
+        mixed.OPERATORS,
+    ),
+}
+
+
+def make(
+    kind: str,
+    rows: RowSource,
+    answers: Answers,
+    schema: Schema,
+    plan: Plan | None = None,
+) -> Workload:
+    """Make a workload.
+
+    Args:
+        kind: One of `KINDS`.
+        rows: Where its literals come from.
+        answers: Who says which queries have an answer.
+        schema: The tables and their foreign keys.
+        plan: What it is to be like; the kind's own where not given.
+
+    Returns:
+        The workload, its queries named g1, g2, …, no two alike. The same input and seed give the
+        same workload.
+
+    Raises:
+        UsageError: The plan or the schema allows no query, or none with an answer was found.
+    """
+    found = KINDS[kind]
+    plan = plan or found.plan
+    plan.check(schema)
+    if plan.joins[1] and not found.joins:
+        raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
+    unknown = [operator for operator in plan.operators if operator not in found.operators]
+    if unknown:
+        raise UsageError(
+            f"queries of kind {kind} do not ask {unknown[0]}.",
+            remedy=f"Operators: {', '.join(found.operators)}.",
+        )
+    return found.make(rows, answers, schema, plan)
+
+
+def generate_mscn(
+    connection: psycopg.Connection[Any],
+    schema: Schema,
+    queries: int = 400,
+    max_joins: int = 3,
+    max_predicates: int = 6,
+    seed: int = 0,
+    *,
+    most: int | None = None,
+    timeout: float = 20.0,
+) -> Workload:
+    """Counting queries in the manner of MSCN with literals from the source's rows: CONFIDENTIAL.
+
+    Args:
+        connection: To the source; only read.
+        schema: The source's schema.
+        queries: How many; fewer where the data does not yield as many different ones.
+        max_joins: Most foreign keys followed by a query.
+        max_predicates: Most predicates of a query; it has at least one.
+        seed: Of the draws.
+        most: Queries with larger answers are left out.
+        timeout: Seconds; queries that take longer on the source are left out.
+
+    Returns:
+        The workload, each query with its answer, at least 1.
+
+    Raises:
+        UsageError: The schema has no table, or no query with an answer was found.
+    """
+    plan = Plan(queries, (0, max_joins), (1, max_predicates), mscn.OPERATORS, most=most, seed=seed)
+    return generate_from_source(connection, "mscn", schema, plan, timeout)
+
+
+def generate_counting(
+    connection: psycopg.Connection[Any],
+    schema: Schema,
+    queries: int = 400,
+    max_joins: int = 3,
+    max_predicates: int = 6,
+    seed: int = 0,
+    *,
+    most: int | None = 10**8,
+    timeout: float = 20.0,
+) -> Workload:
+    """Counting queries around rows of the source that join: CONFIDENTIAL.
+
+    Predicates are =, <=, >= and BETWEEN, at most one a column and at least one a query. Arguments,
+    result and errors are those of `generate_mscn`.
+    """
+    plan = Plan(
+        queries, (0, max_joins), (1, max_predicates), counting.OPERATORS, most=most, seed=seed
+    )
+    return generate_from_source(connection, "joins", schema, plan, timeout)
+
+
+def generate(
+    connection: psycopg.Connection[Any],
+    schema: Schema,
+    queries: int = 100,
+    max_joins: int = 3,
+    max_predicates: int = 4,
+    seed: int = 0,
+) -> Workload:
+    """Counts, groups and sorted heads with literals from the source's rows: CONFIDENTIAL.
+
+    Every query gives at least one row on the source (a count of at least 1); answers are not
+    stated. Arguments and errors are those of `generate_mscn`.
+    """
+    plan = Plan(
+        queries,
+        (0, max_joins),
+        (min(1, max_predicates), max_predicates),
+        mixed.OPERATORS,
+        seed=seed,
+    )
+    return generate_from_source(connection, "mixed", schema, plan)
+
+
+def generate_from_source(
+    connection: psycopg.Connection[Any],
+    kind: str,
+    schema: Schema,
+    plan: Plan | None = None,
+    timeout: float = 20.0,
+) -> Workload:
+    """Any kind of workload with literals from the source's rows: CONFIDENTIAL.
+
+    Args:
+        connection: To the source; only read.
+        kind: One of `KINDS`.
+        schema: The source's schema.
+        plan: What it is to be like; the kind's own where not given.
+        timeout: Seconds; queries that take longer on the source are left out.
+
+    Returns:
+        The workload, marked confidential; answers are stated of all kinds but ``mixed``.
+
+    Raises:
+        UsageError: The plan or the schema allows no query, or none with an answer was found.
+    """
+    plan = plan or KINDS[kind].plan
+    rows = DatabaseRows(connection, plan.seed)
+    made = make(kind, rows, DatabaseAnswers(connection, timeout), schema, plan)
+    return replace(made, confidential=True)
+
+
+def generate_from_tables(
+    tables: Mapping[str, Columns],
+    kind: str,
+    schema: Schema,
+    plan: Plan | None = None,
+    *,
+    clone: psycopg.Connection[Any] | None = None,
+    timeout: float = 20.0,
+) -> Workload:
+    """Any kind of workload with literals from synthetic rows: as publishable as they are.
+
+    Args:
+        tables: Synthetic tables by ``schema.table``.
+        kind: One of `KINDS`.
+        schema: Their schema.
+        plan: What it is to be like; the kind's own where not given.
+        clone: To a synthetic clone, whose answers are then stated and must not be empty. Without
+            one, answers are those of `tables` and are not stated.
+        timeout: Seconds; queries that take longer on the clone are left out.
+
+    Returns:
+        The workload.
+
+    Raises:
+        UsageError: The plan or the schema allows no query, or none with an answer was found.
+    """
+    plan = plan or KINDS[kind].plan
+    memory = MemoryTables(tables)
+    answers = MemoryAnswers(memory) if clone is None else DatabaseAnswers(clone, timeout)
+    return make(kind, MemoryRows(memory, plan.seed), answers, schema, plan)

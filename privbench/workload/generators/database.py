@@ -1,0 +1,113 @@
+"""Rows and answers of a database. Of the source, they make a workload CONFIDENTIAL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from privbench.schema import Column, Table
+from privbench.workload.generators.draft import Draft
+from privbench.workload.generators.values import DATES, Row, Values, judged
+
+_SAMPLE = 500
+_START_ROWS = 2000
+
+
+class DatabaseRows:
+    """Rows chosen by a hash of their content: their physical order has no say.
+
+    Args:
+        connection: To the database; only read.
+        seed: Of the hash.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], seed: int) -> None:
+        self._connection = connection
+        self._seed = seed
+        self._values: dict[str, list[Values]] = {}
+        self._starts: dict[str, list[Row]] = {}
+
+    def values(self, table: Table) -> list[Values]:
+        """The usable columns of a table with their values in some of its rows."""
+        if table.key not in self._values:
+            self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
+        return self._values[table.key]
+
+    def starts(self, table: Table) -> list[Row]:
+        """Some rows of a table."""
+        if table.key not in self._starts:
+            self._starts[table.key] = self._rows(table, sql.SQL("true"), self._seed, _START_ROWS)
+        return self._starts[table.key]
+
+    def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
+        """A row with these values."""
+        condition = sql.SQL(" AND ").join(
+            sql.SQL("t.{} = {}").format(sql.Identifier(name), sql.Literal(value))
+            for name, value in asked.items()
+        )
+        found = self._rows(table, condition, seed, 1)
+        return found[0] if found else None
+
+    def _rows(self, table: Table, condition: sql.Composable, seed: int, most: int) -> list[Row]:
+        if not table.columns:
+            return []
+        query = sql.SQL(
+            "SELECT {columns} FROM {table} AS t WHERE {condition}"
+            " ORDER BY hashtextextended(to_json(t)::text, {seed}) LIMIT {most}"
+        ).format(
+            columns=sql.SQL(", ").join(_as_text(column) for column in table.columns),
+            table=sql.Identifier(table.name.schema, table.name.name),
+            condition=condition,
+            seed=sql.Literal(seed),
+            most=sql.Literal(most),
+        )
+        names = [column.name for column in table.columns]
+        found = self._connection.execute(query).fetchall()
+        return [dict(zip(names, row, strict=True)) for row in found]
+
+
+class DatabaseAnswers:
+    """Answers by running the query.
+
+    Args:
+        connection: To the database; only read.
+        timeout: Seconds after which a count is given up.
+    """
+
+    stated = True
+
+    def __init__(self, connection: psycopg.Connection[Any], timeout: float = 20.0) -> None:
+        self._connection = connection
+        self._timeout = timeout
+
+    def count(self, draft: Draft) -> int | None:
+        """How many rows the conditions leave; None where that takes too long."""
+        found = self._asked(draft.counting)
+        return None if found is None else int(found)
+
+    def holds(self, draft: Draft) -> bool:
+        """Whether the conditions leave a row; not where finding out takes too long."""
+        return bool(self._asked(draft.probe))
+
+    def _asked(self, text: str) -> Any:
+        row = None
+        try:
+            # Rolled back, so that the time-out ends with the query.
+            with self._connection.transaction(force_rollback=True):
+                limit = str(max(1, round(1000 * self._timeout)))
+                self._connection.execute(
+                    "SELECT set_config('statement_timeout', %s, true)", [limit]
+                )
+                row = self._connection.execute(text.encode()).fetchone()
+        except psycopg.errors.QueryCanceled:
+            return None
+        return row[0] if row else None
+
+
+def _as_text(column: Column) -> sql.Composable:
+    """The column as text; dates in ISO order whatever the session's DateStyle."""
+    form = "to_json(t.{}) #>> '{{}}'" if column.type.base in DATES else "t.{}::text"
+    return sql.SQL(form).format(sql.Identifier(column.name))

@@ -1,0 +1,218 @@
+"""Rows and answers of synthetic tables in memory: what a model gives without any database.
+
+A workload made of them holds no literal of a private row. Its answers are those of one sample, so
+they say which queries are empty, and are not stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.postgres.arrow import storage_array
+from privbench.rng import generator
+from privbench.schema import ForeignKey, Table
+from privbench.workload.generators.draft import Draft, Predicate
+from privbench.workload.generators.joins import Edge, JoinTree
+from privbench.workload.generators.values import Row, Values, judged
+
+#: By column, the values of one table; columns that are left to the server are not there.
+Columns = Mapping[str, pa.Array | pa.ChunkedArray]
+
+#: A foreign key as codes of the child's rows, codes of the parent's, and how many there are.
+Codes = tuple[NDArray[np.int64], NDArray[np.int64], int]
+
+_SAMPLE = 500
+_START_ROWS = 2000
+# Between the columns of a composite key.
+_SEAM = "\x1f"
+_COMPARE = {
+    "=": pc.equal,
+    "<": pc.less,
+    ">": pc.greater,
+    "<=": pc.less_equal,
+    ">=": pc.greater_equal,
+}
+
+
+class MemoryTables:
+    """Synthetic tables by ``schema.table``, their values as text on request.
+
+    Args:
+        tables: The columns of each table.
+    """
+
+    def __init__(self, tables: Mapping[str, Columns]) -> None:
+        self._tables = tables
+        self._texts: dict[tuple[str, str], pa.Array] = {}
+        self._numbers: dict[tuple[str, str], pa.Array] = {}
+        self._keys: dict[tuple[str, tuple[str, ...]], pd.Series] = {}
+
+    def size(self, table: Table) -> int:
+        """The number of rows; 0 where there are no columns."""
+        return next((len(array) for array in self._tables.get(table.key, {}).values()), 0)
+
+    def texts(self, table: Table, name: str) -> pa.Array:
+        """A column as text, NULL where it is not known."""
+        place = (table.key, name)
+        if place not in self._texts:
+            array = self._tables.get(table.key, {}).get(name)
+            missing = pa.nulls(self.size(table), pa.string())
+            self._texts[place] = missing if array is None else _text(array)
+        return self._texts[place]
+
+    def numbers(self, table: Table, name: str) -> pa.Array:
+        """A column of numbers."""
+        place = (table.key, name)
+        if place not in self._numbers:
+            self._numbers[place] = pc.cast(self.texts(table, name), pa.float64())
+        return self._numbers[place]
+
+    def rows(self, table: Table, places: NDArray[np.int64]) -> list[Row]:
+        """Some rows."""
+        names = [column.name for column in table.columns]
+        cells = [self.texts(table, name).take(pa.array(places)).to_pylist() for name in names]
+        return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+    def keys(self, table: Table, columns: tuple[str, ...]) -> pd.Series:
+        """The values of some columns as one, None where one of them is NULL."""
+        place = (table.key, columns)
+        if place not in self._keys:
+            arrays = [self.texts(table, name) for name in columns]
+            joined = pc.binary_join_element_wise(*arrays, _SEAM)
+            self._keys[place] = pd.Series(joined.to_pandas())
+        return self._keys[place]
+
+
+class MemoryRows:
+    """Rows to take literals from.
+
+    Args:
+        tables: The tables.
+        seed: Chooses the rows.
+    """
+
+    def __init__(self, tables: MemoryTables, seed: int) -> None:
+        self._tables = tables
+        self._seed = seed
+        self._values: dict[str, list[Values]] = {}
+        self._starts: dict[str, list[Row]] = {}
+        self._places: dict[tuple[str, tuple[str, ...]], dict[str, NDArray[np.int64]]] = {}
+
+    def values(self, table: Table) -> list[Values]:
+        """The usable columns of a table with their values in some of its rows."""
+        if table.key not in self._values:
+            self._values[table.key] = judged(table, self._some(table, "values", _SAMPLE))
+        return self._values[table.key]
+
+    def starts(self, table: Table) -> list[Row]:
+        """Some rows of a table."""
+        if table.key not in self._starts:
+            self._starts[table.key] = self._some(table, "starts", _START_ROWS)
+        return self._starts[table.key]
+
+    def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
+        """A row with these values."""
+        columns = tuple(asked)
+        place = (table.key, columns)
+        if place not in self._places:
+            keys = self._tables.keys(table, columns)
+            groups = keys.groupby(keys).indices
+            self._places[place] = {str(key): np.asarray(found) for key, found in groups.items()}
+        found = self._places[place].get(_SEAM.join(asked.values()))
+        if found is None:
+            return None
+        return self._tables.rows(table, found[[seed % len(found)]])[0]
+
+    def _some(self, table: Table, purpose: str, most: int) -> list[Row]:
+        size = self._tables.size(table)
+        rng = generator(self._seed, "memory rows", purpose, table.key)
+        return self._tables.rows(table, rng.choice(size, min(size, most), replace=False))
+
+
+class MemoryAnswers:
+    """Answers by counting along the tree, which a sample in memory allows.
+
+    Args:
+        tables: The tables.
+    """
+
+    stated = False
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+        self._codes: dict[ForeignKey, Codes] = {}
+
+    def count(self, draft: Draft) -> int:
+        """How many rows the conditions leave."""
+        weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
+        # The last table reached is a leaf of what is left: it weighs on the row that it joins.
+        for new, edge in reversed(list(enumerate(draft.tree.edges, 1))):
+            old = edge.parent if edge.child == new else edge.child
+            mine, theirs, size = self._coded(draft.tree, edge, new)
+            sums = np.bincount(mine[mine >= 0], weights[new][mine >= 0], minlength=max(size, 1))
+            weights[old] = weights[old] * np.where(theirs >= 0, sums[theirs], 0.0)
+        return round(float(weights[0].sum()))
+
+    def holds(self, draft: Draft) -> bool:
+        """Whether the conditions leave a row."""
+        return self.count(draft) > 0
+
+    def _kept(self, draft: Draft, place: int) -> NDArray[np.float64]:
+        """1 for the rows of a table that its predicates leave, otherwise 0."""
+        table = draft.tree.tables[place]
+        masks = [self._mask(table, item) for item in draft.predicates if item.table == place]
+        whole = np.ones(self._tables.size(table), dtype=bool)
+        return reduce(np.logical_and, masks, whole).astype(np.float64)
+
+    def _mask(self, table: Table, item: Predicate) -> NDArray[np.bool_]:
+        name = item.values.column.name
+        if item.operator.startswith("is "):
+            nulls = pc.is_null(self._tables.texts(table, name))
+            found = nulls if item.operator == "is null" else pc.invert(nulls)
+        else:
+            found = self._compared(table, item)
+        return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+    def _compared(self, table: Table, item: Predicate) -> pa.Array:
+        name = item.values.column.name
+        numeric = item.values.column.type.category == "N"
+        column = (self._tables.numbers if numeric else self._tables.texts)(table, name)
+        bounds = [pa.scalar(float(text) if numeric else text) for text in item.texts]
+        if item.operator == "between":
+            return pc.and_(pc.greater_equal(column, bounds[0]), pc.less_equal(column, bounds[1]))
+        return _COMPARE[item.operator](column, bounds[0])
+
+    def _coded(self, tree: JoinTree, edge: Edge, new: int) -> Codes:
+        """The key as codes of both tables, the new end's first; -1 for NULL."""
+        if edge.key not in self._codes:
+            child = self._tables.keys(tree.tables[edge.child], edge.key.columns)
+            parent = self._tables.keys(tree.tables[edge.parent], edge.key.ref_columns)
+            codes, known = pd.factorize(pd.concat([child, parent], ignore_index=True))
+            self._codes[edge.key] = codes[: len(child)], codes[len(child) :], len(known)
+        ours, theirs, size = self._codes[edge.key]
+        return (ours, theirs, size) if edge.child == new else (theirs, ours, size)
+
+
+def _text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """An array as PostgreSQL would read it, NaN and bytes aside."""
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+    plain = storage_array(whole)
+    if pa.types.is_dictionary(plain.type):
+        plain = plain.dictionary_decode()
+    if pa.types.is_fixed_size_binary(plain.type) or pa.types.is_binary(plain.type):
+        return pa.array([None if v is None else v.hex() for v in plain.to_pylist()], pa.string())
+    if pa.types.is_nested(plain.type) or pa.types.is_duration(plain.type):
+        return pa.nulls(len(plain), pa.string())
+    text = pc.cast(plain, pa.string())
+    if pa.types.is_temporal(plain.type):
+        return pc.replace_substring_regex(text, r"\.0+(Z?)$", r"\1")
+    return text
