@@ -45,9 +45,7 @@ def servers(engine: Any) -> Iterator[tuple[Network, PostgresContainer]]:
 
 
 @pytest.fixture
-def run(
-    engine: Any, servers: tuple[Network, PostgresContainer]
-) -> Callable[..., str]:
+def run(engine: Any, servers: tuple[Network, PostgresContainer]) -> Callable[..., str]:
     """``run(*command, entrypoint=None)``: what the image prints; fails as the command fails."""
 
     def call(*command: str, entrypoint: list[str] | None = None) -> str:

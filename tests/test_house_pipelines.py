@@ -77,7 +77,9 @@ def test_jobs_of_github_need_jobs_that_are_there() -> None:
 
 def test_jobs_of_gitlab_have_stages_that_are_there() -> None:
     pipeline = _load(EXAMPLES / "gitlab-ci.yml")
-    jobs = {name: job for name, job in pipeline.items() if isinstance(job, dict) and "script" in job}
+    jobs = {
+        name: job for name, job in pipeline.items() if isinstance(job, dict) and "script" in job
+    }
     assert jobs
     assert all(job["stage"] in pipeline["stages"] for job in jobs.values())
 

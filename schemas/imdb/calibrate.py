@@ -49,7 +49,7 @@ def holds(values: Array, operator: str, literal: float) -> Array:
 
 
 def scaled(cells: Array, constraints: list[tuple[Array, float]], total: float) -> Array:
-    """Cells brought to all constraints by multiplicative scaling of the parts inside and outside."""
+    """Cells brought to all constraints by scaling the parts inside and outside in turns."""
     cells = cells * total / cells.sum()
     for _ in range(SWEEPS):
         for inside, answer in constraints:

@@ -147,6 +147,5 @@ def fit_fanouts(queries: list[Any], shape: dict[str, Any], facts: dict[str, Any]
     print(f"{len(fit.joins)} joins, Q-error median {np.exp(np.median(error)):.2f},"
           f" worst {np.exp(error.max()):.1f}")  # fmt: skip
     return {
-        name: law.round(4).tolist()
-        for name, law in zip(GROUPS, fit.unpack(best.x), strict=True)
+        name: law.round(4).tolist() for name, law in zip(GROUPS, fit.unpack(best.x), strict=True)
     }

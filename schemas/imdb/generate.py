@@ -62,7 +62,8 @@ def main(dsn: str, scale: float, seed: int, if_empty: bool) -> None:
         connection.execute("ANALYZE")
     done = time.monotonic()
     click.echo(
-        f"{total:,} rows; {loaded - began:.0f} s for rows, {done - loaded:.0f} s for keys and ANALYZE"
+        f"{total:,} rows; {loaded - began:.0f} s for rows, "
+        f"{done - loaded:.0f} s for keys and ANALYZE"
     )
 
 
