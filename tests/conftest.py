@@ -1,17 +1,23 @@
-"""Servers and databases for the tests. Nothing is mocked: every server is a real PostgreSQL."""
+"""Servers and databases for the tests. Nothing is mocked: every server is a real PostgreSQL.
+
+Beside them, `parse_line`: command lines in prose and examples are ones that click takes.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from functools import cache
 
+import click
 import psycopg
 import pytest
 from psycopg import conninfo, sql
 
+from privbench.cli import main
 from privbench.postgres import embedded
 from privbench.postgres.embedded import Server
 
@@ -136,3 +142,24 @@ def make_database(server: Server, make_database_on: Callable[..., str]) -> Calla
         return make_database_on(server, name)
 
     return make
+
+
+def _parse_line(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    ends = [at for at, word in enumerate(words) if word in {">", "||", "&&", "|", ";"}]
+    words = words[: ends[0]] if ends else words
+    assert words[0] == "privbench"
+    context = main.make_context("privbench", words[1:])
+    command: click.Command = main
+    while isinstance(command, click.Group):
+        waiting = [*getattr(context, "_protected_args", ()), *context.args]
+        _, found, rest = command.resolve_command(context, waiting)
+        assert found is not None
+        command = found
+        context = command.make_context(command.name, rest, parent=context)
+
+
+@pytest.fixture
+def parse_line() -> Callable[[str], None]:
+    """``parse_line("privbench ...")`` fails unless click takes that command line."""
+    return _parse_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -37,24 +37,10 @@ def test_every_option_has_help(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_parse(name: str) -> None:
+def test_examples_parse(name: str, parse_line: Callable[[str], None]) -> None:
     """Every example is a command line that click takes."""
     for line in parts(COMMANDS[name])[1].splitlines():
-        _parse(line)
-
-
-def _parse(line: str) -> None:
-    words = shlex.split(line, comments=True)
-    words = words[: words.index(">")] if ">" in words else words
-    assert words[0] == "privbench"
-    context = main.make_context("privbench", words[1:])
-    command: click.Command = main
-    while isinstance(command, click.Group):
-        waiting = [*getattr(context, "_protected_args", ()), *context.args]
-        _, found, rest = command.resolve_command(context, waiting)
-        assert found is not None
-        command = found
-        context = command.make_context(command.name, rest, parent=context)
+        parse_line(line)
 
 
 @pytest.mark.parametrize("name", ["cli.md", "configuration.md"])
@@ -96,8 +82,18 @@ def test_config_examples_load(page: str) -> None:
         assert Config.loads(block).tables
 
 
-@pytest.mark.parametrize("page", ["README.md", "schemas/README.md", "docs/index.md"])
-def test_commands_in_prose_parse(page: str) -> None:
+PROSE = [
+    "README.md",
+    "schemas/README.md",
+    "workloads/README.md",
+    "docs/index.md",
+    "docs/imdb.md",
+    "docs/pipelines.md",
+]
+
+
+@pytest.mark.parametrize("page", PROSE)
+def test_commands_in_prose_parse(page: str, parse_line: Callable[[str], None]) -> None:
     """Every `privbench` line of a page is one that click takes; scripts that it names exist."""
     lines = [
         line.strip()
@@ -106,7 +102,7 @@ def test_commands_in_prose_parse(page: str) -> None:
     ]
     for line in lines:
         if line.startswith("privbench "):
-            _parse(line)
+            parse_line(line)
         elif line.startswith(("scripts/", "./scripts/")):
             assert (ROOT / line.split()[0]).is_file()
 

@@ -22,6 +22,14 @@ HEADERS = {
         "census": "id,age,workclass,fnlwgt,education,education_num,marital_status,occupation,"
         "relationship,race,sex,capital_gain,capital_loss,hours_per_week,native_country,income",
     },
+    "imdb/imdb": {
+        "title": "id,kind_id,production_year",
+        "movie_companies": "id,movie_id,company_id,company_type_id",
+        "cast_info": "id,movie_id,person_id,role_id",
+        "movie_info": "id,movie_id,info_type_id",
+        "movie_info_idx": "id,movie_id,info_type_id",
+        "movie_keyword": "id,movie_id,keyword_id",
+    },
     "stats/stats5": {
         "users": "Id,Reputation,CreationDate,Views,UpVotes,DownVotes",
         "posts": "Id,PostTypeId,CreationDate,Score,ViewCount,OwnerUserId,AnswerCount,CommentCount,"

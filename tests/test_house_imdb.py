@@ -1,0 +1,122 @@
+"""The IMDB-shaped source: sizes, skew and keys of the published database, at any scale."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "schemas" / "imdb"
+FACTS: dict[str, Any] = json.loads((FOLDER / "facts.json").read_text(encoding="utf-8"))
+SCALE = 0.02
+
+
+def _script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, FOLDER / name, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def source(make_database: Callable[[], str]) -> str:
+    """DSN of a source at `SCALE`."""
+    dsn = make_database()
+    done = _script("generate.py", dsn, "--scale", str(SCALE))
+    assert done.returncode == 0, done.stderr
+    return dsn
+
+
+def _rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(query).fetchall()
+
+
+def _counts(dsn: str, table: str, column: str = "movie_id") -> np.ndarray:
+    rows = _rows(
+        dsn,
+        f"SELECT coalesce(n, 0) FROM title LEFT JOIN (SELECT {column} AS id, count(*) AS n"
+        f" FROM {table} GROUP BY 1) c USING (id) ORDER BY id",
+    )
+    return np.array(rows, dtype=float)[:, 0]
+
+
+@pytest.mark.parametrize("table", FACTS["rows"])
+def test_tables_have_their_published_sizes(source: str, table: str) -> None:
+    ((rows,),) = _rows(source, f"SELECT count(*) FROM {table}")
+    assert rows == pytest.approx(SCALE * FACTS["rows"][table], rel=0.1)
+
+
+@pytest.mark.parametrize("table", FACTS["titles_with_rows"])
+def test_as_many_titles_have_rows(source: str, table: str) -> None:
+    found = (_counts(source, table) > 0).sum()
+    assert found == pytest.approx(SCALE * FACTS["titles_with_rows"][table], rel=0.2)
+
+
+def test_popular_titles_have_more_of_all(source: str) -> None:
+    tables = ("movie_companies", "cast_info", "movie_info", "movie_keyword")
+    logs = np.log1p(np.stack([_counts(source, table) for table in tables]))
+    assert (np.corrcoef(logs)[np.triu_indices(4, 1)] > 0.15).all()
+
+
+def test_numbers_of_children_have_a_long_tail(source: str) -> None:
+    for table in ("cast_info", "movie_keyword"):
+        counts = _counts(source, table)
+        assert counts.max() > 20 * counts.mean()
+
+
+def test_ids_are_skewed_within_their_published_range(source: str) -> None:
+    for table, name in (("cast_info", "person"), ("movie_keyword", "keyword")):
+        counts = np.array(
+            _rows(source, f"SELECT {name}_id, count(*) FROM {table} GROUP BY 1"), dtype=float
+        )
+        assert 1 <= counts[:, 0].min() <= counts[:, 0].max() <= FACTS["largest_id"][name]
+        heavy = np.sort(counts[:, 1])[::-1]
+        assert heavy[: len(heavy) // 100].sum() > 0.05 * heavy.sum()
+
+
+def test_a_rated_title_has_its_three_ratings(source: str) -> None:
+    (found,) = _rows(
+        source,
+        "SELECT bool_and(a = 1 AND b = 1 AND c = 1) FROM (SELECT count(*) FILTER"
+        " (WHERE info_type_id = 99) AS a, count(*) FILTER (WHERE info_type_id = 100) AS b,"
+        " count(*) FILTER (WHERE info_type_id = 101) AS c FROM movie_info_idx GROUP BY movie_id) x",
+    )
+    assert found == (True,)
+    assert _rows(source, "SELECT count(*) FROM movie_info_idx WHERE info_type_id = 112") == [(5,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "published"),
+    [
+        ("title t WHERE t.production_year > 2004", 1107925),
+        ("title t WHERE t.kind_id = 1 AND t.production_year < 1988", 305766),
+        ("cast_info WHERE role_id = 1", 12670688),
+        ("movie_keyword WHERE keyword_id < 1007", 1029245),
+        ("title t, movie_keyword mk WHERE t.id = mk.movie_id AND t.kind_id = 1", 2886675),
+        ("title t, cast_info ci WHERE t.id = ci.movie_id AND t.kind_id < 7", 14824459),
+    ],
+)
+def test_published_answers_come_back(source: str, query: str, published: int) -> None:
+    ((found,),) = _rows(source, f"SELECT count(*) FROM {query}")
+    assert found == pytest.approx(SCALE * published, rel=0.12)
+
+
+def test_the_same_seed_makes_the_same_rows(make_database: Callable[[], str]) -> None:
+    sums = []
+    for seed in ("1", "1", "2"):
+        dsn = make_database()
+        assert _script("generate.py", dsn, "--scale", "0.0005", "--seed", seed).returncode == 0
+        sums.append(_rows(dsn, "SELECT sum(hashtext(c::text)) FROM cast_info c"))
+    assert sums[0] == sums[1] != sums[2]
+
+
+def test_a_filled_database_is_left_alone(source: str) -> None:
+    assert "already" in _script("generate.py", source, "--if-empty").stdout
+    assert _script("generate.py", source, "--scale", "0.0005").returncode != 0

@@ -1,0 +1,91 @@
+"""Every ready workload has a configuration, a script that makes it, and files that parse."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from privbench.config import Config
+from privbench.workload.formats import read
+
+ROOT = Path(__file__).parents[1]
+WORKLOADS = ROOT / "workloads"
+MAKERS = sorted(WORKLOADS.glob("*/make"))
+FILES = sorted(path for path in WORKLOADS.glob("*/*") if path.suffix in (".sql", ".json"))
+NAMED = re.compile(r"\b(?:schemas|workloads)/[\w./-]+|\$schemas/[\w./-]+")
+
+
+def test_every_folder_has_a_maker_and_stands_in_the_readme() -> None:
+    folders = {path.name for path in WORKLOADS.iterdir() if path.is_dir()}
+    assert {path.parent.name for path in MAKERS} == folders == {"adult", "stats", "imdb"}
+    text = (WORKLOADS / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{name}/make`" in text for name in folders)
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda path: path.parent.name)
+def test_what_a_maker_names_is_there(maker: Path, parse_line: Callable[[str], None]) -> None:
+    text = maker.read_text(encoding="utf-8")
+    named = [item.replace("$schemas", "schemas").rstrip(".") for item in NAMED.findall(text)]
+    assert len(named) >= 3
+    assert [item for item in named if not (ROOT / item).exists()] == []
+    assert any(Config.load(ROOT / item).tables for item in named if item.endswith(".toml"))
+    lines = [line.strip() for line in text.replace("\\\n", " ").splitlines()]
+    commands = [line for line in lines if line.startswith("privbench ")]
+    assert commands
+    for line in commands:
+        parse_line(line.replace('"${QUERIES:-', '"').replace('}"', '"'))
+    assert os.access(maker, os.X_OK)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_files_are_workloads(path: Path) -> None:
+    assert len(read(path).queries) == 400
+
+
+def test_queries_of_imdb_run_on_its_tables(make_database: Callable[[], str]) -> None:
+    ddl = (ROOT / "schemas/imdb/imdb.sql").read_text(encoding="utf-8")
+    found = read(WORKLOADS / "imdb/queries.sql")
+    with psycopg.connect(make_database()) as connection:
+        connection.execute(re.sub(r"(?m)^\\.*$", "", ddl).encode())
+        for query in found.queries:
+            connection.execute(f"EXPLAIN {query.sql}".encode())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_maker_of_imdb_makes_source_and_workload(
+    make_database: Callable[[], str], tmp_path: Path
+) -> None:
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    for name, words in {"python": "", "privbench": "-m privbench"}.items():
+        launcher = bin_folder / name
+        launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', "utf-8")
+        launcher.chmod(0o755)
+    light = tmp_path / "light.csv"
+    light.write_text(
+        "title t,cast_info ci#t.id=ci.movie_id#ci.role_id,=,2,t.kind_id,<,3#12\n", "utf-8"
+    )
+    environment = {
+        **os.environ,
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "QUERIES": "20",
+        "JOB_LIGHT": str(light),
+    }
+    done = subprocess.run(
+        [WORKLOADS / "imdb/make", make_database(), "0.0005", tmp_path / "out"],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = read(tmp_path / "out/imdb.sql")
+    assert len(made.queries) == 20
+    assert all(query.card for query in made.queries)
+    assert "role_id" in read(tmp_path / "out/job-light.sql").queries[0].sql
