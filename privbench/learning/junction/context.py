@@ -33,7 +33,7 @@ from privbench.privacy.queries import (
 MOST, BINS = 48, 12
 #: A group of owners by number of children is to hold this many standard deviations of noise, and
 #: a bin of another given attribute this many.
-GROUP, BIN = 8.0, 4.0
+GROUP, BIN = 1.0, 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +58,11 @@ class Variable:
         return self.key is not None and self.key.role == "own"
 
     @property
+    def ordered(self) -> int:
+        """How many of its bins, the first ones, follow an order."""
+        return in_order(self.domain, self.bins.of)
+
+    @property
     def axis(self) -> Axis:
         """Its bins as an axis of queries."""
         return self.binned(self.bins.of)
@@ -79,11 +84,24 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Given attributes: how they follow from owners, their axes, and synthetic rows of them."""
+    """Given attributes: how they follow from owners, their axes, and synthetic rows of them.
+
+    Attributes:
+        columns: How each follows from an owner.
+        axes: Their axes.
+        given: Synthetic rows of them.
+        ordered: How many bins of each, the first ones, follow an order.
+    """
 
     columns: tuple[GivenColumn, ...] = ()
     axes: tuple[Axis, ...] = ()
     given: Given | None = None
+    ordered: tuple[int, ...] = ()
+
+
+def in_order(domain: Domain, of: Ints) -> int:
+    """How many bins of a domain's codes, the first ones, follow an order."""
+    return int(of[domain.values - 1]) + 1 if domain.ordered and domain.values else 0
 
 
 def groups(counts: Floats, least: float) -> Ints:
@@ -135,6 +153,7 @@ def find_context(
     weights = people.weights(table, owners)
     columns: list[GivenColumn] = []
     axes: list[Axis] = []
+    ordered: list[int] = []
     for level, ancestor in enumerate(spec.ancestors(table), 1):
         index = people.index(table, owners, level)
         for variable in variables[ancestor][: MOST - len(columns)]:
@@ -146,9 +165,13 @@ def find_context(
             if of.max() > 0:
                 columns.append(GivenColumn(level, variable.name, of))
                 axes.append(lifted(spec, table, level, variable.binned(of)))
+                ordered.append(in_order(variable.domain, of))
     bins = people.given(table, owners, columns)
     return Context(
-        tuple(columns), tuple(axes), Given(tuple(c.size for c in columns), bins, weights)
+        tuple(columns),
+        tuple(axes),
+        Given(tuple(c.size for c in columns), bins, weights),
+        tuple(ordered),
     )
 
 

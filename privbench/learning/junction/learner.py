@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
 from privbench.learning.junction.context import Context, Variable
+from privbench.learning.junction.copulas import expected
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
     Measure,
@@ -245,7 +246,9 @@ class Learner:
             query = Histogram(self.table, (axes[i], axes[j]))
             label = f"{what} pair {number + 1} of {self.table}"
             noisy, sd = self.measure(query, self.amount * part * share, label)
-            shrunk = self._shrunk((i, j), noisy, predicted[i, j], max(self._scale(sd), 1e-9))
+            scale = max(self._scale(sd), 1e-9)
+            base = expected(noisy, predicted[i, j], scale, self.noise, self._ordered((i, j)))
+            shrunk = self._shrunk((i, j), noisy, base, scale)
             margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)
 
@@ -257,6 +260,12 @@ class Learner:
         if counts[pair[1]] and noisy.shape[1] > 2:
             return shrink_upwards(noisy.T, predicted.T, scale, self.noise).T
         return shrink(noisy, predicted, scale, self.noise)
+
+    def _ordered(self, pair: Pair) -> tuple[int, int]:
+        """How many leading bins of both variables follow an order."""
+        own = [item.ordered for item in self.variables]
+        every = [*self.context.ordered, *own]
+        return every[pair[0]], every[pair[1]]
 
     @property
     def _counts(self) -> list[bool]:
