@@ -9,11 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import log
+from typing import cast
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
 from privbench.encoding.base import Need, Released
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import PART, DatabaseSpec, Session, allocate
+from privbench.privacy import (
+    PART,
+    DatabaseSpec,
+    Labels,
+    Measurement,
+    Question,
+    Result,
+    Selection,
+    Session,
+    allocate,
+)
 from privbench.privacy.queries import LabelCounts, PublicArray, Quantile, Total
 from privbench.synthesizers import PlanInput, PlannedEvent
 
@@ -92,12 +103,13 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
 
     Roots count units; tables with an OWN key Σ min(n, 100) (P17).
     """
-    amounts = _total_amounts(session.spec, amount)
+    amounts, names = _total_amounts(session.spec, amount), session.spec.order()
+    found = session.measure_all(
+        [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
+    )
     return {
-        name: max(
-            float(session.measure(Total(name), amounts[name], f"total {name}").reshape(-1)[0]), 1.0
-        )
-        for name in session.spec.order()
+        name: max(float(noisy.reshape(-1)[0]), 1.0)
+        for name, noisy in zip(names, found, strict=True)
     }
 
 
@@ -115,28 +127,65 @@ def release_domains(
     Returns:
         Codecs per private table and modelled column.
     """
-    amounts = _need_amounts(plan, session.spec, amount) if amount else {}
-    deltas = delta_shares(plan, session.spec, session.delta_total)
+    released = _released(session, plan, totals, amount)
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key
         codecs[table] = {}
         for name, reader in item.readers.items():
-            released: dict[str, Released] = {}
-            for need in reader.needs:
-                share = amounts[_item(table, need)]
-                if isinstance(need, BoundsNeed):
-                    released[need.attribute] = _bounds(session, table, need, totals[table], share)
-                else:
-                    query = LabelCounts(table, need.attribute, need.per_unit)
-                    released[need.attribute] = session.release_labels(
-                        query, share, deltas[table], f"categories {table}.{name}"
-                    )
-            codec = reader.finish(released)
+            codec = reader.finish(
+                {need.attribute: released[table, need.attribute] for need in reader.needs}
+            )
             for attribute, recoding in codec.recodings.items():
                 session.recode(table, attribute, recoding)
             codecs[table][name] = codec
     return codecs
+
+
+def _released(
+    session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
+) -> dict[tuple[str, str], Released]:
+    """What all columns need, in one batch: nothing here depends on more than the totals."""
+    amounts = _need_amounts(plan, session.spec, amount) if amount else {}
+    deltas = delta_shares(plan, session.spec, session.delta_total)
+    asked: list[tuple[str, Need, list[Question]]] = []
+    for table, name, need in needs(plan):
+        share = amounts[_item(table, need)]
+        if isinstance(need, BoundsNeed):
+            epsilon = share / 2 if session.accounting == "pure" else (4 * share) ** 0.5
+            fitted = need.adapted(totals[table], epsilon)
+            asked.append((table, need, _bounds(table, fitted, share)))
+        else:
+            query = LabelCounts(table, need.attribute, need.per_unit)
+            label = f"categories {table}.{name}"
+            asked.append((table, need, [Labels(query, share, label, deltas[table])]))
+    results = iter(session.ask([question for *_, group in asked for question in group]))
+    return {
+        (table, need.attribute): _settled(need, [next(results) for _ in group])
+        for table, need, group in asked
+    }
+
+
+def _bounds(table: str, need: BoundsNeed, amount: float) -> list[Question]:
+    """Both ends of a column's range."""
+    candidates = PublicArray(need.candidates)
+    return [
+        Selection(
+            Quantile(table, need.attribute, candidates, numerator, denominator),
+            amount / 2,
+            f"{end} bound {table}.{need.attribute}",
+        )
+        for end, (numerator, denominator) in (("lower", need.lo_q), ("upper", need.hi_q))
+    ]
+
+
+def _settled(need: Need, found: list[Result]) -> Released:
+    """What a reader takes, from the results of its questions."""
+    if not isinstance(need, BoundsNeed):
+        (labels,) = found
+        return cast(tuple[str, ...], labels)
+    low, high = sorted(int(need.candidates[cast(int, index)]) for index in found)
+    return Bounds(low, high if high > low else low + 1)
 
 
 def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, float]:
@@ -151,20 +200,6 @@ def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, f
         table: delta * (1 - 1e-9) / max(load[root] for root in spec.roots(table))
         for table in set(tables)
     }
-
-
-def _bounds(session: Session, table: str, need: BoundsNeed, total: float, amount: float) -> Bounds:
-    epsilon = amount / 2 if session.accounting == "pure" else (4 * amount) ** 0.5
-    fitted = need.adapted(total, epsilon)
-    found = []
-    for end, (numerator, denominator) in (("lower", fitted.lo_q), ("upper", fitted.hi_q)):
-        query = Quantile(
-            table, need.attribute, PublicArray(need.candidates), numerator, denominator
-        )
-        index = session.select(query, amount / 2, f"{end} bound {table}.{need.attribute}")
-        found.append(int(need.candidates[index]))
-    low, high = min(found), max(found)
-    return Bounds(low, high if high > low else low + 1)
 
 
 def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
