@@ -117,7 +117,9 @@ def main() -> None:
                 statement = sql.SQL("DROP DATABASE {} WITH (FORCE)")
                 connection.execute(statement.format(sql.Identifier(name)))
     for name, value in found.items():
-        print(f"{name:<28} {value:>10.1f}" if isinstance(value, float) else f"{name:<28} {value:>10}")
+        print(
+            f"{name:<28} {value:>10.1f}" if isinstance(value, float) else f"{name:<28} {value:>10}"
+        )
 
 
 if __name__ == "__main__":

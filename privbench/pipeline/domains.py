@@ -13,9 +13,11 @@ from typing import cast
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
 from privbench.encoding.base import Need, Released
+from privbench.encoding.scale import LINEAR
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     PART,
+    Accounting,
     DatabaseSpec,
     Labels,
     Measurement,
@@ -33,6 +35,9 @@ from privbench.synthesizers import PlanInput, PlannedEvent
 TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
 #: The same for totals where every table's histograms tell its size too.
 TOTALS_BESIDE = 0.02
+
+#: Fewest equal cells of a column with released bounds.
+LEAST_CELLS = 16
 
 #: Codecs per table and column.
 Codecs = dict[str, dict[str, Codec]]
@@ -81,11 +86,73 @@ def _total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
     return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
 
 
-def _need_amounts(plan: FitPlan, spec: DatabaseSpec, amount: float) -> dict[str, float]:
+@dataclass(frozen=True)
+class _Shares:
+    """What may be spent on what columns need, by item; those left out would drown in noise.
+
+    Attributes:
+        amounts: ε or ρ of every item that is asked for.
+        totals: Released weight of every table's rows, as far as totals tell.
+    """
+
+    amounts: dict[str, float]
+    totals: dict[str, float]
+
+    @classmethod
+    def of(
+        cls,
+        plan: FitPlan,
+        spec: DatabaseSpec,
+        totals: Mapping[str, float],
+        amount: float,
+        accounting: Accounting,
+        delta: float,
+    ) -> _Shares:
+        """Share the amount, drop what drowns, and share once more: a rule of released numbers."""
+        weights = {name: _rows_weight(spec, totals, name) for name in spec.tables}
+        items = {_item(table, need): (table, need) for table, _, need in needs(plan)}
+        first = _need_amounts(spec, items, amount)
+        deltas = delta_shares(plan, spec, delta)
+        kept = {
+            name: (table, need)
+            for name, (table, need) in items.items()
+            if not _drowned(need, weights[table], first[name], accounting, deltas.get(table, 0.0))
+        }
+        return cls(_need_amounts(spec, kept, amount), weights)
+
+
+def _rows_weight(spec: DatabaseSpec, totals: Mapping[str, float], table: str) -> float:
+    """Weight of a table's rows: of owned ones, one per owner at most."""
+    own = spec.tables[table].own
+    if own is None or own.nullable:
+        return totals[table]
+    return min(totals[table], _rows_weight(spec, totals, own.parent))
+
+
+def _epsilon(need: Need, amount: float, accounting: Accounting) -> float:
+    """ε of one question of a need."""
+    share = amount / 2 if isinstance(need, BoundsNeed) else amount
+    return share if accounting == "pure" else (8 * share) ** 0.5
+
+
+def _drowned(
+    need: Need, weight: float, amount: float, accounting: Accounting, delta: float
+) -> bool:
+    """Whether nothing of the rows would show in the answer."""
+    epsilon = _epsilon(need, amount, accounting)
+    if isinstance(need, BoundsNeed):
+        return need.drowned(weight, epsilon)
+    return delta > 0 and log(1 / delta) > epsilon * weight
+
+
+def _need_amounts(
+    spec: DatabaseSpec, items: Mapping[str, tuple[str, Need]], amount: float
+) -> dict[str, float]:
     """A category list costs three times as much as bounds: its threshold is Θ(log(1/δ)/ε) units."""
+    if not (amount and items):
+        return {}
     return allocate(
-        {_item(table, need): (_weight(need), spec.roots(table)) for table, _, need in needs(plan)},
-        amount,
+        {name: (_weight(need), spec.roots(table)) for name, (table, need) in items.items()}, amount
     )
 
 
@@ -146,24 +213,46 @@ def _released(
     session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
 ) -> dict[tuple[str, str], Released]:
     """What all columns need, in one batch: nothing here depends on more than the totals."""
-    amounts = _need_amounts(plan, session.spec, amount) if amount else {}
-    deltas = delta_shares(plan, session.spec, session.delta_total)
+    accounting, delta = session.accounting, session.delta_total
+    shares = _Shares.of(plan, session.spec, totals, amount, accounting, delta)
+    deltas = delta_shares(plan, session.spec, delta)
     asked: list[tuple[str, Need, list[Question]]] = []
     for table, name, need in needs(plan):
-        share = amounts[_item(table, need)]
-        if isinstance(need, BoundsNeed):
-            epsilon = share / 2 if session.accounting == "pure" else (4 * share) ** 0.5
-            fitted = need.adapted(totals[table], epsilon)
+        share = shares.amounts.get(_item(table, need))
+        if share is None:
+            asked.append((table, need, []))
+        elif isinstance(need, BoundsNeed):
+            fitted = need.adapted(shares.totals[table], _epsilon(need, share, accounting))
             asked.append((table, need, _bounds(table, fitted, share)))
         else:
             query = LabelCounts(table, need.attribute, need.per_unit)
             label = f"categories {table}.{name}"
             asked.append((table, need, [Labels(query, share, label, deltas[table])]))
     results = iter(session.ask([question for *_, group in asked for question in group]))
+    cells = _cells(plan, session, shares.totals)
     return {
-        (table, need.attribute): _settled(need, [next(results) for _ in group])
+        (table, need.attribute): _settled(need, [next(results) for _ in group], cells[table])
         for table, need, group in asked
     }
+
+
+def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dict[str, int]:
+    """Per table, the equal cells of a column that its one-way histogram can tell apart.
+
+    Cells hold two noise scales each on average, if all columns that share a root get equal parts.
+    More would cost time and say nothing.
+    """
+    columns: dict[str, int] = {}
+    for item in plan.private:
+        for root in session.spec.roots(item.table.key):
+            columns[root] = columns.get(root, 0) + len(item.readers)
+    total = session.amount_total
+    epsilon = total if session.accounting == "pure" else (2 * total) ** 0.5
+    found = {}
+    for table, weight in weights.items():
+        most = max((columns[root] for root in session.spec.roots(table)), default=1)
+        found[table] = int(min(max(weight * epsilon / (2 * max(most, 1)), LEAST_CELLS), LINEAR))
+    return found
 
 
 def _bounds(table: str, need: BoundsNeed, amount: float) -> list[Question]:
@@ -179,13 +268,15 @@ def _bounds(table: str, need: BoundsNeed, amount: float) -> list[Question]:
     ]
 
 
-def _settled(need: Need, found: list[Result]) -> Released:
-    """What a reader takes, from the results of its questions."""
+def _settled(need: Need, found: list[Result], cells: int) -> Released:
+    """What a reader takes, from the results of its questions, if any were asked."""
+    if not found:
+        return replace(need.usual, cells=cells) if isinstance(need, BoundsNeed) else ()
     if not isinstance(need, BoundsNeed):
         (labels,) = found
         return cast(tuple[str, ...], labels)
     low, high = sorted(int(need.candidates[cast(int, index)]) for index in found)
-    return Bounds(low, high if high > low else low + 1)
+    return Bounds(low, high if high > low else low + 1, cells)
 
 
 def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, float]:
@@ -209,9 +300,13 @@ def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
     events = []
     for name, amount in (_total_amounts(spec, split.totals) if spec.tables else {}).items():
         events.append(PlannedEvent.of(f"total {name}", Total(name), spec, amount, source))
-    amounts = _need_amounts(plan, spec, split.domains) if split.domains else {}
+    totals = {name: source.rows(name) for name in spec.tables}
+    delta = plan.config.privacy.delta
+    shares = _Shares.of(plan, spec, totals, split.domains, source.accounting, delta)
     for table, column, need in needs(plan):
-        amount = amounts[_item(table, need)]
+        if _item(table, need) not in shares.amounts:
+            continue
+        amount = shares.amounts[_item(table, need)]
         if isinstance(need, CategoriesNeed):
             events.append(
                 _planned(

@@ -33,6 +33,7 @@ from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.standing import Cap
 
+
 class PrivateData(Protocol):
     """What the session needs of the private database."""
 

@@ -10,5 +10,5 @@ CREATE INDEX ON topics USING gist (path);
 CREATE INDEX ON logins USING gin (login gin_trgm_ops);
 INSERT INTO logins (login, email, bag) SELECT 'Quokkanary' || i, 'Quokkanary' || i || '@Example.org', hstore('quokkanary', i::text) FROM generate_series(1, 500) i;
 INSERT INTO topics SELECT ('top.quokkanary' || i % 20 || '.leaf' || i)::ltree, 'Quokkanary', CASE WHEN i % 4 > 0 THEN i END FROM generate_series(1, 400) i;
-INSERT INTO books SELECT ('978' || lpad(i::text, 9, '0') || '!')::isbn13, 'Quokkanary', cube(ARRAY[i, i + 1]::float8[]), '1 .. 2', NULL FROM generate_series(100, 400) i;
+INSERT INTO books SELECT ('978' || lpad(i::text, 9, '0') || '?')::isbn13, 'Quokkanary', cube(ARRAY[i, i + 1]::float8[]), '1 .. 2', NULL FROM generate_series(100, 400) i;
 INSERT INTO rooms SELECT 'quokka' || i % 10, tstzrange('2024-01-01'::timestamptz + i * interval '1 h', '2024-01-01'::timestamptz + (i + 3) * interval '1 h'), 1 + i FROM generate_series(1, 400) i;
