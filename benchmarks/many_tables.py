@@ -109,7 +109,9 @@ def main() -> None:
     given = parser.parse_args()
     with psycopg.connect(given.server, autocommit=True) as connection:
         for name in (SOURCE, TARGET):
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            named = sql.Identifier(name)
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(named))
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(named))
         try:
             found = clone(given.server, given.tables, given.columns, given.rows, given.epsilon)
         finally:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import cast
 
+import numpy as np
+
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import LINEAR
@@ -93,10 +95,13 @@ class _Shares:
     Attributes:
         amounts: ε or ρ of every item that is asked for.
         totals: Released weight of every table's rows, as far as totals tell.
+        again: ε or ρ of second totals, of root tables whose units are asked for nothing else: so
+            few rows that their number is all that can be learned of them.
     """
 
     amounts: dict[str, float]
     totals: dict[str, float]
+    again: dict[str, float]
 
     @classmethod
     def of(
@@ -118,7 +123,16 @@ class _Shares:
             for name, (table, need) in items.items()
             if not _drowned(need, weights[table], first[name], accounting, deltas.get(table, 0.0))
         }
-        return cls(_need_amounts(spec, kept, amount), weights)
+        charged = {root for table, _ in kept.values() for root in spec.roots(table)}
+        few = {table for name, (table, _) in items.items() if name not in kept}
+        again = {
+            table: (1.0, spec.roots(table))
+            for table in sorted(few)
+            if spec.tables[table].own is None and not charged & set(spec.roots(table))
+        }
+        return cls(
+            _need_amounts(spec, kept, amount), weights, allocate(again, amount) if again else {}
+        )
 
 
 def _rows_weight(spec: DatabaseSpec, totals: Mapping[str, float], table: str) -> float:
@@ -182,7 +196,7 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
 
 def release_domains(
     session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
-) -> Codecs:
+) -> tuple[Codecs, dict[str, float]]:
     """Release what every column needs, settle its domain, and give the codecs.
 
     Args:
@@ -192,9 +206,10 @@ def release_domains(
         amount: What may be spent per root table, ε or ρ.
 
     Returns:
-        Codecs per private table and modelled column.
+        Codecs per private table and modelled column, and totals: those of small tables have been
+        released once more.
     """
-    released = _released(session, plan, totals, amount)
+    released, again = _released(session, plan, totals, amount)
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key
@@ -206,12 +221,12 @@ def release_domains(
             for attribute, recoding in codec.recodings.items():
                 session.recode(table, attribute, recoding)
             codecs[table][name] = codec
-    return codecs
+    return codecs, {**totals, **again}
 
 
 def _released(
     session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
-) -> dict[tuple[str, str], Released]:
+) -> tuple[dict[tuple[str, str], Released], dict[str, float]]:
     """What all columns need, in one batch: nothing here depends on more than the totals."""
     accounting, delta = session.accounting, session.delta_total
     shares = _Shares.of(plan, session.spec, totals, amount, accounting, delta)
@@ -228,12 +243,36 @@ def _released(
             query = LabelCounts(table, need.attribute, need.per_unit)
             label = f"categories {table}.{name}"
             asked.append((table, need, [Labels(query, share, label, deltas[table])]))
-    results = iter(session.ask([question for *_, group in asked for question in group]))
+    repeated = [
+        Measurement(Total(name), share, f"second total {name}")
+        for name, share in shares.again.items()
+    ]
+    results = iter(session.ask([*repeated, *(q for *_, group in asked for q in group)]))
+    again = {
+        item.query.table: _better(session, item, float(np.ravel(next(results))[0]), totals)
+        for item in repeated
+    }
     cells = _cells(plan, session, shares.totals)
-    return {
+    found = {
         (table, need.attribute): _settled(need, [next(results) for _ in group], cells[table])
         for table, need, group in asked
     }
+    return found, again
+
+
+def _better(
+    session: Session, second: Measurement, noisy: float, totals: Mapping[str, float]
+) -> float:
+    """The inverse-variance mean of both totals of a table, at least 1."""
+    table = second.query.table
+    first = next(
+        step.event.amount
+        for step in session.trace
+        if isinstance(step.query, Total) and step.query.table == table
+    )
+    sds = [session.noise_scale(second.query, amount) for amount in (first, second.amount)]
+    values = [totals[table], noisy / second.query.unit]
+    return max(float(np.average(values, weights=[1 / max(sd, 1e-9) ** 2 for sd in sds])), 1.0)
 
 
 def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dict[str, int]:
@@ -303,6 +342,8 @@ def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
     totals = {name: source.rows(name) for name in spec.tables}
     delta = plan.config.privacy.delta
     shares = _Shares.of(plan, spec, totals, split.domains, source.accounting, delta)
+    for name, amount in shares.again.items():
+        events.append(PlannedEvent.of(f"second total {name}", Total(name), spec, amount, source))
     for table, column, need in needs(plan):
         if _item(table, need) not in shares.amounts:
             continue
