@@ -129,23 +129,33 @@ def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
 
 
 def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
-    """PL/pgSQL that puts the staged rows in, each where it is or else in another place."""
+    """PL/pgSQL that puts the staged rows in where they are, and the rest in other places."""
     place = item.place
+    insert = sql.SQL(
+        "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE VALUES ({values}) "
+        "ON CONFLICT DO NOTHING; GET DIAGNOSTICS done = ROW_COUNT;"
+    ).format(
+        table=rows.name_of(item.table),
+        columns=sql.SQL(", ").join(kept),
+        values=sql.SQL(", ").join(sql.SQL("r.{}").format(name) for name in kept),
+    )
     return sql.SQL(
         "#variable_conflict use_column\n"
         "DECLARE r record; turn int; done int; {variables} "
         "BEGIN moved := 0; placed := 0; DELETE FROM {table}; EXECUTE {add}; "
-        "FOR r IN SELECT {columns} FROM {stage} LOOP turn := 0; LOOP "
-        "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE VALUES ({values}) "
-        "ON CONFLICT DO NOTHING; GET DIAGNOSTICS done = ROW_COUNT; "
-        "IF done > 0 OR turn > {tries} THEN EXIT; END IF; turn := turn + 1; {move} END LOOP; "
-        "placed := placed + done; moved := moved + (done > 0 AND turn > 0)::int; END LOOP; END"
+        "FOR r IN SELECT {columns}, ctid AS {row} FROM {stage} LOOP {insert} "
+        "IF done > 0 THEN placed := placed + 1; DELETE FROM {stage} WHERE ctid = r.{row}; END IF; "
+        "END LOOP; "
+        "FOR r IN SELECT {columns} FROM {stage} LOOP turn := 0; done := 0; "
+        "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {move} {insert} END LOOP; "
+        "moved := moved + done; END LOOP; placed := placed + moved; END"
     ).format(
         variables=place.declared(item.table) if place else sql.SQL(""),
         table=rows.name_of(item.table),
         add=sql.Literal(_add(item).as_string(None)),
         columns=sql.SQL(", ").join(kept),
-        values=sql.SQL(", ").join(sql.SQL("r.{}").format(name) for name in kept),
+        insert=insert,
+        row=sql.Identifier("privbench row"),
         stage=_STAGE,
         tries=sql.Literal(TRIES if place else -1),
         move=place.moved() if place else sql.SQL(""),
