@@ -1,0 +1,35 @@
+-- An encyclopedia of music: partial dates, functions in CHECKs, links between links, many uuids.
+-- canaries: quokkanary
+CREATE SCHEMA mb;
+CREATE FUNCTION mb.controlled_for_whitespace(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$SELECT NOT ($1 ~ '^\s+' OR $1 ~ '\s+$' OR $1 ~ '\s\s')$$;
+CREATE COLLATION mb.unicode (provider = libc, locale = 'C');
+CREATE TYPE mb.cover_presence AS ENUM ('absent', 'present', 'darkened');
+CREATE TABLE mb.area (id serial PRIMARY KEY, gid uuid NOT NULL UNIQUE, name varchar NOT NULL, edits_pending integer NOT NULL DEFAULT 0 CHECK (edits_pending >= 0), last_updated timestamptz DEFAULT now(), begin_date_year smallint, begin_date_month smallint, begin_date_day smallint, end_date_year smallint, ended boolean NOT NULL DEFAULT false CHECK (ended = true OR end_date_year IS NULL), comment varchar(255) NOT NULL DEFAULT '');
+CREATE TABLE mb.artist (id serial PRIMARY KEY, gid uuid NOT NULL, name varchar COLLATE mb.unicode NOT NULL CHECK (mb.controlled_for_whitespace(name)), sort_name varchar NOT NULL, begin_date_year smallint, begin_date_month smallint CHECK (begin_date_month BETWEEN 1 AND 12), begin_date_day smallint CHECK (begin_date_day BETWEEN 1 AND 31), type integer, area integer REFERENCES mb.area, comment varchar(255) NOT NULL DEFAULT '', edits_pending integer NOT NULL DEFAULT 0, last_updated timestamptz DEFAULT now());
+CREATE UNIQUE INDEX artist_idx_gid ON mb.artist (gid);
+CREATE UNIQUE INDEX artist_idx_uniq_name_comment ON mb.artist (name, comment) WHERE comment <> '';
+CREATE INDEX artist_idx_lower ON mb.artist (lower(name));
+CREATE TABLE mb.artist_credit (id serial PRIMARY KEY, name varchar NOT NULL, artist_count smallint NOT NULL, ref_count integer DEFAULT 0, created timestamptz DEFAULT now(), gid uuid NOT NULL);
+CREATE TABLE mb.artist_credit_name (artist_credit integer NOT NULL REFERENCES mb.artist_credit ON DELETE CASCADE, position smallint NOT NULL, artist integer NOT NULL REFERENCES mb.artist ON DELETE CASCADE, name varchar NOT NULL, join_phrase text NOT NULL DEFAULT '', PRIMARY KEY (artist_credit, position));
+CREATE TABLE mb.release_group (id serial PRIMARY KEY, gid uuid NOT NULL UNIQUE, name varchar NOT NULL, artist_credit integer NOT NULL REFERENCES mb.artist_credit, type integer);
+CREATE TABLE mb.release (id serial PRIMARY KEY, gid uuid NOT NULL UNIQUE, name varchar NOT NULL, artist_credit integer NOT NULL REFERENCES mb.artist_credit, release_group integer NOT NULL REFERENCES mb.release_group, barcode varchar(255), quality smallint NOT NULL DEFAULT -1, cover mb.cover_presence NOT NULL DEFAULT 'absent', asin varchar(10) CHECK (asin ~ '^[A-Z0-9]{10}$'));
+CREATE TABLE mb.medium (id serial PRIMARY KEY, release integer NOT NULL REFERENCES mb.release, position integer NOT NULL, track_count integer NOT NULL DEFAULT 0, name varchar NOT NULL DEFAULT '');
+CREATE TABLE mb.recording (id serial PRIMARY KEY, gid uuid NOT NULL UNIQUE, name varchar NOT NULL, artist_credit integer NOT NULL REFERENCES mb.artist_credit, length integer CHECK (length IS NULL OR length > 0), video boolean NOT NULL DEFAULT false);
+CREATE TABLE mb.track (id serial PRIMARY KEY, gid uuid NOT NULL UNIQUE, recording integer NOT NULL REFERENCES mb.recording, medium integer NOT NULL REFERENCES mb.medium, position integer NOT NULL, number text NOT NULL, name varchar NOT NULL, length integer CHECK (length IS NULL OR length > 0), is_data_track boolean NOT NULL DEFAULT false, UNIQUE (medium, position) DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE mb.isrc (id serial PRIMARY KEY, recording integer NOT NULL REFERENCES mb.recording, isrc char(12) NOT NULL CHECK (isrc ~ '^[A-Z]{2}[A-Z0-9]{3}[0-9]{7}$'), source smallint, created timestamptz DEFAULT now());
+CREATE UNIQUE INDEX isrc_uniq ON mb.isrc (isrc, recording);
+CREATE TABLE mb.l_artist_artist (id serial PRIMARY KEY, link integer NOT NULL, entity0 integer NOT NULL REFERENCES mb.artist, entity1 integer NOT NULL REFERENCES mb.artist, link_order integer NOT NULL DEFAULT 0 CHECK (link_order >= 0), CHECK (entity0 <> entity1));
+CREATE UNIQUE INDEX l_uniq ON mb.l_artist_artist (entity0, entity1, link, link_order);
+CREATE TABLE mb.artist_meta (id integer NOT NULL PRIMARY KEY REFERENCES mb.artist ON DELETE CASCADE, rating smallint CHECK (rating >= 0 AND rating <= 100), rating_count integer);
+INSERT INTO mb.area (gid, name, begin_date_year) SELECT md5('a' || i)::uuid, 'Quokkanary ' || i, CASE WHEN i % 4 = 0 THEN 1800 + i END FROM generate_series(1, 200) i;
+INSERT INTO mb.artist (gid, name, sort_name, begin_date_year, begin_date_month, begin_date_day, type, area, comment) SELECT md5('b' || i)::uuid, 'Quokkanary ' || i, 'Quokkanary, ' || i, CASE WHEN i % 3 > 0 THEN 1900 + i % 100 END, CASE WHEN i % 3 = 1 THEN 1 + i % 12 END, CASE WHEN i % 3 = 1 THEN 1 + i % 28 END, 1 + i % 2, CASE WHEN i % 3 > 0 THEN 1 + i % 200 END, CASE WHEN i % 6 = 0 THEN 'quokkanary singer ' || i ELSE '' END FROM generate_series(1, 2000) i;
+INSERT INTO mb.artist_credit (name, artist_count, ref_count, gid) SELECT 'Quokkanary ' || i, 1, i % 9, md5('c' || i)::uuid FROM generate_series(1, 2000) i;
+INSERT INTO mb.artist_credit_name SELECT i, 0, i, 'Quokkanary ' || i, '' FROM generate_series(1, 2000) i;
+INSERT INTO mb.release_group (gid, name, artist_credit, type) SELECT md5('d' || i)::uuid, 'Quokkanary album ' || i, 1 + (i * i) % 2000, 1 + i % 4 FROM generate_series(1, 1500) i;
+INSERT INTO mb.release (gid, name, artist_credit, release_group, barcode, quality, cover, asin) SELECT md5('e' || i)::uuid, 'Quokkanary album ' || i, 1 + (i * i) % 2000, 1 + i % 1500, CASE WHEN i % 2 = 0 THEN lpad((5000000000::bigint + i * 7919)::text, 13, '0') END, CASE WHEN i % 20 = 0 THEN 1 ELSE -1 END, (enum_range(NULL::mb.cover_presence))[1 + i % 3], CASE WHEN i % 3 = 0 THEN 'B' || lpad(i::text, 9, '0') END FROM generate_series(1, 2000) i;
+INSERT INTO mb.medium (release, position, track_count) SELECT i, 1, 4 FROM generate_series(1, 2000) i;
+INSERT INTO mb.recording (gid, name, artist_credit, length, video) SELECT md5('f' || i)::uuid, 'Quokkanary song ' || i, 1 + (i * 3) % 2000, CASE WHEN i % 10 > 0 THEN 120000 + (i * 7919) % 300000 END, i % 50 = 0 FROM generate_series(1, 6000) i;
+INSERT INTO mb.track (gid, recording, medium, position, number, name, length) SELECT md5('g' || i)::uuid, 1 + (i * 7) % 6000, 1 + i / 4, 1 + i % 4, (1 + i % 4)::text, 'Quokkanary song', CASE WHEN i % 12 > 0 THEN 120000 + i END FROM generate_series(0, 7999) i;
+INSERT INTO mb.isrc (recording, isrc, source) SELECT i, 'DEQ' || lpad(i::text, 2, '0') || lpad((i * 31)::text, 7, '0'), NULL FROM generate_series(10, 99) i;
+INSERT INTO mb.l_artist_artist (link, entity0, entity1) SELECT 100 + i % 30, i, i + 7 FROM generate_series(1, 900) i;
+INSERT INTO mb.artist_meta SELECT i, CASE WHEN i % 7 = 0 THEN i % 101 END, CASE WHEN i % 7 = 0 THEN i % 30 END FROM generate_series(1, 2000) i;

@@ -1,0 +1,12 @@
+-- Countries, their capitals (a cycle), cities and languages: codes as keys, reals, arrays of codes.
+-- canaries: quokkanary
+CREATE TABLE city (id integer PRIMARY KEY, name text NOT NULL, countrycode character(3) NOT NULL, district text NOT NULL, population integer NOT NULL, local_name text);
+CREATE TABLE country (code character(3) PRIMARY KEY, name text NOT NULL, continent text NOT NULL, region text NOT NULL, surfacearea real NOT NULL, indepyear smallint, population integer NOT NULL, lifeexpectancy real, gnp numeric(10, 2), gnpold numeric(10, 2), localname text NOT NULL, governmentform text NOT NULL, headofstate text, capital integer REFERENCES city, code2 character(2) NOT NULL, CONSTRAINT country_continent_check CHECK (continent = 'Asia'::text OR continent = 'Europe'::text OR continent = 'North America'::text OR continent = 'Africa'::text OR continent = 'Oceania'::text OR continent = 'Antarctica'::text OR continent = 'South America'::text));
+CREATE TABLE countrylanguage (countrycode character(3) NOT NULL REFERENCES country (code), language text NOT NULL, isofficial boolean NOT NULL, percentage real NOT NULL, PRIMARY KEY (countrycode, language));
+CREATE TABLE country_flag (code2 character(2) PRIMARY KEY, emoji text NOT NULL, unicode text);
+INSERT INTO city SELECT i, 'Quokkanary ' || i, '', 'Quokkanary', 1000 + ((i::bigint * 7919 * i) % 900000)::int * CASE WHEN i % 20 = 0 THEN 10 ELSE 1 END, CASE WHEN i % 5 = 0 THEN 'Quokkanary' END FROM generate_series(1, 4079) i;
+UPDATE city SET countrycode = (SELECT chr(65 + n / 26 % 26) || chr(65 + n % 26) || chr(65 + n / 10 % 26) FROM (SELECT id % 239 AS n) x);
+INSERT INTO country SELECT chr(65 + n / 26 % 26) || chr(65 + n % 26) || chr(65 + n / 10 % 26), 'Quokkanary ' || n, (ARRAY['Asia', 'Europe', 'North America', 'Africa', 'Oceania', 'Antarctica', 'South America'])[1 + n % 7], 'Quokkanary', 100.0 * n * n, CASE WHEN n % 5 > 0 THEN 1800 + n % 190 WHEN n = 100 THEN -660 END, n * 100000, CASE WHEN n % 14 > 0 THEN 45 + n % 38 END, n * 1000.5, CASE WHEN n % 4 > 0 THEN n * 990 END, 'Quokkanary', (ARRAY['Republic', 'Monarchy', 'Federal Republic'])[1 + n % 3], 'Quokkanary', 1 + n, chr(65 + n / 26 % 26) || chr(65 + n % 26) FROM generate_series(0, 238) n;
+ALTER TABLE city ADD FOREIGN KEY (countrycode) REFERENCES country DEFERRABLE INITIALLY IMMEDIATE;
+INSERT INTO countrylanguage SELECT code, 'Quokkanary' || k, k = 1, (100 / k)::real FROM country, generate_series(1, 4) k;
+INSERT INTO country_flag SELECT code2, '🏳', 'U+1F1E6' FROM country;
