@@ -12,7 +12,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd, log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,8 +27,6 @@ from privbench.schema import Column, ColumnType
 
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
-#: A rank as an exact fraction (numerator, denominator).
-Fraction = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,55 +47,30 @@ class Bounds:
 
 @dataclass(frozen=True)
 class BoundsNeed:
-    """Two quantiles to release before an attribute can be measured (PRIVACY P20).
+    """A range to release before an attribute can be measured (PRIVACY P20).
 
     Attributes:
         attribute: The attribute.
         candidates: Public ascending grid points, int64, shape (k,).
-        usual: What to take where noise would drown both.
-        lo_q: Rank of the lower bound.
-        hi_q: Rank of the upper bound.
+        usual: What to take where noise drowns the rows.
     """
 
     attribute: str
     candidates: NDArray[np.int64]
     usual: Bounds
-    lo_q: Fraction = (1, 100)
-    hi_q: Fraction = (99, 100)
 
-    def adapted(self, total: float, epsilon: float) -> BoundsNeed:
-        """Ranks that noise of this size can still tell from the extremes.
-
-        The exponential mechanism errs by about 2·ln(k)/ε counted units. A rank nearer to 0 than
-        that could pick any candidate below the smallest value; beyond the bounds the codec's
-        doubling cells take over, so an inner rank costs little.
+    def between(self, first: int, last: int, cells: int | None = None) -> Bounds:
+        """The bounds of a run of cells between candidates.
 
         Args:
-            total: Released (noisy) number of weighted rows.
-            epsilon: ε of one of the two selections.
-
-        Returns:
-            The same need with ranks between 1/200 and 1/4; public inputs only.
+            first: First cell: cell i lies between candidates i − 1 and i.
+            last: Last cell, inclusive.
+            cells: See `Bounds`.
         """
-        error = self._error(epsilon)
-        rank = min(max(1.5 * error / max(total, 1.0), 0.005), 0.25)
-        top = max(int(rank * 1000), 5)
-        part = gcd(top, 1000)
-        low = (top // part, 1000 // part)
-        return replace(self, lo_q=low, hi_q=(low[1] - low[0], low[1]))
-
-    def drowned(self, total: float, epsilon: float) -> bool:
-        """Whether noise of this size would choose bounds without regard to the rows.
-
-        Args:
-            total: Released (noisy) number of weighted rows.
-            epsilon: ε of one of the two selections.
-        """
-        return 3.0 * self._error(epsilon) > max(total, 1.0)
-
-    def _error(self, epsilon: float) -> float:
-        """What a selection errs by, in counted units."""
-        return 2.0 * log(len(self.candidates) + 1) / max(epsilon, 1e-9)
+        most = len(self.candidates) - 1
+        low = int(self.candidates[min(max(first - 1, 0), most)])
+        high = int(self.candidates[min(last, most)])
+        return Bounds(low, max(high, low + 1), cells)
 
 
 @dataclass(frozen=True, slots=True)

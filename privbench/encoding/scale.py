@@ -33,8 +33,8 @@ UNIT_STEPS = 256
 LEAST_UNITS = 32
 #: Number of linear cells in a wider range.
 LINEAR = 128
-#: Cells beyond released bounds; each is twice as wide as the one before.
-TAILS = 6
+#: Cells beyond released bounds, and beyond upper ones of scales with octaves.
+TAILS, LONG_TAILS = 6, 20
 
 
 class Scale(ABC):
@@ -136,11 +136,30 @@ class Scale(ABC):
         return found
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Edges of the doubling cells below and above released bounds; fewer for few cells."""
-        width = max((hi - lo) // 8, 1)
+        """Edges of the growing cells below and above released bounds; fewer for few cells.
+
+        Twice as wide each time; on scales with octaves by √2, and ever further upwards, where a
+        few large values make up most of a sum.
+        """
         each = 1 if cells == LINEAR else 2
-        steps = [width * (2**k - 1) for k in range(each, TAILS + 1, each)]
-        return [lo - step for step in reversed(steps)], [hi + step for step in steps]
+        below = _growing(max((hi - lo) // 8, 1), 2.0, TAILS, each)
+        above = below
+        if self.octaves:
+            above = _growing(max((hi - lo) // 12, 1), 2**0.5, LONG_TAILS, each)
+            below = above if lo < 0 else below
+        return [lo - step for step in reversed(below)], [hi + step for step in above]
+
+
+def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
+    """Distances of the ends of cells, each wider by a factor than the one before.
+
+    Args:
+        width: Of the first cell.
+        factor: Above 1.
+        cells: How many.
+        each: Of these, every how manyth end is kept.
+    """
+    return [round(width * (factor**k - 1) / (factor - 1)) for k in range(each, cells + 1, each)]
 
 
 def log_grid(lo: int, hi: int, per_octave: int = 4, unit: int = 1) -> Points:

@@ -45,13 +45,19 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     low = _reached(first, -clear[clear < first][::-1], alone[:first][::-1], -1)
     high = _reached(end - 1, clear[clear >= end], alone[end : domain.values], 1)
     keep[: domain.values] = False
-    keep[low : high + 1] = True
+    keep[low : _thinned(counts[: domain.values], high) + 1] = True
     # "other" of a released list is an ordinary cell: it holds whatever the list does not.
     if "other" in domain.specials:
         keep[domain.special_code("other")] = True
     kept = np.where(keep, counts, 0.0)
     mass = kept.sum()
     return np.asarray(kept * (counts.sum() / mass)) if mass > 0 else counts
+
+
+def _thinned(counts: Floats, last: int) -> int:
+    """The last of the cells after ``last`` that still hold a row, most likely (see `taper`)."""
+    more = counts[last + 1 :] < _ROW
+    return last + (int(np.argmax(more)) if more.any() else len(more))
 
 
 def _reached(start: int, clear: Ints, alone: NDArray[np.bool_], step: int) -> int:

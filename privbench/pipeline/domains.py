@@ -16,6 +16,7 @@ import numpy as np
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import LINEAR
+from privbench.learning.ranges import find_range
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     PART,
@@ -25,11 +26,10 @@ from privbench.privacy import (
     Measurement,
     Question,
     Result,
-    Selection,
     Session,
     allocate,
 )
-from privbench.privacy.queries import LabelCounts, PublicArray, Quantile, Total
+from privbench.privacy.queries import GridHistogram, LabelCounts, PublicArray, Total
 from privbench.synthesizers import PlanInput, PlannedEvent
 
 #: Shares of the whole budget: totals, bounds, categories. What is not needed goes to the
@@ -38,6 +38,8 @@ TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
 #: The same for totals where every table's histograms tell its size too.
 TOTALS_BESIDE = 0.02
 
+#: Rows, in noise scales, below which a column's range is not asked for.
+_LEAST_SEEN = 10.0
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
 
@@ -143,19 +145,18 @@ def _rows_weight(spec: DatabaseSpec, totals: Mapping[str, float], table: str) ->
     return min(totals[table], _rows_weight(spec, totals, own.parent))
 
 
-def _epsilon(need: Need, amount: float, accounting: Accounting) -> float:
-    """ε of one question of a need."""
-    share = amount / 2 if isinstance(need, BoundsNeed) else amount
-    return share if accounting == "pure" else (8 * share) ** 0.5
+def _epsilon(amount: float, accounting: Accounting) -> float:
+    """ε of a question."""
+    return amount if accounting == "pure" else (8 * amount) ** 0.5
 
 
 def _drowned(
     need: Need, weight: float, amount: float, accounting: Accounting, delta: float
 ) -> bool:
     """Whether nothing of the rows would show in the answer."""
-    epsilon = _epsilon(need, amount, accounting)
+    epsilon = _epsilon(amount, accounting)
     if isinstance(need, BoundsNeed):
-        return need.drowned(weight, epsilon)
+        return weight * epsilon < _LEAST_SEEN
     return delta > 0 and log(1 / delta) > epsilon * weight
 
 
@@ -237,8 +238,7 @@ def _released(
         if share is None:
             asked.append((table, need, []))
         elif isinstance(need, BoundsNeed):
-            fitted = need.adapted(shares.totals[table], _epsilon(need, share, accounting))
-            asked.append((table, need, _bounds(table, fitted, share)))
+            asked.append((table, need, [_range(table, need, share)]))
         else:
             query = LabelCounts(table, need.attribute, need.per_unit)
             label = f"categories {table}.{name}"
@@ -254,7 +254,9 @@ def _released(
     }
     cells = _cells(plan, session, shares.totals)
     found = {
-        (table, need.attribute): _settled(need, [next(results) for _ in group], cells[table])
+        (table, need.attribute): _settled(
+            session, need, group, [next(results) for _ in group], cells[table]
+        )
         for table, need, group in asked
     }
     return found, again
@@ -294,28 +296,26 @@ def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dic
     return found
 
 
-def _bounds(table: str, need: BoundsNeed, amount: float) -> list[Question]:
-    """Both ends of a column's range."""
-    candidates = PublicArray(need.candidates)
-    return [
-        Selection(
-            Quantile(table, need.attribute, candidates, numerator, denominator),
-            amount / 2,
-            f"{end} bound {table}.{need.attribute}",
-        )
-        for end, (numerator, denominator) in (("lower", need.lo_q), ("upper", need.hi_q))
-    ]
+def _range(table: str, need: BoundsNeed, amount: float) -> Measurement:
+    """The question of a column's range."""
+    query = GridHistogram(table, need.attribute, PublicArray(need.candidates))
+    return Measurement(query, amount, f"range {table}.{need.attribute}")
 
 
-def _settled(need: Need, found: list[Result], cells: int) -> Released:
+def _settled(
+    session: Session, need: Need, questions: list[Question], found: list[Result], cells: int
+) -> Released:
     """What a reader takes, from the results of its questions, if any were asked."""
-    if not found:
-        return replace(need.usual, cells=cells) if isinstance(need, BoundsNeed) else ()
     if not isinstance(need, BoundsNeed):
-        (labels,) = found
-        return cast(tuple[str, ...], labels)
-    low, high = sorted(int(need.candidates[cast(int, index)]) for index in found)
-    return Bounds(low, high if high > low else low + 1, cells)
+        return cast(tuple[str, ...], found[0]) if found else ()
+    if found:
+        (question,) = questions
+        sd = session.noise_scale(question.query, question.amount)
+        noisy = np.asarray(found[0], np.float64) / question.query.unit
+        ends = find_range(noisy, max(sd, 1e-9))
+        if ends is not None:
+            return need.between(*ends, cells)
+    return replace(need.usual, cells=cells)
 
 
 def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, float]:
@@ -362,20 +362,8 @@ def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
                 )
             )
         else:
-            for end in ("lower", "upper"):
-                shape = (len(need.candidates),)
-                events.append(
-                    _planned(
-                        f"{end} bound {table}.{column}",
-                        table,
-                        "quantile",
-                        shape,
-                        2 * log(len(need.candidates)),
-                        amount / 2,
-                        spec,
-                        source,
-                    )
-                )
+            question = _range(table, need, amount)
+            events.append(PlannedEvent.of(question.label, question.query, spec, amount, source))
     return events
 
 

@@ -11,7 +11,7 @@ from privbench.privacy.queries.axes import (
     UnitRows,
     Whole,
 )
-from privbench.privacy.queries.bounds import Quantile
+from privbench.privacy.queries.bounds import GridHistogram
 from privbench.privacy.queries.fanin import FanIn
 from privbench.privacy.queries.fanout import FanOut
 from privbench.privacy.queries.histogram import Histogram, JointHistogram
@@ -32,6 +32,7 @@ __all__ = [
     "Column",
     "FanIn",
     "FanOut",
+    "GridHistogram",
     "Histogram",
     "Joined",
     "JointHistogram",
@@ -43,7 +44,6 @@ __all__ = [
     "PublicArray",
     "PublicTarget",
     "PublicTargets",
-    "Quantile",
     "Refers",
     "Region",
     "RegionMoments",

@@ -1,0 +1,48 @@
+"""The range of a column, from a noisy histogram over public grid points: post-processing, free."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privbench.learning.denoise import Floats
+
+#: A single cell this many standard deviations of noise above zero holds rows, and a wide run of
+#: cells this many of the noise of its sum. Noise passes for rows in about one column of fifty.
+_CELL, _RUN = 6.5, 4.0
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def find_range(noisy: Floats, sd: float) -> tuple[int, int] | None:
+    """First and last cell that hold rows, as far as they can be told from noise.
+
+    Single cells first, then ever wider runs of cells beyond the ends found so far: many cells with
+    few rows each are seen together.
+
+    Args:
+        noisy: Noisy counts of cells in order, shape (cells,).
+        sd: Standard deviation of the noise.
+
+    Returns:
+        Inclusive cells, or None where nothing stands out.
+
+    >>> find_range(np.array([0.0, 9.0, 1.0, 8.0, 0.5]), 1.0)
+    (1, 3)
+    >>> find_range(np.array([1.0, 0.0, 2.0]), 1.0)
+    """
+    first, last = len(noisy), -1
+    sums = np.concatenate([[0.0], np.cumsum(noisy)])
+    for width in _WIDTHS:
+        if width > len(noisy):
+            break
+        runs = sums[width:] - sums[:-width]
+        limit = (_RUN + (_CELL - _RUN) / np.sqrt(width)) * sd * np.sqrt(width)
+        starts = np.flatnonzero(runs > limit)
+        if not len(starts):
+            continue
+        if last < first:
+            first, last = int(starts[0]), int(starts[-1]) + width - 1
+            continue
+        below, above = starts[starts + width <= first], starts[starts > last]
+        first = int(below[0]) if len(below) else first
+        last = int(above[-1]) + width - 1 if len(above) else last
+    return (first, last) if first <= last else None
