@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, Noise, scale_of
-from privbench.learning.guard import guard
+from privbench.learning.guard import guard, taper
 from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, column_parts
 from privbench.learning.junction.heavy import apart, heavy_codes, opened
 from privbench.learning.junction.ordered import denoise_ordered
@@ -176,7 +176,10 @@ def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Flo
     else:
         counts = denoise_unordered(raw.noisy, scale, total, noise)
     spread = counts[raw.cell] / widths[raw.cell]
-    return guard(spread, raw.noisy[raw.cell], raw.sd, domain)
+    seen = raw.noisy[raw.cell]
+    if (widths == 1).all():
+        spread = taper(spread, seen, raw.sd, domain)
+    return guard(spread, seen, raw.sd, domain)
 
 
 def fill_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
