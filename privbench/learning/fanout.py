@@ -210,7 +210,7 @@ def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
         return plain
     if len(tail) < 4:
         return _cut(plain, noisy, sd, total)
-    curve = _concave(tail, max(sd, 0.5))
+    curve = concave(tail, max(sd, 0.5))
     # Where a bucket is further from the curve than noise explains, the curve is what is wrong.
     seen = np.arange(len(tail)) <= max(_last_clear(noisy, sd) - mode, 0)
     off = np.where(seen, (tail - curve) ** 2 - 9 * sd * sd, 0.0)
@@ -250,8 +250,13 @@ def _last_clear(noisy: Floats, sd: float) -> int:
     return last
 
 
-def _concave(tail: Floats, sd: float) -> Floats:
-    """A concave quadratic's exponential in the bucket's number, by robust least squares."""
+def concave(tail: Floats, sd: float) -> Floats:
+    """A concave quadratic's exponential in the bucket's number, by robust least squares.
+
+    Args:
+        tail: Noisy counts from the largest one on, shape (buckets,).
+        sd: Standard deviation of the noise, above 0.
+    """
     place = np.arange(len(tail)) / max(len(tail) - 1, 1)
     first = np.log(max(float(tail[0]), sd, 1.0))
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats
+from privbench.learning.fanout import concave
 
 Ints = NDArray[np.integer[Any]]
 
@@ -21,6 +22,11 @@ Ints = NDArray[np.integer[Any]]
 #: cells of others that are, and alone. Alone, noise passes for one in 10,000.
 CLEAR, ALONE = 3.0, 6.0
 _REACH = 3
+#: Cells without rows to be seen that end a column, and cells before its end that tell how its
+#: counts fall off; fewest cells that a curve is fitted to.
+_GAP, _BACK, _FEWEST = 8, 20, 8
+#: Rows that a cell of a tail must be expected to hold.
+_ROW = 0.5
 
 
 def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
@@ -37,6 +43,7 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     >>> guard(np.array([8.0, 8.0, 2.0, 1.0, 1.0]), noisy, 1.0, domain).tolist()
     [10.0, 10.0, 0.0, 0.0, 0.0]
     """
+    counts = taper(counts, noisy, sd, domain)
     first, end = domain.core or (0, domain.values)
     alone = noisy > ALONE * sd
     keep = alone.copy()
@@ -58,6 +65,57 @@ def _thinned(counts: Floats, last: int) -> int:
     """The last of the cells after ``last`` that still hold a row, most likely (see `taper`)."""
     more = counts[last + 1 :] < _ROW
     return last + (int(np.argmax(more)) if more.any() else len(more))
+
+
+def taper(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
+    """Ends of a column whose range was measured: they fall off as the cells before them say.
+
+    Beyond the last cells that can be told from noise, a denoised histogram is level: a trace in
+    every cell. Over cells that double in width, that is a handful of rows with values a thousand
+    times too large. There, counts follow a concave curve fitted to the noisy cells.
+
+    Args:
+        counts: Denoised counts of a one-way histogram, shape (domain.size,).
+        noisy: The noisy counts they come from.
+        sd: Standard deviation of the noise.
+        domain: Without a core its range is public, and nothing is done.
+    """
+    out = np.array(counts)
+    if domain.core is None or not domain.ordered or domain.values < _FEWEST or sd <= 0:
+        return out
+    inner = slice(domain.values)
+    out[inner] = _taper(out[inner], noisy[inner], sd)
+    out[inner] = _taper(out[inner][::-1], noisy[inner][::-1], sd)[::-1]
+    whole = out.sum()
+    return np.asarray(out * (counts.sum() / whole)) if whole > 0 else np.array(counts)
+
+
+def _taper(counts: Floats, noisy: Floats, sd: float) -> Floats:
+    """The upper end."""
+    mode = int(np.argmax(noisy))
+    last = _last_seen(noisy, sd, mode)
+    start = max(mode, last - _BACK)
+    if len(noisy) - start < _FEWEST or last + 1 >= len(noisy):
+        return counts
+    curve = concave(noisy[start:], max(sd, 0.5))
+    out = np.array(counts)
+    out[last + 1 :] = np.minimum(curve[last + 1 - start :], counts[start : last + 1].max())
+    return out
+
+
+def _last_seen(noisy: Floats, sd: float, mode: int) -> int:
+    """The last cell of a run that stands out, reached from the mode without a wide gap."""
+    seen = np.zeros(len(noisy), bool)
+    sums = np.concatenate([[0.0], np.cumsum(noisy)])
+    for width in (1, 2, 4):
+        found = sums[width:] - sums[:-width] > CLEAR * sd * np.sqrt(width)
+        seen[width - 1 :] |= found
+    last = mode
+    for cell in np.flatnonzero(seen[mode:]) + mode:
+        if cell - last > _GAP:
+            break
+        last = int(cell)
+    return last
 
 
 def _reached(start: int, clear: Ints, alone: NDArray[np.bool_], step: int) -> int:
