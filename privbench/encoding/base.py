@@ -28,6 +28,9 @@ from privbench.schema import Column, ColumnType
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
 
+#: Parts of a cell that would hold at most as many grid steps are cut into single steps.
+_FEW_STEPS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -38,11 +41,13 @@ class Bounds:
         hi: Upper bound.
         cells: Number of equal cells between them that are worth telling apart; None means as
             many as there may be.
+        inner: Edges of cells between them, ascending, where more is known than the ends.
     """
 
     lo: int
     hi: int
     cells: int | None = None
+    inner: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,18 +64,33 @@ class BoundsNeed:
     candidates: NDArray[np.int64]
     usual: Bounds
 
-    def between(self, first: int, last: int, cells: int | None = None) -> Bounds:
+    def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
         """The bounds of a run of cells between candidates.
 
         Args:
             first: First cell: cell i lies between candidates i − 1 and i.
             last: Last cell, inclusive.
+            pieces: Into how many parts each cell is cut, shape (k + 1,).
             cells: See `Bounds`.
         """
         most = len(self.candidates) - 1
-        low = int(self.candidates[min(max(first - 1, 0), most)])
-        high = int(self.candidates[min(last, most)])
-        return Bounds(low, max(high, low + 1), cells)
+        first, last = min(max(first - 1, 0), most), min(last, most)
+        ends = self.candidates[first : last + 1].tolist()
+        cuts = pieces[first + 1 : last + 1].tolist()
+        inner = {
+            edge
+            for low, high, count in zip(ends, ends[1:], cuts, strict=False)
+            for edge in _parts(low, high, count)
+        }
+        low, high = ends[0], max(ends[-1], ends[0] + 1)
+        return Bounds(low, high, cells, tuple(sorted(inner - {low})))
+
+
+def _parts(low: int, high: int, count: int) -> list[int]:
+    """Starts of equal parts; of single steps, where parts would hold a few."""
+    width = high - low
+    count = width if width <= _FEW_STEPS * count else count
+    return [low + width * part // count for part in range(count)]
 
 
 @dataclass(frozen=True, slots=True)

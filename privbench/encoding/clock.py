@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -116,13 +116,20 @@ class TimeScale(Scale):
         """
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
-    def edges(self, lo: int, hi: int, *, bins: int | None = None, cells: int = LINEAR) -> list[int]:
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
         """Quarters of an hour, unless the range is narrower or the config says otherwise."""
         quarter = _DAY // 96
         if bins is None and hi - lo > 8 * quarter:
-            inner = range(-(-lo // quarter) * quarter, hi, quarter)
-            return sorted({lo, hi, *inner})
-        return super().edges(lo, hi, bins=bins, cells=cells)
+            return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
+        return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Whole seconds, or the type's precision in a narrower cell."""

@@ -189,13 +189,14 @@ class OrderedReader(ColumnReader):
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
     def _released_recoding(self, bounds: Bounds) -> EdgesRecoding:
-        """Linear and octave cells within, doubling cells beyond, then `below` and `above`."""
+        """Cells within by what is released of them, growing cells beyond, then `below` and `above`."""
         first, end = self.range.lo, self.range.hi + 1
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
         cells = bounds.cells or LINEAR
         below, above = self.scale.tails(lo, hi, cells)
-        edges = {*below, *self.scale.edges(lo, hi, bins=self.bins, cells=cells), *above}
+        inside = self.scale.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
+        edges = {*below, *inside, *above}
         kept = sorted({min(max(edge, first), end) for edge in edges})
         outer = ("below",) * (kept[0] > first) + ("above",) * (kept[-1] < end)
         core = (bisect_left(kept, lo), max(bisect_left(kept, hi), 1))

@@ -7,7 +7,7 @@ candidates and edges follow from the type alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from typing import ClassVar
 
@@ -103,7 +103,15 @@ class Scale(ABC):
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
-    def edges(self, lo: int, hi: int, *, bins: int | None = None, cells: int = LINEAR) -> list[int]:
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
         """Cell edges over ``[lo, hi)``, both ends included.
 
         Args:
@@ -112,10 +120,14 @@ class Scale(ABC):
             bins: Number of equal cells, where the config says so.
             cells: Number of equal cells that are worth telling apart, at most `LINEAR`; with
                 fewer, cells that grow are as many times wider.
+            inner: Edges to take instead, where rows are known to be many or few.
         """
         coarser = LINEAR // cells
-        if bins is None and hi - lo <= max(UNIT_STEPS // coarser, LEAST_UNITS):
+        most = LEAST_UNITS if inner else max(UNIT_STEPS // coarser, LEAST_UNITS)
+        if bins is None and hi - lo <= most:
             return list(range(lo, hi + 1))
+        if bins is None and inner:
+            return sorted({lo, hi, *(edge for edge in inner if lo < edge < hi)})
         edges = set(self.linear(lo, hi, bins or cells))
         if bins is None and self.octaves:
             grown = [edge for edge in self.octave_edges(lo, hi) if lo < edge < hi]

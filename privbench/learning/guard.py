@@ -52,7 +52,9 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     low = _reached(first, -clear[clear < first][::-1], alone[:first][::-1], -1)
     high = _reached(end - 1, clear[clear >= end], alone[end : domain.values], 1)
     keep[: domain.values] = False
-    keep[low : _thinned(counts[: domain.values], high) + 1] = True
+    if domain.core is not None and domain.values >= _FEWEST:
+        high = _thinned(counts[: domain.values], high)
+    keep[low : high + 1] = True
     # "other" of a released list is an ordinary cell: it holds whatever the list does not.
     if "other" in domain.specials:
         keep[domain.special_code("other")] = True

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.learning.denoise import Floats
 
 #: A single cell this many standard deviations of noise above zero holds rows, and a wide run of
 #: cells this many of the noise of its sum. Noise passes for rows in about one column of fifty.
 _CELL, _RUN = 6.5, 4.0
+#: Likewise for a cell that is worth being cut.
+_CUT = 4.0
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -46,3 +49,24 @@ def find_range(noisy: Floats, sd: float) -> tuple[int, int] | None:
         first = int(below[0]) if len(below) else first
         last = int(above[-1]) + width - 1 if len(above) else last
     return (first, last) if first <= last else None
+
+
+def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[np.int64]:
+    """Into how many parts each cell is worth being cut, so that parts hold about equally much.
+
+    Args:
+        noisy: Noisy counts, shape (cells,).
+        sd: Standard deviation of the noise.
+        first: First cell that holds rows.
+        last: Last one, inclusive.
+        cells: About how many parts there are to be.
+
+    Returns:
+        At least 1 each, shape (cells,).
+
+    >>> cut(np.array([0.0, 9.0, 1.0, 3.0, 0.5]), 0.1, 1, 3, 4).tolist()
+    [1, 3, 1, 1, 1]
+    """
+    held = np.where(noisy > _CUT * sd, noisy, 0.0)
+    total = max(float(noisy[first : last + 1].sum()), 1e-9)
+    return np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)

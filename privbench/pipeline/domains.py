@@ -16,7 +16,7 @@ import numpy as np
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
 from privbench.encoding.base import Need, Released
 from privbench.encoding.scale import LINEAR
-from privbench.learning.ranges import find_range
+from privbench.learning.ranges import cut, find_range
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     PART,
@@ -314,7 +314,7 @@ def _settled(
         noisy = np.asarray(found[0], np.float64) / question.query.unit
         ends = find_range(noisy, max(sd, 1e-9))
         if ends is not None:
-            return need.between(*ends, cells)
+            return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
     return replace(need.usual, cells=cells)
 
 
