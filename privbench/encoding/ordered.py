@@ -142,10 +142,9 @@ class OrderedReader(ColumnReader):
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
-        usual = (min(max(self.scale.parse(text), lo), hi) for text in self.scale.usual)
-        return (
-            BoundsNeed(self.name, np.unique(np.concatenate([inner, [lo, hi]])), Bounds(*usual)),
-        )
+        low, high = (min(max(self.scale.parse(text), lo), hi) for text in self.scale.usual)
+        points = np.unique(np.concatenate([inner, [lo, hi]]))
+        return (BoundsNeed(self.name, points, Bounds(low, high)),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -189,7 +188,7 @@ class OrderedReader(ColumnReader):
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
     def _released_recoding(self, bounds: Bounds) -> EdgesRecoding:
-        """Cells within by what is released of them, growing cells beyond, then `below` and `above`."""
+        """Cells within as released, growing cells beyond, then `below` and `above`."""
         first, end = self.range.lo, self.range.hi + 1
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)

@@ -33,7 +33,7 @@ from privbench.privacy.queries import (
 MOST, BINS = 48, 12
 #: A group of owners by number of children is to hold this many standard deviations of noise, and
 #: a bin of another given attribute this many.
-GROUP, BIN = 1.0, 4.0
+GROUP, BIN = 0.3, 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

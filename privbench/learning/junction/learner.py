@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.learning.bins import split_tail
 from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
 from privbench.learning.junction.context import Context, Variable
@@ -26,7 +27,7 @@ from privbench.learning.junction.oneway import (
     weight_of,
 )
 from privbench.learning.junction.pool import cells_of, draw_pool, rake_pool
-from privbench.learning.junction.ratios import rake, shrink, shrink_upwards
+from privbench.learning.junction.ratios import rake, shrink
 from privbench.learning.junction.structure import (
     Components,
     Layout,
@@ -35,7 +36,6 @@ from privbench.learning.junction.structure import (
     thin,
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
-from privbench.learning.keys import is_fan
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.events import Accounting
 from privbench.privacy.queries import Axis, Histogram, PairScores, PublicArray
@@ -51,6 +51,9 @@ _LEAST_POOL, _MOST_POOL = 20_000, 60_000
 _SWEEPS = 6
 #: A prediction never falls below this part of independence.
 _FLOOR = 0.003
+#: Least mass of a part of a tail, in standard deviations of the noise of a pair table: much less
+#: than of other bins, since what is seen of the whole table tells what tails are like.
+TAIL = 0.3
 
 
 @dataclass
@@ -110,6 +113,8 @@ class Learner:
         for name, raw in raws.items():
             counts = denoise_one_way(raw, domains[name], self.rows, self.noise)
             bins = fill_bins(counts, domains[name], self.budget.bins, least)
+            if self.has_children:
+                bins = split_tail(bins, domains[name], TAIL * self.tree_sd)
             self.variables.append(Variable(name, domains[name], bins))
 
     def learn(self) -> TableLaw:
@@ -169,6 +174,12 @@ class Learner:
             dict(self.fine),
         )
         return law.trimmed()
+
+    @property
+    def has_children(self) -> bool:
+        """Whether rows of the table own others."""
+        keys = (key for table in self.spec.tables.values() for key in table.keys)
+        return any(key.role == "own" and key.parent == self.table for key in keys)
 
     @property
     def tree_sd(self) -> float:
@@ -248,30 +259,15 @@ class Learner:
             noisy, sd = self.measure(query, self.amount * part * share, label)
             scale = max(self._scale(sd), 1e-9)
             base = expected(noisy, predicted[i, j], scale, self.noise, self._ordered((i, j)))
-            shrunk = self._shrunk((i, j), noisy, base, scale)
+            shrunk = shrink(noisy, base, scale, self.noise)
             margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)
-
-    def _shrunk(self, pair: Pair, noisy: Floats, predicted: Floats, scale: float) -> Floats:
-        """Posterior mean of a pair table, along groups of owners where there are any."""
-        counts = self._counts
-        if counts[pair[0]] and noisy.shape[0] > 2:
-            return shrink_upwards(noisy, predicted, scale, self.noise)
-        if counts[pair[1]] and noisy.shape[1] > 2:
-            return shrink_upwards(noisy.T, predicted.T, scale, self.noise).T
-        return shrink(noisy, predicted, scale, self.noise)
 
     def _ordered(self, pair: Pair) -> tuple[int, int]:
         """How many leading bins of both variables follow an order."""
         own = [item.ordered for item in self.variables]
         every = [*self.context.ordered, *own]
         return every[pair[0]], every[pair[1]]
-
-    @property
-    def _counts(self) -> list[bool]:
-        """Which variables are numbers of children."""
-        own = [item.early for item in self.variables]
-        return [*(is_fan(column.name) for column in self.context.columns), *own]
 
     def _rounds(self, edges: Sequence[Pair]) -> None:
         """Choose further pairs where the raked pool is farthest from the rows; measure them."""

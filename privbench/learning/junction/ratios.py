@@ -61,40 +61,6 @@ def shrink(noisy: Floats, prediction: Floats, scale: float, noise: Noise) -> Flo
     return np.asarray(out)
 
 
-def shrink_upwards(noisy: Floats, prediction: Floats, scale: float, noise: Noise) -> Floats:
-    """As `shrink`, for a table whose rows are groups of owners by number of children, ascending.
-
-    The last groups are small, and unlike the others. So what is unsure of them is taken from the
-    groups just below rather than from everybody: first all groups but the first are shrunk toward
-    the prediction, then all but the first two toward what was found for those, and so on.
-
-    Args:
-        noisy: Noisy counts, shape (groups, cells).
-        prediction: Predicted counts; their sums over a group are taken as known.
-        scale: Scale of the noise.
-        noise: Law of the noise.
-    """
-    count = len(noisy)
-    ratio = np.ones(noisy.shape[1])
-    upper = [prediction.sum(axis=0)]
-    for first in range(1, count):
-        base = prediction[first:].sum(axis=0)
-        total = base.sum()
-        expected = base * ratio
-        expected *= total / max(expected.sum(), 1e-300)
-        spread = scale * float(np.sqrt(count - first))
-        found = shrink(noisy[first:].sum(axis=0), expected, spread, noise)
-        found *= total / max(found.sum(), 1e-300)
-        ratio = found / np.maximum(base, 1e-300)
-        upper.append(found)
-    upper.append(np.zeros(noisy.shape[1]))
-    rows = []
-    for group in range(count):
-        base = np.maximum(upper[group] - upper[group + 1], 0.05 * prediction[group])
-        rows.append(shrink(noisy[group], base, scale, noise) if group < count - 1 else base)
-    return np.array(rows)
-
-
 def _posterior(noisy: Floats, strength: Floats, ratios: Floats, noise: Noise) -> Floats:
     """Mean ratio of every cell; counts in noise scales."""
     distance = noisy[:, None] - strength[:, None] * ratios
