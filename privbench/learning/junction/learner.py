@@ -258,7 +258,9 @@ class Learner:
             label = f"{what} pair {number + 1} of {self.table}"
             noisy, sd = self.measure(query, self.amount * part * share, label)
             scale = max(self._scale(sd), 1e-9)
-            base = expected(noisy, predicted[i, j], scale, self.noise, self._ordered((i, j)))
+            base = predicted[i, j]
+            if self.context.columns or self.has_children:
+                base = expected(noisy, base, scale, self.noise, self._ordered((i, j)))
             shrunk = shrink(noisy, base, scale, self.noise)
             margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)
