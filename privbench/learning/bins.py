@@ -79,7 +79,10 @@ def split_tail(bins: Bins, domain: Domain, least: float) -> Bins:
     codes = np.flatnonzero(bins.of[: domain.values] == last)
     counts = bins.spread(bins.counts)
     above = np.cumsum(counts[codes][::-1])[::-1]
-    part = np.floor(np.log(above[0] / np.maximum(above, 1e-300)) / np.log(_FALL))
+    if not above[0] > 0:
+        return bins
+    beyond = np.clip(above / above[0], 1e-300, 1.0)
+    part = np.floor(-np.log(beyond) / np.log(_FALL))
     most = int(np.clip(np.log(max(above[0] / max(least, 1e-9), 1.0)) / np.log(_FALL), 0, _PARTS))
     of = bins.of.copy()
     of[of > last] += most

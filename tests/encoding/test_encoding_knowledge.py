@@ -26,6 +26,7 @@ from privbench.encoding.shapes import PATTERNS, SHAPES, shapes
 from privbench.encoding.text import length_edges
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.errors import ConfigError, SchemaError
+from privbench.learning.ranges import cut, find_range
 from privbench.rng import generator
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Index, Table, TableName, Unique
 
@@ -212,16 +213,84 @@ def test_indexed_text_stays_within_an_index_entry():
     assert plan(TEXT, None, 0.0, indexes=(gin,)).greatest is None
 
 
-def test_adapted_ranks_follow_the_noise():
-    need = BoundsNeed("c", np.arange(1000), Bounds(0, 100))
-    assert need.adapted(1e9, 1.0).lo_q == (1, 200)
-    assert need.adapted(50, 0.01).lo_q == (1, 4)
-    tight = need.adapted(5000, 0.1)
-    low, high = (a / b for a, b in (tight.lo_q, tight.hi_q))
-    assert low == pytest.approx(1 - high)
-    assert low * 5000 * 0.1 > 2 * np.log(1000)
-    assert need.drowned(500, 0.05)
-    assert not need.drowned(5000, 0.05)
+def test_bounds_between_candidates():
+    """Cell i lies between candidates i − 1 and i; the outermost ones end at the last candidate."""
+    need = BoundsNeed("c", np.array([0, 10, 100, 1000]), Bounds(0, 100))
+    pieces = np.ones(5, np.int64)
+    assert need.between(1, 2, pieces, 40) == Bounds(0, 100, 40, (10,))
+    assert need.between(2, 2, pieces, 40) == Bounds(10, 100, 40)
+    assert need.between(0, 4, pieces, 40) == Bounds(0, 1000, 40, (10, 100))
+    assert need.between(0, 0, pieces, 40) == Bounds(0, 1, 40)
+    assert need.between(4, 4, pieces, 40) == Bounds(1000, 1001, 40)
+
+
+def test_cells_worth_it_are_cut_in_equal_parts_or_single_steps():
+    need = BoundsNeed("c", np.array([0, 10, 100, 1000]), Bounds(0, 100))
+    found = need.between(1, 3, np.array([9, 3, 2, 9, 9]), 40)
+    # Three parts of ten steps would hold three each: they become single steps.
+    assert found.inner == (*range(1, 10), 10, 55, *range(100, 1000, 100))
+    assert found.inner == tuple(sorted(set(found.inner)))
+
+
+@given(
+    st.sets(st.integers(-(10**12), 10**12), min_size=1, max_size=30),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_bounds_enclose_their_cells(points, data):
+    candidates = np.array(sorted(points))
+    need = BoundsNeed("c", candidates, Bounds(0, 100))
+    size = len(candidates) + 1
+    first = data.draw(st.integers(0, size - 1))
+    last = data.draw(st.integers(first, size - 1))
+    pieces = np.array(data.draw(st.lists(st.integers(1, 9), min_size=size, max_size=size)))
+    found = need.between(first, last, pieces, 16)
+    assert found.lo < found.hi
+    assert found.lo == candidates[min(max(first - 1, 0), len(candidates) - 1)]
+    assert all(found.lo < edge < found.hi for edge in found.inner)
+    assert list(found.inner) == sorted(set(found.inner))
+    inside = candidates[(candidates > found.lo) & (candidates < found.hi)]
+    assert set(inside.tolist()) <= set(found.inner)
+
+
+def measured_cells(values, sd, cells, seed=1):
+    """Inner widths of the cells that a column gets by a noisy histogram of its values."""
+    found = plan(INT)
+    (need,) = found.needs
+    counts = np.bincount(
+        np.searchsorted(need.candidates, values, side="right"), minlength=len(need.candidates) + 1
+    )
+    noisy = counts + generator(seed, "cells").laplace(0, sd / np.sqrt(2), len(counts))
+    ends = find_range(noisy, sd)
+    codec = found.finish({"c": need.between(*ends, cut(noisy, sd, *ends, cells), cells)})
+    (recoding,) = codec.recodings.values()
+    edges = np.array(recoding.edges)
+    first, end = codec.domains["c"].core
+    return edges[first : end + 1], codec.domains["c"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_years_have_a_cell_each(seed):
+    years = generator(seed, "years").integers(1950, 2021, 40_000)
+    edges, domain = measured_cells(years, 30.0, 128, seed)
+    inner = edges[(edges >= 1950) & (edges <= 2021)]
+    assert inner.tolist() == list(range(1950, 2022))
+    assert 1000 < edges[0] <= 1950
+    assert 2020 < edges[-1] < 4000
+    assert domain.values < 500
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_of_a_power_law_have_growing_cells(seed):
+    counts = np.floor(generator(seed, "law").pareto(1.0, 40_000)).astype(int)
+    edges, domain = measured_cells(counts, 30.0, 64, seed)
+    widths = np.diff(edges)
+    assert edges[0] == 0
+    assert (widths[:20] == 1).all()
+    assert widths[-1] > 10
+    assert np.corrcoef(np.arange(len(widths)), widths)[0, 1] > 0.5
+    assert 100 < edges[-1] < 20_000
+    assert domain.core[1] - domain.core[0] < 150
 
 
 @pytest.mark.parametrize(

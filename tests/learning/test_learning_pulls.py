@@ -6,12 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from privbench.errors import ModelError
 from privbench.learning.fanout import constant
-from privbench.learning.junction.fans import copula, gumbel, joint_law
+from privbench.learning.junction.copulas import copula, expected, gumbel
+from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.pool import Pool
-from privbench.learning.junction.ratios import shrink, shrink_upwards
 from privbench.learning.junction.ties import find_ties, tie
 from privbench.learning.keys import KeyModel
 from privbench.learning.pulls import Pull, attraction, popularity, rank_correlation
@@ -109,33 +111,56 @@ def test_where_noise_rules_the_corner_is_that_of_the_likelier_copula():
     assert abs(np.mean(corners) - due) < 0.4 * abs(other - due)
 
 
+def drawn(truth, scale, noise, seed):
+    g = generator(seed, "table")
+    return truth + (g.laplace if noise == "laplace" else g.normal)(0, scale, truth.shape)
+
+
 @NOISES
-def test_top_groups_are_drawn_toward_the_groups_below_them(noise):
-    """Heavy owners are unlike the others: all of their groups err less than by everybody's law."""
-    cells = np.arange(12)
-    usual, heavy = (np.exp(-0.5 * ((cells - at) / 2) ** 2) for at in (3, 8))
-    usual, heavy = usual / usual.sum(), heavy / heavy.sum()
-    truth = np.array([4000, 900, 300, 90, 80, 70])[:, None] * np.array([usual] * 2 + [heavy] * 4)
-    prediction = np.outer(truth.sum(axis=1), truth.sum(axis=0)) / truth.sum()
-    errors = []
-    for seed in range(12):
-        g = generator(seed, "groups")
-        seen = truth + (g.laplace if noise == "laplace" else g.normal)(0, 9.0, truth.shape)
-        pair = [fit(seen, prediction, 9.0, noise) for fit in (shrink_upwards, shrink)]
-        assert pair[0].shape == truth.shape
-        assert min(side.min() for side in pair) >= 0
-        errors.append([np.abs(side - truth)[3:].sum() for side in pair])
-    upwards, plain = np.mean(errors, axis=0)
-    assert upwards < 0.9 * plain
+@pytest.mark.parametrize(
+    "truth", [gumbel(FIRST, SECOND, 2.3), copula(FIRST, SECOND, 0.6), copula(FIRST, SECOND, -0.6)]
+)
+def test_tables_of_a_copula_are_expected_nearer_than_independence(truth, noise):
+    apart = np.outer(truth.sum(axis=1), truth.sum(axis=0)) / truth.sum()
+    for seed in range(3):
+        found = expected(drawn(truth, 25.0, noise, seed), apart, 25.0, noise, truth.shape)
+        assert (found >= 1e-3 * apart).all()
+        assert np.abs(found - truth).sum() < 0.4 * np.abs(apart - truth).sum()
+        corner = np.s_[5:, 4:]
+        assert abs(found[corner].sum() - truth[corner].sum()) < 0.6 * abs(
+            apart[corner].sum() - truth[corner].sum()
+        )
 
 
-def test_without_noise_groups_stay_as_they_were_measured():
-    g = generator(1, "groups")
-    truth = g.integers(400, 900, (4, 5)).astype(float)
-    prediction = np.outer(truth.sum(axis=1), truth.sum(axis=0)) / truth.sum()
-    assert shrink_upwards(truth, prediction, 1e-3, "laplace")[:3] == pytest.approx(
-        truth[:3], rel=0.02
-    )
+@NOISES
+def test_a_prediction_that_explains_more_than_copulas_is_kept(noise):
+    """A law with both signs at once is no copula of the family; a right prediction of it stays."""
+    truth = (copula(FIRST, SECOND, 0.9) + copula(FIRST, SECOND, -0.9)) / 2
+    found = expected(drawn(truth, 5.0, noise, 1), truth, 5.0, noise, truth.shape)
+    assert found == pytest.approx(truth, rel=1e-6)
+
+
+def test_only_ordered_bins_are_drawn_toward_copulas():
+    truth = gumbel(FIRST, SECOND, 2.3)
+    apart = np.outer(truth.sum(axis=1), truth.sum(axis=0)) / truth.sum()
+    assert expected(truth, apart, 1.0, "laplace", (2, 7)) is apart
+    assert expected(truth, 0 * apart, 1.0, "laplace", (9, 7)) == pytest.approx(0)
+    found = expected(truth, apart, 1.0, "laplace", (9, 5))
+    assert np.array_equal(found[:, 5:], apart[:, 5:])
+    assert np.abs(found - truth)[:, :5].sum() < 0.5 * np.abs(apart - truth)[:, :5].sum()
+
+
+@given(st.integers(3, 8), st.integers(3, 8), st.integers(0, 10**6), st.floats(0.1, 1e4))
+@settings(max_examples=25, deadline=None)
+def test_expected_tables_keep_their_total(rows, columns, seed, scale):
+    g = generator(seed, "any")
+    predicted = g.gamma(0.5, 100.0, (rows, columns)) + 1e-3
+    noisy = predicted + g.laplace(0, scale, predicted.shape)
+    found = expected(noisy, predicted, scale, "laplace", (rows, columns))
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+    assert found.sum() == pytest.approx(predicted.sum(), rel=0.02)
+    assert found.sum(axis=1) == pytest.approx(predicted.sum(axis=1), rel=0.1, abs=1e-3)
 
 
 # Which rows are referred to

@@ -31,6 +31,7 @@ from privbench.privacy.queries import (
     Column,
     FanIn,
     FanOut,
+    GridHistogram,
     Histogram,
     Joined,
     JointHistogram,
@@ -41,7 +42,6 @@ from privbench.privacy.queries import (
     Presence,
     PublicArray,
     PublicTargets,
-    Quantile,
     Refers,
     Region,
     RegionMoments,
@@ -163,8 +163,8 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
     yield Histogram.of(spec, name, ("g", "l"))
     yield from _of_parent(spec, name, rng)
-    yield Quantile.of(name, "g", [-5, 0, 1, 7, 30], 0.05)
-    yield Quantile.of(name, "g", [-5, 0, 1, 7, 30], 0.5)
+    yield GridHistogram(name, "g", PublicArray([-5, 0, 1, 7, 30]))
+    yield GridHistogram(name, "g", PublicArray([3]))
     yield from (LabelCounts(name, "l"), LabelCounts(name, "l", per_unit=3))
     yield from _scores(spec, name, rng)
     yield from _regions(spec, name, rng)

@@ -6,6 +6,7 @@ Each mutant is paired with the sound query on the same database, which must pass
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +15,19 @@ import pytest
 from small_databases import ADD, ROW, two_tables
 
 from privbench.privacy import neighbour, units
-from privbench.privacy.data import BOTTOM, NONE, PrivateDatabase, PrivateTable
+from privbench.privacy.data import BOTTOM, NONE, NULL, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import (
     Axis,
     Children,
     FanIn,
     FanOut,
+    GridHistogram,
     Histogram,
     JointHistogram,
     LabelCounts,
     PairScores,
     Presence,
     PublicArray,
-    Quantile,
     Region,
     RegionMoments,
     Split,
@@ -339,13 +340,13 @@ class AllLabels(LabelCounts):
         return LabelCounts(self.source, self.attribute, 100).evaluate_labels(data)
 
 
-def labelled() -> PrivateDatabase:
+def labelled(values: Sequence[int] = (1, 1, 1, 9)) -> PrivateDatabase:
     from privbench.privacy.data import Grid, Labels
 
     base = two_tables([0, 0, 0, 1])
     words = Labels(np.array([0, 1, 2, 0]), ["x", "y", "z"])
     table = PrivateTable(
-        4, {"l": words, "g": Grid(np.array([1, 1, 1, 9]))}, {"own": np.array([0, 0, 0, 1])}
+        4, {"l": words, "g": Grid(np.array(values))}, {"own": np.array([0, 0, 0, 1])}
     )
     return PrivateDatabase(base.spec, {"users": PrivateTable(2, {}, {}), "posts": table})
 
@@ -355,18 +356,36 @@ def test_labels_without_a_limit_per_unit() -> None:
     assert {"l0", "l1", "l2"} <= caught(AllLabels("posts", "l", 2), labelled())
 
 
-class UnweightedQuantile(Quantile):
+class UnweightedGrid(GridHistogram):
+    """Every row counts 1, however many rows its unit has."""
+
     def evaluate(self, data: PrivateDatabase) -> Integers:
         values = data._raw("posts", "g")._values  # type: ignore[union-attr]
-        below = np.searchsorted(np.sort(values), self.candidates.values)
-        off = np.abs(self.q_den * below - self.q_num * values.size) // self.q_den
-        return -off.astype(np.int64) * GRID
+        cells = np.searchsorted(self.points.values, values, side="right")
+        return np.bincount(cells, minlength=self.shape[0]).astype(np.int64) * GRID
 
 
-def test_a_quantile_without_weights() -> None:
-    given = ("posts", "g", PublicArray([0, 5, 9]), 1, 2)
-    assert caught(Quantile(*given), labelled()) == set()
-    assert "linf" in caught(UnweightedQuantile(*given), labelled())
+class NullsToo(GridHistogram):
+    """NULL counts at full weight in the lowest cell, on top of its unit's other rows."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        found = GridHistogram.evaluate(self, data)
+        values = data._raw("posts", "g")._values  # type: ignore[union-attr]
+        found[0] += GRID * np.count_nonzero(values == NULL)
+        return found
+
+
+def test_a_grid_histogram_without_weights() -> None:
+    given = ("posts", "g", PublicArray([0, 5, 9]))
+    assert caught(GridHistogram(*given), labelled()) == set()
+    assert {"l1", "linf"} <= caught(UnweightedGrid(*given), labelled())
+
+
+def test_a_grid_histogram_with_nulls_beside() -> None:
+    given = ("posts", "g", PublicArray([0, 5, 9]))
+    database = labelled([1, 1, NULL, 9])
+    assert caught(GridHistogram(*given), database) == set()
+    assert "l1" in caught(NullsToo(*given), database)
 
 
 class AsIfOwned(FanOut):

@@ -35,10 +35,11 @@ from privbench.privacy.data import (
 from privbench.privacy.queries import (
     FanIn,
     FanOut,
+    GridHistogram,
     Histogram,
     LabelCounts,
     Presence,
-    Quantile,
+    PublicArray,
     Total,
 )
 from privbench.privacy.query import GRID, Query
@@ -74,7 +75,7 @@ def test_one_unit_with_a_million_rows_moves_nothing_by_more_than_the_claim(
     asked: list[Query] = [
         Total("posts"),
         Histogram.of(glutton.spec, "posts", ("a0",)),
-        Quantile.of("posts", "g", [0, 10**9, 10**12], 0.5),
+        GridHistogram("posts", "g", PublicArray([0, 10**9, 10**12])),
         LabelCounts("posts", "l", 3),
         FanOut(table.key("own")),
         FanIn(table.key("ref")),
@@ -112,7 +113,7 @@ def test_empty_tables_answer_every_query(relation: Relation) -> None:
         if isinstance(query, LabelCounts):
             assert query.evaluate_labels(database) == {}
         elif "scores" not in query.kind:
-            found = query.evaluate(database if isinstance(query, Quantile) else ready)
+            found = query.evaluate(database if isinstance(query, GridHistogram) else ready)
             assert found.shape == query.shape
             assert not found.any()
     assert check(queries(ready.spec), database, recodings=recodings(spec)).neighbours == 0
@@ -132,7 +133,8 @@ def test_columns_and_keys_that_are_all_null() -> None:
     )
     database = PrivateDatabase(spec, {"users": PrivateTable(0, {}, {}), "posts": posts})
     table = database.spec.tables["posts"]
-    assert Quantile.of("posts", "g", [0, 5], 0.5).evaluate(database).tolist() == [0, 0]
+    nothing = GridHistogram("posts", "g", PublicArray([0, 5])).evaluate(database)
+    assert nothing.tolist() == [0, 0, 0]
     assert LabelCounts("posts", "l").evaluate_labels(database) == {}
     assert Histogram.of(database.spec, "posts", ("c",)).evaluate(database).tolist()[:2] == [0, 0]
     assert FanIn(table.key("ref")).evaluate(database).tolist() == [0] * 10
@@ -144,12 +146,12 @@ def test_columns_and_keys_that_are_all_null() -> None:
     assert found[1, 1] == found.sum() > 0
 
 
-def test_nan_and_infinities_are_in_neither_sum() -> None:
+def test_null_nan_and_infinities_are_in_no_cell() -> None:
     spec = DatabaseSpec({"t": TableSpec("t", {})})
     raw = np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4])
     database = PrivateDatabase(spec, {"t": PrivateTable(6, {"g": Grid(raw)}, {})})
-    query = Quantile.of("t", "g", [0, 4, 9], 0.5)
-    assert query.evaluate(database).tolist() == [-GRID, 0, -GRID]
+    query = GridHistogram("t", "g", PublicArray([0, 4, 9]))
+    assert query.evaluate(database).tolist() == [0, GRID, GRID, 0]
     assert check([query], database, every=True).ok
 
 

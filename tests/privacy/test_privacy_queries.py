@@ -31,8 +31,11 @@ from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, PrivbenchError, SchemaError
 from privbench.privacy.data import (
     BOTTOM,
+    NEG_INF,
     NULL,
+    POS_INF,
     Cells,
+    EdgesRecoding,
     Grid,
     Labels,
     PrivateDatabase,
@@ -44,6 +47,7 @@ from privbench.privacy.queries import (
     Column,
     FanIn,
     FanOut,
+    GridHistogram,
     Histogram,
     Joined,
     JointHistogram,
@@ -54,7 +58,6 @@ from privbench.privacy.queries import (
     PublicArray,
     PublicTarget,
     PublicTargets,
-    Quantile,
     Region,
     RegionMoments,
     Split,
@@ -433,40 +436,65 @@ def test_scores_refuse_what_does_not_fit() -> None:
 # bounds and labels --------------------------------------------------------------------------------
 
 
-@given(seed=SEED, q=st.sampled_from([0.0, 0.05, 0.5, 1.0]))
+POINTS = [-9, -1, 3, 8, 99]
+
+
+@given(seed=SEED)
 @QUICK
-def test_quantile_utilities_are_rank_errors(seed: int, q: float) -> None:
+def test_grid_histograms_count_rows_between_points(seed: int) -> None:
+    """Of a table whose rows are units: exactly numpy's histogram of the finite values."""
     database = fill(DatabaseSpec({"t": TableSpec("t", {})}), 30, seed)
-    query = Quantile.of("t", "g", [-9, -1, 3, 8, 99], q)
+    query = GridHistogram("t", "g", PublicArray(POINTS))
     held = database._raw("t", "g")
     assert isinstance(held, Grid)
-    values = [v for v in held._values.tolist() if abs(v) < 2**60]
-    below = [sum(v < t for v in values) for t in query.candidates.values.tolist()]
-    expected = [
-        -(abs(query.q_den * n - query.q_num * len(values)) * GRID) // query.q_den for n in below
-    ]
+    finite = held._values[np.abs(held._values.astype(float)) < 2**60]
+    expected, _ = np.histogram(finite, [-(2**61), *POINTS, 2**61])
     found = query.evaluate(database)
-    assert np.abs(found - np.array(expected)).max() <= 1
+    assert found.tolist() == (expected * GRID).tolist()
+    assert found.shape == query.shape == (len(POINTS) + 1,)
 
 
-def test_quantile_claims() -> None:
+@given(spec=specs(), seed=SEED)
+@QUICK
+def test_grid_histograms_weigh_rows_as_histograms_do(spec: DatabaseSpec, seed: int) -> None:
+    """The same cells as those of a column that is settled by the same edges, under every spec."""
+    database = fill(spec, 15, seed)
+    edges = EdgesRecoding((-(10**6), *POINTS, 10**6), ("nan", "-inf", "inf"), nullable=True)
+    for name in spec.tables:
+        ready = database.copy()
+        ready.recode(name, "g", edges)
+        expected = Histogram.of(ready.spec, name, ("g",)).evaluate(ready)[: len(POINTS) + 1]
+        found = GridHistogram(name, "g", PublicArray(POINTS)).evaluate(database)
+        assert found.tolist() == expected.tolist()
+
+
+def test_grid_histogram_claims() -> None:
     spec = DatabaseSpec({"t": TableSpec("t", {})})
-    query = Quantile.of("t", "g", [0, 1], 0.05)
-    assert query.sensitivity(spec).linf == -(-19 * GRID // 20)
-    assert query.sensitivity(with_relation(spec, REPLACE)).linf == GRID
-    for points in ([], [1, 1], [2, 1], [NULL]):
+    query = GridHistogram("t", "g", PublicArray([0, 1]))
+    claim = query.sensitivity(spec)
+    assert (claim.l1, claim.l2, claim.linf) == (GRID, GRID, GRID)
+    claim = query.sensitivity(with_relation(spec, REPLACE))
+    assert (claim.l1, claim.linf) == (2 * GRID, GRID)
+    assert claim.l2 == pytest.approx(2**0.5 * GRID)
+    assert query == GridHistogram("t", "g", PublicArray([0, 1]))
+    for points in ([], [1, 1], [2, 1], [NULL], [NEG_INF, 0], [[0, 1]]):
         with pytest.raises(SchemaError):
-            Quantile.of("t", "g", points, 0.5)
+            GridHistogram("t", "g", PublicArray(points))
 
 
-def test_quantiles_do_not_overflow() -> None:
-    rows = 2**14
-    values = Grid(np.arange(rows))
+def test_grid_histograms_at_the_ends_of_64_bits_and_of_blocks() -> None:
+    """More rows than one block, the least and the greatest points: none is lost, none wraps."""
+    rows = 2**18 + 3
+    values = np.full(rows, 2**63 - 2)
+    values[-3:] = NEG_INF + 1, 0, POS_INF - 1
+    assert NEG_INF < values[-3] < values[-1] < POS_INF
+    values[:-3] = np.arange(rows - 3) % 2
     database = PrivateDatabase(
-        DatabaseSpec({"t": TableSpec("t", {})}), {"t": PrivateTable(rows, {"g": values}, {})}
+        DatabaseSpec({"t": TableSpec("t", {})}), {"t": PrivateTable(rows, {"g": Grid(values)}, {})}
     )
-    query = Quantile("t", "g", PublicArray([0, rows]), 999_999, 1_000_000)
-    assert query.evaluate(database)[0] == -(999_999 * rows * GRID // 1_000_000)
+    query = GridHistogram("t", "g", PublicArray([NEG_INF + 1, 0, 1, POS_INF - 1]))
+    expected = [0, 1, 2**17 + 1, 2**17, 1]
+    assert (query.evaluate(database) // GRID).tolist() == expected
 
 
 @given(spec=specs(), seed=SEED, k=st.integers(1, 4))
@@ -662,7 +690,7 @@ def test_statistics_do_not_depend_on_row_order_or_numbering(spec: DatabaseSpec, 
         if isinstance(query, LabelCounts):
             assert query.evaluate_labels(database) == query.evaluate_labels(twin)
             continue
-        raw = isinstance(query, Quantile)
+        raw = isinstance(query, GridHistogram)
         sides = [side if raw else settled(side) for side in (database, twin)]
         moved = change(query.evaluate(sides[0]), query.evaluate(sides[1]))
         assert moved.l1 == 0, query.kind
@@ -684,7 +712,7 @@ def test_recodings_are_needed_before_histograms() -> None:
     ready = settled(database)
     assert len(recodings(database.spec)) == 2
     with pytest.raises(SchemaError, match="settled already"):
-        Quantile.of("t", "g", [1], 0.5).evaluate(ready)
+        GridHistogram("t", "g", PublicArray([1])).evaluate(ready)
     with pytest.raises(SchemaError, match="not text"):
         LabelCounts("t", "l").evaluate_labels(ready)
 

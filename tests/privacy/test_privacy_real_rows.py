@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privbench.domain import Domain
+from privbench.learning.ranges import find_range
 from privbench.privacy import (
     Accountant,
     DatabaseSpec,
@@ -20,13 +21,22 @@ from privbench.privacy import (
 from privbench.privacy.data import (
     NONE,
     Cells,
+    EdgesRecoding,
     Grid,
     Labels,
     LabelsRecoding,
     PrivateDatabase,
     PrivateTable,
 )
-from privbench.privacy.queries import FanOut, Histogram, LabelCounts, PublicArray, Quantile, Total
+from privbench.privacy.queries import (
+    FanOut,
+    GridHistogram,
+    Histogram,
+    LabelCounts,
+    PairScores,
+    PublicArray,
+    Total,
+)
 from privbench.privacy.stability import check
 from privbench.rng import generator
 
@@ -118,10 +128,29 @@ def test_the_trace_holds_its_claims_on_neighbours(tmp_path, neighbours):
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-def test_selection_on_real_rows(tmp_path, accounting):
+def test_a_range_on_real_rows(tmp_path, accounting):
+    """Incomes lie in [0, 60000): the noisy histogram tells both ends, and where rows are."""
     data = database("add-remove")
-    points = PublicArray(range(0, 60_000, 1000))
+    points = np.arange(-100_000, 200_000, 1000)
+    query = GridHistogram("users", "income", PublicArray(points))
     with open_session(data, Accountant(accounting, 20.0, 1e-6), tmp_path, "shop") as session:
-        query = Quantile("users", "income", points, 1, 2)
-        best = session.select(query, session.amount_total, "median")
-    assert abs(points.values[best] - 30_000) < 6000
+        noisy = session.measure(query, session.amount_total, "range")
+        sd = session.noise_scale(query, session.amount_total)
+    first, last = find_range(noisy, sd)
+    assert points[first - 1] == pytest.approx(0, abs=3000)
+    assert points[last] == pytest.approx(60_000, abs=3000)
+    assert noisy[first : last + 1].mean() == pytest.approx(10, abs=1)
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_selection_on_real_rows(tmp_path, accounting):
+    """Of two predictions of one table, the one without rows is the farther."""
+    data = database("add-remove")
+    data.recode("users", "income", EdgesRecoding(tuple(range(0, 60_001, 6000))))
+    flat = [np.full((8, 10), 600 / 80), np.full((8, 10), 0.0)]
+    with open_session(data, Accountant(accounting, 20.0, 1e-6), tmp_path, "shop") as session:
+        query = PairScores.of(
+            session.spec, "users", ("age", "income"), [(0, 1), (0, 1)], flat, penalties=[0.0, 0.0]
+        )
+        best = session.select(query, session.amount_total, "farthest from its prediction")
+    assert best == 1
