@@ -126,23 +126,25 @@ class _Shares:
             if not _drowned(need, weights[table], first[name], accounting, deltas.get(table, 0.0))
         }
         charged = {root for table, _ in kept.values() for root in spec.roots(table)}
-        few = {table for name, (table, _) in items.items() if name not in kept}
         again = {
             table: (1.0, spec.roots(table))
-            for table in sorted(few)
+            for table in sorted(spec.tables)
             if spec.tables[table].own is None and not charged & set(spec.roots(table))
         }
         return cls(
-            _need_amounts(spec, kept, amount), weights, allocate(again, amount) if again else {}
+            _need_amounts(spec, kept, amount),
+            weights,
+            allocate(again, amount) if again and amount else {},
         )
 
 
 def _rows_weight(spec: DatabaseSpec, totals: Mapping[str, float], table: str) -> float:
-    """Weight of a table's rows: of owned ones, one per owner at most."""
+    """Weight of a table's rows: of owned ones, one per owner at most.
+
+    The total of an owned table's own rows says little of few: its sensitivity is 100.
+    """
     own = spec.tables[table].own
-    if own is None or own.nullable:
-        return totals[table]
-    return min(totals[table], _rows_weight(spec, totals, own.parent))
+    return totals[table] if own is None else _rows_weight(spec, totals, own.parent)
 
 
 def _epsilon(amount: float, accounting: Accounting) -> float:

@@ -1,5 +1,4 @@
 -- Airline bookings: names in json, points, six-letter references, seats, overlapping uniqueness.
--- canaries: quokkanary
 CREATE SCHEMA bookings;
 CREATE FUNCTION bookings.now() RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$SELECT '2017-08-15 18:00:00'::timestamp AT TIME ZONE 'Europe/Moscow'$$;
 CREATE FUNCTION bookings.lang() RETURNS text LANGUAGE plpgsql STABLE AS $$BEGIN RETURN current_setting('bookings.lang'); EXCEPTION WHEN undefined_object THEN RETURN 'en'; END$$;

@@ -1,5 +1,4 @@
 -- A maker of bicycles in five schemas: domains for names and flags, rowguids, xml, typed views.
--- canaries: quokkanary
 CREATE SCHEMA person; CREATE SCHEMA hr; CREATE SCHEMA production; CREATE SCHEMA sales; CREATE SCHEMA "Purchasing";
 CREATE DOMAIN public."Name" AS varchar(50);
 CREATE DOMAIN public."Flag" AS boolean NOT NULL;

@@ -1,6 +1,5 @@
 -- Types of extensions at work: citext logins, ltree paths, hstore bags, cubes, seg, isn.
 -- extension: citext ltree hstore cube seg isn pg_trgm btree_gist
--- canaries: quokkanary
 CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE EXTENSION hstore; CREATE EXTENSION cube; CREATE EXTENSION seg; CREATE EXTENSION isn; CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gist;
 CREATE TABLE logins (id serial PRIMARY KEY, login citext NOT NULL UNIQUE, email citext UNIQUE CHECK (email ~ '@'), bag hstore NOT NULL DEFAULT '');
 CREATE TABLE topics (path ltree PRIMARY KEY, title text NOT NULL, owner_id integer REFERENCES logins);

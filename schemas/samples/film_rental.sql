@@ -1,5 +1,4 @@
 -- A film rental chain: domains, enums, partitions, full text, rewrite rules, views, aggregates.
--- canaries: quokkanary
 CREATE DOMAIN year AS integer CHECK (VALUE >= 1901 AND VALUE <= 2155);
 CREATE DOMAIN bigtime AS text CHECK (VALUE ~ '^\d{2}:\d{2}$');
 CREATE TYPE rating AS ENUM ('G', 'PG', 'PG-13', 'R', 'NC-17');

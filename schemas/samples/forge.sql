@@ -1,5 +1,4 @@
 -- A code forge: nested groups, arrays of ancestors, hash partitions, CHECKs of lengths, bytea tokens.
--- canaries: quokkanary
 CREATE TABLE namespaces (id bigserial PRIMARY KEY, name varchar NOT NULL, path varchar NOT NULL, owner_id bigint, type varchar NOT NULL DEFAULT 'User', parent_id bigint, visibility_level integer NOT NULL DEFAULT 20, traversal_ids integer[] NOT NULL DEFAULT '{}', created_at timestamp, CONSTRAINT check_2eae3bdf93 CHECK (organization_id IS NOT NULL), organization_id bigint DEFAULT 1);
 CREATE TABLE users (id bigserial PRIMARY KEY, email varchar NOT NULL DEFAULT '', encrypted_password varchar NOT NULL DEFAULT '', username varchar, state varchar, projects_limit integer NOT NULL, color_scheme_id integer NOT NULL DEFAULT 1, admin boolean NOT NULL DEFAULT false, created_at timestamp, last_sign_in_ip varchar, user_type smallint DEFAULT 0, static_object_token_encrypted text, CONSTRAINT check_7bde697e8e CHECK (char_length(static_object_token_encrypted) <= 255));
 CREATE UNIQUE INDEX users_email ON users (email);

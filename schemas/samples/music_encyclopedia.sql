@@ -1,5 +1,4 @@
 -- An encyclopedia of music: partial dates, functions in CHECKs, links between links, many uuids.
--- canaries: quokkanary
 CREATE SCHEMA mb;
 CREATE FUNCTION mb.controlled_for_whitespace(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$SELECT NOT ($1 ~ '^\s+' OR $1 ~ '\s+$' OR $1 ~ '\s\s')$$;
 CREATE COLLATION mb.unicode (provider = libc, locale = 'C');

@@ -1,5 +1,4 @@
 -- A music store with names in mixed case, a self-reference, invoices and playlists.
--- canaries: quokkanary
 CREATE TABLE "Artist" ("ArtistId" INT NOT NULL, "Name" VARCHAR(120), CONSTRAINT "PK_Artist" PRIMARY KEY ("ArtistId"));
 CREATE TABLE "Album" ("AlbumId" INT NOT NULL, "Title" VARCHAR(160) NOT NULL, "ArtistId" INT NOT NULL, CONSTRAINT "PK_Album" PRIMARY KEY ("AlbumId"), CONSTRAINT "FK_AlbumArtistId" FOREIGN KEY ("ArtistId") REFERENCES "Artist" ("ArtistId") ON DELETE NO ACTION);
 CREATE TABLE "Genre" ("GenreId" INT PRIMARY KEY, "Name" VARCHAR(120));

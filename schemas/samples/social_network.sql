@@ -1,5 +1,4 @@
 -- A social network: snowflake ids by a function, partial and lower-case unique indexes, inet, jsonb.
--- canaries: quokkanary
 CREATE FUNCTION timestamp_id(table_name text) RETURNS bigint LANGUAGE plpgsql AS $$BEGIN RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 16) | (random() * 65535)::int; END$$;
 CREATE TABLE accounts (id bigint PRIMARY KEY DEFAULT timestamp_id('accounts'), username varchar NOT NULL DEFAULT '', domain varchar, private_key text, public_key text NOT NULL DEFAULT '', created_at timestamp(6) NOT NULL, updated_at timestamp(6) NOT NULL, note text NOT NULL DEFAULT '', display_name varchar NOT NULL DEFAULT '', uri varchar NOT NULL DEFAULT '', avatar_file_size integer, locked boolean NOT NULL DEFAULT false, header_remote_url varchar NOT NULL DEFAULT '', protocol integer NOT NULL DEFAULT 0, fields jsonb, moved_to_account_id bigint REFERENCES accounts ON DELETE SET NULL, actor_type varchar, also_known_as varchar[], suspended_at timestamp(6));
 CREATE UNIQUE INDEX accounts_name ON accounts (lower(username), COALESCE(lower(domain), ''));

@@ -1,5 +1,4 @@
 -- Staff with history: natural keys with dates, 9999-01-01 as "until now", departments d001 to d009.
--- canaries: quokkanary
 CREATE SCHEMA employees;
 CREATE TYPE employees.employee_gender AS ENUM ('M', 'F');
 CREATE TABLE employees.department (id char(4) NOT NULL PRIMARY KEY, dept_name varchar(40) NOT NULL UNIQUE);

@@ -1,5 +1,4 @@
 -- Telemetry: days as partitions of months, BRIN, generated columns, sub-partitions, special floats.
--- canaries: quokkanary
 CREATE TABLE sites (site_id smallint PRIMARY KEY, code "char" NOT NULL, label varchar(40) NOT NULL, location point, area polygon, timezone text NOT NULL DEFAULT 'UTC');
 CREATE TABLE devices (device_id uuid PRIMARY KEY, site_id smallint NOT NULL REFERENCES sites, serial_no text NOT NULL UNIQUE CHECK (serial_no ~ '^SN-[0-9A-F]{8}$'), mac macaddr UNIQUE, mac8 macaddr8, address inet, firmware integer[] NOT NULL, installed date NOT NULL, retired date, flags bit(8) NOT NULL DEFAULT B'00000000', CHECK (retired IS NULL OR retired > installed));
 CREATE TABLE readings (device_id uuid NOT NULL REFERENCES devices, at timestamptz NOT NULL, metric text NOT NULL, value double precision, quality smallint NOT NULL DEFAULT 0, scaled double precision GENERATED ALWAYS AS (value / 10) STORED) PARTITION BY RANGE (at);

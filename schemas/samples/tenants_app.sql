@@ -1,5 +1,4 @@
 -- A service for many tenants: composite keys everywhere, row-level security, soft deletes, outbox.
--- canaries: quokkanary
 CREATE TYPE plan AS ENUM ('free', 'pro', 'enterprise');
 CREATE DOMAIN email AS text CHECK (VALUE ~ '^[^@\s]+@[^@\s]+\.[a-z]+$');
 CREATE TABLE tenants (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), slug text NOT NULL UNIQUE CHECK (slug ~ '^[a-z0-9-]{3,30}$'), plan plan NOT NULL DEFAULT 'free', settings jsonb NOT NULL DEFAULT '{}', created_at timestamptz NOT NULL DEFAULT now(), deleted_at timestamptz);

@@ -1,5 +1,4 @@
 -- A trading company of the nineties: five-letter keys, smallints, reals, pictures, composite keys.
--- canaries: quokkanary
 CREATE TABLE categories (category_id smallint NOT NULL PRIMARY KEY, category_name character varying(15) NOT NULL, description text, picture bytea);
 CREATE TABLE customer_demographics (customer_type_id bpchar NOT NULL PRIMARY KEY, customer_desc text);
 CREATE TABLE customers (customer_id bpchar NOT NULL PRIMARY KEY, company_name character varying(40) NOT NULL, contact_name character varying(30), contact_title character varying(30), address character varying(60), city character varying(15), region character varying(15), postal_code character varying(10), country character varying(15), phone character varying(24), fax character varying(24));
