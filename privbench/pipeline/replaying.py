@@ -40,8 +40,9 @@ def run(
         on_result: Told of every query that ran.
 
     Returns:
-        A JSON object: the database, the settings, per query the count and the seconds, and under
-        ``load`` queries a second of each round and median seconds a query.
+        A JSON object: the database, the settings, per query its weight, the count and the seconds,
+        under ``summary`` the sum of the medians with and without weights, and under ``load``
+        queries a second of each round and median seconds a query.
 
     Raises:
         UsageError: The workload cannot be read, or does more than read.
@@ -66,8 +67,28 @@ def run(
         "warmup": found.warmup,
         "timeout": found.timeout,
         "before": found.before or None,
-        "results": [{"id": result.id, **asdict(result.answers[_NAME])} for result in found.results],
+        "results": [
+            {"id": query.id, "weight": query.weight, **asdict(result.answers[_NAME])}
+            for query, result in zip(queries, found.results, strict=True)
+        ],
+        "summary": _summary(queries, found),
         "load": _load(queries, found, dsn, concurrency, before) if concurrency else None,
+    }
+
+
+def _summary(queries: Workload, found: Replay) -> dict[str, float]:
+    """How many queries ended, and the seconds that they take: once each, and by their weights."""
+    medians = [
+        (query.weight, answer.median)
+        for query, result in zip(queries, found.results, strict=True)
+        if (answer := result.answers[_NAME]).status == "ok" and answer.median is not None
+    ]
+    return {
+        "queries": len(queries.queries),
+        "ended": len(medians),
+        "weight": sum(weight for weight, _ in medians),
+        "seconds": sum(median for _, median in medians),
+        "weighted_seconds": sum(weight * median for weight, median in medians),
     }
 
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from privbench.errors import DatabaseError
-from privbench.metrics import heatmap
+from privbench.metrics import heatmap, heattree
 from privbench.metrics.fidelity import TableFidelity
-from privbench.metrics.heatmap import Heat, Node, Predicate
+from privbench.metrics.heatmap import Heat, Predicate
+from privbench.metrics.heattree import Node
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.collect_predicates import predicates
@@ -85,7 +86,7 @@ def _heatmap(
     columns = [column for column in compared.columns if column.plan.column.name in names]
     if len(columns) < 2 or not len(columns[0].coded.real):
         return None
-    nodes = heatmap.learn(columns)
+    nodes = heattree.learn(columns)
     held = [
         [predicate for predicate in asked[query.id] if predicate.columns <= names]
         for query, _ in chosen
@@ -168,7 +169,6 @@ def _part(
     real, clone = sides
     return HeatMapPart(
         table=table.key,
-        basis="source",
         sampled=sampled,
         nodes=[
             HeatNodePart(

@@ -108,18 +108,16 @@ class HeatQueryPart(Part):
 
 
 class HeatMapPart(Part):
-    """One table's circuit, and queries that colour it.
+    """One table's circuit, learned from the source, and queries that colour it.
 
     Attributes:
         table: The table.
-        basis: Where the structure comes from.
         sampled: Whether only a random sample of the rows was counted.
         nodes: Parents before their children.
         queries: At least one.
     """
 
     table: str
-    basis: Literal["source", "model"]
     sampled: bool
     nodes: list[HeatNodePart]
     queries: list[HeatQueryPart]

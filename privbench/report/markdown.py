@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from privbench.report.document import ComparisonDocument, GatePart, TablePart
 from privbench.report.document_base import SummaryPart
 from privbench.report.document_work import LoadSidePart
-from privbench.report.text import headlines, number, percent, seconds
+from privbench.report.headlines import headlines
+from privbench.report.text import number, percent, seconds
 
 _WORST = 5
 #: Figures whose drift is shown.

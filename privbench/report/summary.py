@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from privbench.report.document import ComparisonDocument
-from privbench.report.text import headlines, number
+from privbench.report.headlines import headlines
+from privbench.report.text import number
 
 
 def summary(document: ComparisonDocument) -> str:

@@ -12,7 +12,7 @@ from psycopg import sql
 from scipy.stats import contingency as reference
 from scipy.stats import spearmanr
 
-from privbench.metrics import heatmap
+from privbench.metrics import heatmap, heattree
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.correlation import association, contingency, cramers_v, spearman
@@ -129,7 +129,7 @@ def test_rows_are_routed_and_counted(goods: str) -> None:
     with psycopg.connect(goods, autocommit=True) as connection:
         table = introspect(connection).table("public.goods")
         rows = connection.execute("SELECT price, weight, colour FROM goods").fetchall()
-        nodes = heatmap.learn(_coded(table, rows))
+        nodes = heattree.learn(_coded(table, rows))
         assert nodes[0].kind == "product"
         assert {node.columns for node in nodes if node.parent == 0} == {
             ("price", "weight"),
@@ -152,7 +152,7 @@ def test_rows_are_routed_and_counted(goods: str) -> None:
     assert heat.shares[1][0] == pytest.approx(sum(row[2] == "red" for row in rows) / 1000)
 
 
-def _holds(row: tuple[object, ...], split: heatmap.Split, holds: bool) -> bool:
+def _holds(row: tuple[object, ...], split: heattree.Split, holds: bool) -> bool:
     value = row[["price", "weight", "colour"].index(split.column.plan.column.name)]
     if split.code == 0:
         found = value is not None
@@ -167,7 +167,7 @@ def test_sum_nodes_share_out_their_rows(goods: str) -> None:
     with psycopg.connect(goods, autocommit=True) as connection:
         table = introspect(connection).table("public.goods")
         rows = connection.execute("SELECT price, weight, colour FROM goods").fetchall()
-        nodes = heatmap.learn(_coded(table, rows))
+        nodes = heattree.learn(_coded(table, rows))
         heat = heatmap.count(connection, table, nodes, [])
     for place, node in enumerate(nodes):
         below = [heat.rows[i] for i, other in enumerate(nodes) if other.parent == place]
@@ -182,10 +182,10 @@ def test_conditions_of_bins_and_of_nulls() -> None:
     column = Column("n", 1, kind)
     coded = Coded(np.zeros(0, np.uint8), np.zeros(0, np.uint8), 5)
     binned = CodedColumn(CellPlan(column, "public bins", ("10", "20", "30")), (), coded)
-    cut = heatmap.Split(binned, 3)
+    cut = heattree.Split(binned, 3)
     assert cut.text(True) == "n ≥ 20"
     assert cut.text(False) == "n < 20"
     assert cut.holds(np.arange(5, dtype=np.uint8)).tolist() == [False] * 3 + [True] * 2
-    null = heatmap.Split(binned, 0)
+    null = heattree.Split(binned, 0)
     assert (null.text(False), null.condition.as_string(None)) == ("n is NULL", '"n" IS NOT NULL')
     assert null.holds(np.arange(3, dtype=np.uint8)).tolist() == [False, True, True]

@@ -133,7 +133,13 @@ def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_pa
 
     results = tmp_path / "results.json"
     _ok(CliRunner().invoke(main, ["run", str(public), "--on", bank_clone, "-o", str(results)]))
-    answers = json.loads(results.read_text())["results"]
+    told = json.loads(results.read_text())
+    answers = told["results"]
+    # The calls that were counted on the source weigh the run on the clone.
+    assert {answer["id"]: answer["weight"] for answer in answers} == {q.id: q.weight for q in found}
+    assert told["summary"]["ended"] == len(answers)
+    assert told["summary"]["weight"] == sum(q.weight for q in found)
+    assert told["summary"]["weighted_seconds"] > told["summary"]["seconds"]
     assert {answer["status"] for answer in answers} == {"ok"}
     by_id = {answer["id"]: answer for answer in answers}
     assert all(by_id[q.id]["rows"] is not None for q in bound)

@@ -186,6 +186,24 @@ def test_new_literals_find_rows(clone: Connection) -> None:
     assert len(set(re.findall(r"id = (\d+)", found))) == 2
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 FROM customers c JOIN orders o ON o.customer_id = c.id"
+        " JOIN items i ON i.order_id = o.id"
+        " WHERE c.id = 7 AND o.placed = '2020-01-01' AND i.line = 9 AND i.order_id = 4",
+        "SELECT 1 FROM items i, orders o, customers c WHERE c.id = o.customer_id"
+        " AND o.id = i.order_id AND c.born = '1900-01-01' AND o.id IN (3, 4) AND i.quantity >= 77",
+        "WITH v AS (SELECT o.id AS oid FROM orders o JOIN customers c ON c.id = o.customer_id"
+        " WHERE c.id = 7 AND o.id = 8) SELECT * FROM v",
+    ],
+)
+def test_new_literals_of_joined_tables_find_rows(clone: Connection, text: str) -> None:
+    """Conditions on joined tables are taken from rows that join."""
+    for seed in range(6):
+        assert clone.execute(_one(clone, text, seed).encode()).fetchall()
+
+
 def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:
     for seed in range(8):
         text = "SELECT 1 FROM orders WHERE total >= 900 AND total < 100 AND id BETWEEN 9 AND 3"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privbench.report.document import ComparisonDocument
+from privbench.report.document_work import ChangePart
 from privbench.report.sections.base import Section
 
 _SHOWN = 30
@@ -14,7 +15,7 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
     drift = document.drift
     if drift is None:
         return None
-    names = [name for name in drift.figures if _is_shown(name)]
+    names = [name for name, part in drift.figures.items() if _is_shown(name, part)]
     return {
         "drift": drift,
         "names": names,
@@ -22,8 +23,8 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
     }
 
 
-def _is_shown(name: str) -> bool:
-    return name.endswith(_SHORT)
+def _is_shown(name: str, part: ChangePart) -> bool:
+    return name.endswith(_SHORT) and part.change is not None
 
 
 SECTION = Section(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from privbench.report.document import ComparisonDocument
+from privbench.report.headlines import headlines
 from privbench.report.sections.base import Section
-from privbench.report.text import headlines
 
 
 def _values(document: ComparisonDocument) -> dict[str, object]:

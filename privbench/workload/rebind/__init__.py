@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from privbench.workload.rebind.choose import Rows
 from privbench.workload.rebind.ranks import SourceRanks
 from privbench.workload.rebind.rebind import Bound, Rebinding, rebind
 from privbench.workload.rebind.server import Planner
 
-__all__ = ["Bound", "Planner", "Rebinding", "Rows", "SourceRanks", "rebind"]
+__all__ = ["Bound", "Planner", "Rebinding", "SourceRanks", "rebind"]

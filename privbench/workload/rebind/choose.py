@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privbench.schema import Table
+from privbench.workload.generators.rows import RowSource
 from privbench.workload.generators.values import Row
 from privbench.workload.rebind import functions, patterns
 from privbench.workload.rebind.columns import Operand
@@ -21,14 +21,6 @@ _MOST_MEMBERS = 1000
 _LONGEST = 1000
 _TRIES = 8
 _RANGES = ("low", "high")
-
-
-class Rows(Protocol):
-    """Where new values come from."""
-
-    def starts(self, table: Table) -> list[Row]:
-        """Some rows of a table."""
-        ...
 
 
 class Ranks(Protocol):
@@ -46,21 +38,25 @@ class Columns:
         rows: The rows.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, rows: RowSource) -> None:
+        self.rows = rows
         self._values: dict[tuple[str, str, tuple[str, ...]], list[str | None]] = {}
 
     def values(self, operand: Operand) -> list[str | None]:
         """One value a row, None where it is NULL, not known or too long."""
         key = (operand.table.key, operand.column.name, operand.steps)
         if key not in self._values:
-            texts = [row[operand.column.name] for row in self._rows.starts(operand.table)]
-            found = [None if text is None else functions.apply(text, operand.steps)
-                     for text in texts]  # fmt: skip
             self._values[key] = [
-                None if text is None or len(text) > _LONGEST else text for text in found
+                self.value(operand, row) for row in self.rows.starts(operand.table)
             ]
         return self._values[key]
+
+    @staticmethod
+    def value(operand: Operand, row: Row) -> str | None:
+        """The value in one row, None where it is NULL, not known or too long."""
+        text = row[operand.column.name]
+        found = None if text is None else functions.apply(text, operand.steps)
+        return None if found is None or len(found) > _LONGEST else found
 
 
 class Chooser:
@@ -73,12 +69,18 @@ class Chooser:
         columns: Values.
         rng: Decides.
         ranks: Matches ranks where that is asked for.
+        own: Rows that joined occurrences of tables are to take their values from.
     """
 
     def __init__(
-        self, columns: Columns, rng: np.random.Generator, ranks: Ranks | None = None
+        self,
+        columns: Columns,
+        rng: np.random.Generator,
+        ranks: Ranks | None = None,
+        own: Mapping[int, Row] | None = None,
     ) -> None:
         self._columns = columns
+        self._own = own or {}
         self._rng = rng
         self._ranks = ranks
         self._places: dict[int, float] = {}
@@ -153,7 +155,11 @@ class Chooser:
 
     def _one(self, site: Site, values: Sequence[str | None], present: Sequence[str]) -> str:
         assert site.operand is not None
-        own = values[self._row(site.operand.source, len(values))]
+        row = self._own.get(site.operand.source)
+        if row is None:
+            own = values[self._row(site.operand.source, len(values))]
+        else:
+            own = self._columns.value(site.operand, row)
         text = own if own is not None else self._any(present)
         old = site.mark.original
         if site.shape == "pattern":
@@ -177,9 +183,13 @@ class Chooser:
     def _several(self, operand: Operand, present: Sequence[str], count: int) -> list[str]:
         """Different values, as far as there are, for the members of one list after another."""
         seen = self._members[operand.source, operand.column.name, operand.steps]
+        row = self._own.get(operand.source)
+        own = None if row is None else self._columns.value(operand, row)
         found = []
         for _ in range(count):
             fresh = [self._any(present) for _ in range(_TRIES)]
+            if own is not None and own not in seen:
+                fresh[0] = own
             text = next((text for text in fresh if text not in seen), fresh[0])
             seen.append(text)
             found.append(text)

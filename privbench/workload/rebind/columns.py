@@ -127,6 +127,18 @@ class Resolver:
                     found.append(table.name if table else source.name)
         return found
 
+    def joins(self) -> list[tuple[Operand, Operand]]:
+        """Columns of two occurrences of tables that the query sets equal, of the same type."""
+        found = []
+        for scope in self._scopes.values():
+            for equal in scope.find_all(exp.EQ):
+                sides = (equal.this, equal.expression)
+                if all(isinstance(side, exp.Column) for side in sides):
+                    one, other = (self.operand(side) for side in sides)
+                    if one is not None and other is not None and _joined(one, other):
+                        found.append((one, other))
+        return found
+
     def _unit(self, unit: exp.Expr | None) -> str:
         """The unit of a truncation or extraction: a word, or the literal that a mark stands for."""
         number = number_of(unit) if unit is not None else None
@@ -206,6 +218,11 @@ class Resolver:
             return next((table for table in found if table.name.schema == schema), None)
         first = next((table for table in found if table.name.schema == "public"), None)
         return first or (found[0] if len(found) == 1 else None)
+
+
+def _joined(one: Operand, other: Operand) -> bool:
+    same = one.column.type.base == other.column.type.base
+    return same and one.source != other.source and not one.steps and not other.steps
 
 
 def _sources(scope: Scope | None) -> list[tuple[str, exp.Expr | Scope]]:

@@ -12,13 +12,15 @@ from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload.capture.normal import spaced
+from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
-from privbench.workload.rebind.choose import Chooser, Columns, Ranks, Rows
+from privbench.workload.rebind.choose import Chooser, Columns, Ranks
 from privbench.workload.rebind.columns import Resolver
 from privbench.workload.rebind.marks import Mark, Marked, mark
 from privbench.workload.rebind.server import Planner
 from privbench.workload.rebind.sites import Site, sites
+from privbench.workload.rebind.together import Join, together
 from privbench.workload.safety import fault
 
 
@@ -61,7 +63,7 @@ class LeftOut(Exception):
 def rebind(
     workload: Workload,
     schema: Schema,
-    rows: Rows,
+    rows: RowSource,
     *,
     seed: int = 0,
     ranks: Ranks | None = None,
@@ -69,7 +71,8 @@ def rebind(
 ) -> Rebinding:
     """Replace every literal and parameter of a workload.
 
-    One that is compared with a column becomes a value of that column in a synthetic row. One that
+    One that is compared with a column becomes a value of that column in a synthetic row; rows of
+    tables that the query joins join too, where there are such. One that
     meets no column stays if it is on a list of structural constants, or becomes a neutral constant
     of its type. Comments and stated answers are dropped. What cannot be bound is left out.
 
@@ -124,9 +127,17 @@ class _Binder:
             LeftOut: It cannot be bound.
         """
         marked = self._marked(query)
-        found = self._sites(marked)
+        found, joins = self._sites(marked)
+        # Ranks are of single columns; rows that join have no say then.
+        own = (
+            {}
+            if self._ranks
+            else together(
+                joins, self._columns.rows, generator(self._seed, "rebind joins", query.id)
+            )
+        )
         rng = generator(self._seed, "rebind", query.id)
-        drawn = Chooser(self._columns, rng, self._ranks).choose(found)
+        drawn = Chooser(self._columns, rng, self._ranks, own).choose(found)
         kept = {
             site.mark.number: text
             for site in found
@@ -155,19 +166,19 @@ class _Binder:
             raise LeftOut(why)
         return marked
 
-    def _sites(self, marked: Marked) -> list[Site]:
+    def _sites(self, marked: Marked) -> tuple[list[Site], list[Join]]:
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
             raise LeftOut("it cannot be parsed")
         try:
             resolver = Resolver(tree, self._schema, marked.marks)
             missing = [name for name in resolver.tables() if isinstance(name, str)]
-            found = sites(tree, marked.marks, resolver)
+            found, joins = sites(tree, marked.marks, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:
             raise LeftOut("its columns cannot be told") from error
         if missing and self._planner is None:
             raise LeftOut(f"the schema has no table {missing[0]}")
-        return found
+        return found, joins
 
     def _types(
         self, marked: Marked, found: Sequence[Site], settled: dict[int, list[str]]

@@ -1,0 +1,221 @@
+"""A small circuit of a table, for the query heat map.
+
+The structure is learned from the source's codes as sum-product networks are: columns that do not
+hang together are set apart by a product node, and where all do, a sum node splits the rows by the
+condition that tells most about the other columns. The conditions are plain SQL, so that rows of
+both databases can be routed where they are. All of this reads the source: CONFIDENTIAL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.metrics import canon
+from privbench.metrics.codes import CodedColumn
+from privbench.metrics.correlation import contingency, cramers_v
+from privbench.metrics.summary import Floats
+
+#: Columns whose Cramér's V is larger hang together.
+DEPENDENT = 0.1
+#: Sum nodes on a path, and the least share of the rows below a sum node's child.
+_SUMS, _LEAST = 2, 0.05
+#: Rows that the structure is learned from, and places where a column may be split.
+_ROWS, _CUTS = 50_000, 16
+
+Kind = Literal["sum", "product", "leaf"]
+Codes = Sequence[NDArray[np.unsignedinteger]]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A condition on one column that routes rows; NULL goes with what does not hold.
+
+    Attributes:
+        column: The column.
+        code: The code it is about; 0 tells what is not NULL from what is.
+        equal: Codes equal to it against all others, instead of codes from it on against those
+            below it.
+    """
+
+    column: CodedColumn
+    code: int
+    equal: bool = False
+
+    def holds(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+        """Which codes it holds for."""
+        return np.asarray(codes == self.code if self.equal else codes >= max(self.code, 1))
+
+    @property
+    def value(self) -> str:
+        """The value or bound, as text."""
+        edges = self.column.plan.edges
+        return edges[self.code - 2] if edges else self.column.labels[self.code - 1]
+
+    @property
+    def condition(self) -> sql.Composable:
+        """As SQL; never NULL."""
+        column = self.column.plan.column
+        name, order = sql.Identifier(column.name), canon.order_type(column)
+        if self.code == 0:
+            return sql.SQL("{} IS NOT NULL").format(name)
+        if self.equal or order is None:
+            text = canon.text(column, name)
+            return sql.SQL("({} = {}) IS TRUE").format(text, sql.Literal(self.value))
+        return sql.SQL("({} >= {}::{}) IS TRUE").format(
+            canon.canonical(column, name), sql.Literal(self.value), sql.SQL(order)
+        )
+
+    def text(self, holds: bool) -> str:
+        """For people."""
+        name = self.column.plan.column.name
+        if self.code == 0:
+            return f"{name} is {'not ' if holds else ''}NULL"
+        signs = ("=", "≠") if self.equal else ("≥", "<")
+        return f"{name} {signs[not holds]} {self.value.removesuffix('T00:00:00')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node.
+
+    Attributes:
+        kind: Sum, product or leaf.
+        parent: Place of its parent; None for the root.
+        columns: Names of the columns in its scope.
+        route: Splits that a row has to pass from the root on, and whether they have to hold.
+        when: The last of them in words, where the parent is a sum node.
+    """
+
+    kind: Kind
+    parent: int | None
+    columns: tuple[str, ...]
+    route: tuple[tuple[Split, bool], ...]
+    when: str
+
+
+def learn(columns: Sequence[CodedColumn]) -> list[Node]:
+    """The circuit of a few columns.
+
+    Args:
+        columns: At least one, coded; only the source's codes are used.
+
+    Returns:
+        The nodes, parents before their children.
+    """
+    rows = len(columns[0].coded.real)
+    step = max(1, rows // _ROWS)
+    grower = _Grower(columns, [column.coded.real[::step] for column in columns])
+    every = np.arange(len(grower.codes[0]))
+    grower.grow(every, tuple(range(len(columns))), None, (), _SUMS)
+    return grower.nodes
+
+
+class _Grower:
+    """Adds nodes from the root down."""
+
+    def __init__(self, columns: Sequence[CodedColumn], codes: Codes) -> None:
+        self.columns, self.codes = columns, codes
+        self.nodes: list[Node] = []
+
+    def grow(
+        self,
+        rows: NDArray[np.intp],
+        scope: tuple[int, ...],
+        parent: int | None,
+        route: tuple[tuple[Split, bool], ...],
+        sums: int,
+    ) -> None:
+        """Add the node over some rows and columns, and all that is below it."""
+        if len(scope) == 1:
+            self._add("leaf", parent, scope, route)
+            return
+        groups = self._groups(rows, scope)
+        split = self._split(rows, scope) if len(groups) == 1 and sums else None
+        if split is None:
+            place = self._add("product", parent, scope, route)
+            parts = groups if len(groups) > 1 else [(column,) for column in scope]
+            for group in parts:
+                self.grow(rows, group, place, route, sums)
+            return
+        place = self._add("sum", parent, scope, route)
+        number, cut = split
+        held = cut.holds(self.codes[number][rows])
+        for side in (False, True):
+            self.grow(rows[held == side], scope, place, (*route, (cut, side)), sums - 1)
+
+    def _add(
+        self,
+        kind: Kind,
+        parent: int | None,
+        scope: tuple[int, ...],
+        route: tuple[tuple[Split, bool], ...],
+    ) -> int:
+        routed = parent is not None and self.nodes[parent].kind == "sum"
+        when = route[-1][0].text(route[-1][1]) if routed else ""
+        names = tuple(self.columns[i].plan.column.name for i in scope)
+        self.nodes.append(Node(kind, parent, names, route, when))
+        return len(self.nodes) - 1
+
+    def _table(self, rows: NDArray[np.intp], one: int, other: int) -> Floats:
+        shape = (self.columns[one].coded.size, self.columns[other].coded.size)
+        return contingency(self.codes[one][rows], self.codes[other][rows], shape)
+
+    def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The columns in groups that do not hang together."""
+        groups = [{column} for column in scope]
+        for place, one in enumerate(scope):
+            for other in scope[:place]:
+                if cramers_v(self._table(rows, one, other)) > DEPENDENT:
+                    joined = [group for group in groups if group & {one, other}]
+                    groups = [group for group in groups if group not in joined]
+                    groups.append(set().union(*joined))
+        return sorted(tuple(sorted(group)) for group in groups)
+
+    def _split(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> tuple[int, Split] | None:
+        """The condition that tells most about the other columns (mutual information)."""
+        best: tuple[float, int, Split] | None = None
+        for number in scope:
+            tables = [self._table(rows, number, other) for other in scope if other != number]
+            for cut in _cuts(self.columns[number], tables[0].sum(axis=1)):
+                held = cut.holds(np.arange(self.columns[number].coded.size, dtype=np.uint32))
+                told = sum(_information(table, held) for table in tables)
+                if best is None or told > best[0]:
+                    best = (told, number, cut)
+        return None if best is None else (best[1], best[2])
+
+
+def _cuts(column: CodedColumn, counts: Floats) -> Iterator[Split]:
+    """Conditions on a column that leave enough rows on both sides."""
+    total = counts.sum()
+    splits = [Split(column, 0), *_places(column, counts)]
+    for split in splits:
+        rows = counts[split.holds(np.arange(len(counts), dtype=np.uint32))].sum()
+        if _LEAST * total <= rows <= (1 - _LEAST) * total:
+            yield split
+
+
+def _places(column: CodedColumn, counts: Floats) -> list[Split]:
+    """Quantiles of an ordered column, frequent values of another; all of them seen in the rows."""
+    if canon.order_type(column.plan.column) is None:
+        often = 1 + np.argsort(-counts[1:], kind="stable")[:_CUTS]
+        return [Split(column, code, equal=True) for code in often.tolist()]
+    lowest = 2 if column.plan.edges else 1
+    seen = 1 + np.flatnonzero(counts[1:])
+    below = np.cumsum(counts[seen]) - counts[seen]
+    ranks = below[-1:] * np.linspace(0, 1, _CUTS) if len(seen) else np.zeros(0)
+    places = np.unique(np.searchsorted(below, ranks))
+    return [Split(column, code) for code in seen[places[1:]].tolist() if code >= lowest]
+
+
+def _information(table: Floats, held: NDArray[np.bool_]) -> float:
+    """Mutual information, in nats, of a split of a table's rows and its columns."""
+    joint = np.stack([table[held].sum(axis=0), table[~held].sum(axis=0)]) / table.sum()
+    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    used = joint > 0
+    return float(np.sum(joint[used] * np.log(joint[used] / apart[used])))

@@ -1,0 +1,70 @@
+"""Headline figures: how run times are graded beside their noise floor."""
+
+from __future__ import annotations
+
+import pytest
+
+from privbench.report.document import ComparisonDocument
+from privbench.report.document_base import SummaryPart
+from privbench.report.headlines import Headline, headlines
+from privbench.report.markdown import render
+from privbench.report.summary import summary
+
+QUERIES = 100
+
+
+def _document(
+    document: ComparisonDocument, value: float, floor: float | None, beyond: float | None
+) -> ComparisonDocument:
+    """The comparison, with other run times."""
+    figures = dict(document.figures) | {"runtime.p50": value}
+    for name, figure in (("runtime.floor.p50", floor), ("runtime.beyond_floor", beyond)):
+        figures.pop(name, None)
+        if figure is not None:
+            figures[name] = figure
+    of_one = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "max"), floor)
+    spread = None if floor is None else SummaryPart.model_validate({"n": QUERIES, **of_one})
+    runtime = document.runtime.model_copy(update={"floor": spread, "beyond_floor": beyond})
+    return document.model_copy(update={"figures": figures, "runtime": runtime})
+
+
+def _runtime(document: ComparisonDocument) -> Headline:
+    return next(line for line in headlines(document) if line.title.startswith("Runtime"))
+
+
+@pytest.mark.parametrize(
+    ("value", "floor", "beyond", "grade"),
+    [
+        (80.0, None, None, "poor"),  # no floor: taken as it is
+        (80.0, 2.0, 0.95, "poor"),  # far beyond the floor
+        (80.0, 90.0, 0.95, None),  # within the floor: nobody can tell
+        (80.0, 75.0, 0.59, None),  # 100 queries: up to 60 % may be chance
+        (80.0, 78.0, 0.70, "fair"),  # 17.8 % is left without the floor
+        (45.0, 44.0, 0.70, "good"),  # 9.4 % is left
+        (10.0, 12.0, 0.50, "good"),  # small as it is
+    ],
+)
+def test_run_times_are_graded_beyond_their_floor(
+    document: ComparisonDocument,
+    value: float,
+    floor: float | None,
+    beyond: float | None,
+    grade: str | None,
+) -> None:
+    assert _runtime(_document(document, value, floor, beyond)).grade == grade
+
+
+def test_floor_and_share_beyond_it_stand_beside_the_figure(document: ComparisonDocument) -> None:
+    line = _runtime(_document(document, 33.0, 31.0, 0.625))
+    assert [name for _, name in line.asides] == ["runtime.floor.p50", "runtime.beyond_floor"]
+    assert "31 %" in line.aside
+    assert "62.5 %" in line.aside
+    assert [name for _, name in _runtime(_document(document, 33.0, None, None)).asides] == [
+        "runtime.p95"
+    ]
+
+
+def test_work_and_plans_are_told_in_text(document: ComparisonDocument) -> None:
+    for text in (summary(document), render(document)):
+        assert "Work discrepancy, median" in text
+        assert "Same plan" in text
