@@ -39,15 +39,22 @@ class Sizes:
         rows: Rows per table, floored at 1.
         sd: Standard deviation of the noise per table; missing means unknown, taken as 0.
         weights: Released weight of the rows per table; missing means their number.
+        drawn: Rows of owned tables as their synthetic owners have them.
     """
 
     rows: Mapping[str, float]
     sd: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    drawn: Mapping[str, float] = field(default_factory=dict)
 
     def weight(self, table: str) -> float:
         """Released weight of the rows of a table."""
         return self.weights.get(table, self.rows[table])
+
+    def best(self, table: str) -> float:
+        """Rows of a table: its total, or what its owners have where noise drowns the total."""
+        total = self.rows[table]
+        return total if self.clear(table) else max(self.drawn.get(table, total), 1.0)
 
     def clear(self, table: str) -> bool:
         """Whether a total stands out from its own noise."""
@@ -146,7 +153,7 @@ def fit_key(
     if "fan-in" in answers:
         query, noisy, sd = answers["fan-in"]
         inside = links[2] if links is not None and own else 0.0
-        linked = sizes.rows[key.table] * (1.0 - null - inside)
+        linked = sizes.best(key.table) * (1.0 - null - inside)
         linked = linked if outside is None else max(outside, 1.0)
         targets = sizes.weight(key.parent)
         by_weight = linked * targets / sizes.rows[key.parent]

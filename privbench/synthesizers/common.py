@@ -32,6 +32,7 @@ class Fitting:
         total_sd: Per table, noise of its total, as far as this session released it.
         sums: Per root table, sums of its one-way histograms and their variances.
         weights: Released weight of the rows of owned tables, as far as a synthesizer knows it.
+        drawn: Rows of owned tables as their synthetic owners have them, likewise.
     """
 
     session: Session
@@ -40,6 +41,7 @@ class Fitting:
     total_sd: dict[str, float]
     sums: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+    drawn: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -105,7 +107,7 @@ class Fitting:
         found = {name: self._rows(name) for name in tables}
         rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
         deviations = {name: variance**0.5 for name, (_, variance) in found.items()}
-        return Sizes(rows, deviations, self.weights)
+        return Sizes(rows, deviations, self.weights, self.drawn)
 
     def rows_amount(self, table: str) -> float:
         """What may be spent on a table's attributes."""

@@ -198,6 +198,8 @@ class DatabaseFit:
             learner.context = find_context(
                 spec, table, self._variables, self._people, owners, learner.rows, learner.tree_sd
             )
+        if owners is not None:
+            self.fitting.drawn[table] = rows / (self._scale * self._part.get(table, 1.0))
         self._variables[table] = learner.variables
         self.laws[table] = learner.learn()
         if table in self._drawn:
