@@ -140,10 +140,10 @@ class Fitting:
             outside,
         )
 
-    def links(self, key: KeySpec, part: float, *, own: bool) -> Floats:
+    def links(self, key: KeySpec, part: float, total: float, *, own: bool) -> Floats:
         """Measure where a REF key's references lead (`keyfit.measure_links`)."""
         amount = self.amounts[key_item(key)] * part
-        return measure_links(self.spec, key, amount, self.measure, own=own)
+        return measure_links(self.spec, key, amount, self.measure, total, self.noise, own=own)
 
 
 def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:

@@ -274,7 +274,8 @@ class DatabaseFit:
     def _link(self, key: KeySpec, learner: Learner) -> Variable:
         """Measure where references lead; it is a variable of the row."""
         part = key_part(self.fitting.spec, key)
-        shares = self.fitting.links(key, part, own=may_stay_inside(self.fitting.spec, key))
+        inside = may_stay_inside(self.fitting.spec, key)
+        shares = self.fitting.links(key, part, learner.rows, own=inside)
         self._links[key.table, key.name] = shares
         size = len(shares)
         bins = Bins(np.arange(size), np.ones(size), shares * learner.rows)
