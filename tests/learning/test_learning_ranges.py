@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.domain import Domain
-from privbench.learning.bins import make_bins, split_tail
+from privbench.learning.bins import Bins, bins_of, make_bins, split_tail
 from privbench.learning.guard import guard, taper
 from privbench.learning.ranges import cut, find_range
 from privbench.rng import generator
@@ -205,6 +205,18 @@ def test_short_tails_unordered_columns_and_light_tails_stay():
     assert split_tail(bins, Domain(200, False), 1.0) is bins
     same = split_tail(bins, Domain(200, True), 1e9)
     assert np.array_equal(same.of, bins.of)
+
+
+def test_a_tail_without_mass_stays_whole():
+    bins = Bins(np.repeat([0, 1, 2], [1, 1, 30]), np.repeat([1.0, 1 / 30], [2, 30]), np.eye(3)[0])
+    assert split_tail(bins, Domain(32, True), 1.0) is bins
+    # Codes without rows at the very end join the last part.
+    counts = np.concatenate([np.full(6, 900.0), 300 * 0.5 ** np.arange(20), np.zeros(30)])
+    whole = bins_of(np.minimum(np.arange(56), 6), counts)
+    found = split_tail(whole, Domain(56, True), 1e-12)
+    assert found.size == whole.size + 5
+    assert found.counts[-1] > 0
+    assert found.counts.sum() == pytest.approx(counts.sum())
 
 
 @given(
