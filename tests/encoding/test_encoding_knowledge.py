@@ -288,7 +288,7 @@ def test_counts_of_a_power_law_have_growing_cells(seed):
     assert edges[0] == 0
     assert (widths[:20] == 1).all()
     assert widths[-1] > 10
-    assert np.corrcoef(np.arange(len(widths)), widths)[0, 1] > 0.5
+    assert (np.diff(widths) >= 0).all()
     assert 100 < edges[-1] < 20_000
     assert domain.core[1] - domain.core[0] < 150
 
@@ -357,7 +357,7 @@ def test_length_edges_ascend_and_reach_the_top(least, greatest):
     assert edges[0] == min(least, top)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.data(), st.integers(-(2**62), 2**62), st.integers(0, 20))
 def test_spread_is_unique_near_and_within(data, lo, width):
     hi = lo + width

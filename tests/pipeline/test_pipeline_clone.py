@@ -82,7 +82,9 @@ def test_accountings_and_neighbours(source, make_database, tmp_path, name, accou
     assert promise.accounting == accounting
     assert promise.neighbours == neighbours
     assert 0 < promise.epsilon <= 5.0
-    assert 0 < promise.delta <= 1e-6
+    assert 0 <= promise.delta <= 1e-6
+    # Pure accounting takes δ for category lists alone, which tables of few rows are not asked for.
+    assert accounting == "pure" or promise.delta > 0
     spent = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state["releases"][0]
     assert spent["state"] == "closed"
     assert promise.epsilon <= spent["epsilon"] <= 5.0

@@ -1,0 +1,244 @@
+"""Ranges from noisy histograms, tails that fall off, and tails in parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.domain import Domain
+from privbench.learning.bins import Bins, bins_of, make_bins, split_tail
+from privbench.learning.guard import guard, taper
+from privbench.learning.ranges import cut, find_range
+from privbench.rng import generator
+
+SEEDS = st.integers(0, 10**6)
+
+
+def noise_of(kind, sd, size, seed):
+    g = generator(seed, "noise")
+    return g.laplace(0, sd / np.sqrt(2), size) if kind == "laplace" else g.normal(0, sd, size)
+
+
+# Ranges
+
+
+@given(st.integers(1, 300), st.data())
+@settings(max_examples=80, deadline=None)
+def test_without_noise_the_range_is_that_of_the_rows(cells, data):
+    held = data.draw(st.sets(st.integers(0, cells - 1), max_size=20))
+    counts = np.zeros(cells)
+    counts[list(held)] = 1.0
+    found = find_range(counts, 1e-9)
+    assert found == ((min(held), max(held)) if held else None)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_noise_alone_is_seldom_taken_for_rows(kind):
+    found = [find_range(noise_of(kind, 7.0, 256, seed), 7.0) for seed in range(500)]
+    assert sum(ends is not None for ends in found) <= 25
+
+
+@given(SEEDS, st.integers(0, 200), st.integers(1, 50), st.floats(9, 1000))
+@settings(max_examples=60, deadline=None)
+def test_clear_cells_are_in_the_range(seed, first, width, height):
+    """A run that stands out of bounded noise is found to the cell."""
+    noisy = generator(seed, "bounded").uniform(-1.5, 1.5, 256)
+    noisy[first : first + width] = height
+    assert find_range(noisy, 1.0) == (first, first + width - 1)
+
+
+def test_many_cells_of_few_rows_are_seen_together():
+    """A sixteenth of what a single cell needs, over 200 cells; beyond a core that is clear."""
+    counts = np.zeros(600)
+    counts[300:500] = 20.0
+    counts[290:300] = 500.0
+    for seed in range(10):
+        first, last = find_range(counts + noise_of("laplace", 10.0, 600, seed), 10.0)
+        assert 280 <= first <= 290
+        assert 460 <= last <= 560
+    alone = np.where(counts > 100, 0.0, counts)
+    assert (alone < 6.5 * 10.0).all()
+    first, last = find_range(alone + noise_of("laplace", 10.0, 600, 1), 10.0)
+    assert 200 < first < 340
+    assert 460 < last < 600
+
+
+def test_more_noise_leaves_what_stands_out_more():
+    counts = np.array([0.0, 9.0, 1.0, 8.0, 0.5])
+    assert find_range(counts, 1.22) == (1, 3)
+    assert find_range(counts, 1.3) == (1, 1)
+    assert find_range(counts, 9.0) is None
+    assert find_range(np.array([5.0]), 1.0) is None
+    assert find_range(np.array([7.0]), 1.0) == (0, 0)
+
+
+@given(SEEDS, st.integers(2, 200), st.integers(16, 128))
+@settings(max_examples=60, deadline=None)
+def test_parts_follow_what_cells_hold(seed, size, cells):
+    counts = generator(seed, "cells").gamma(0.3, 1000.0, size)
+    parts = cut(counts, 1e-9, 0, size - 1, cells)
+    assert parts.shape == (size,)
+    assert parts.min() >= 1
+    assert parts.max() <= cells
+    assert parts == pytest.approx(counts * cells / counts.sum(), abs=1.0)
+    order = np.argsort(counts)
+    assert (np.diff(parts[order]) >= 0).all()
+
+
+def test_cells_that_noise_drowns_are_not_cut():
+    counts = np.array([0.0, 39.0, 41.0, 500.0, 0.0])
+    assert cut(counts, 10.0, 1, 3, 60).tolist() == [1, 1, 4, 52, 1]
+    assert cut(np.zeros(4), 1.0, 0, 3, 60).tolist() == [1, 1, 1, 1]
+    assert cut(np.full(4, -5.0), 1.0, 0, 3, 60).tolist() == [1, 1, 1, 1]
+
+
+# Ends that fall off
+
+
+def falling(cells=60, core=(0, 60)):
+    """A column whose counts halve every third cell, seen to its thirtieth or so."""
+    truth = 4000 * 0.5 ** (np.arange(cells) / 3)
+    return truth, Domain(cells, True, core=core)
+
+
+def test_ends_fall_off_as_the_cells_before_them():
+    truth, domain = falling()
+    errors = []
+    for seed in range(12):
+        noisy = truth + noise_of("laplace", 20.0, 60, seed)
+        # A denoised histogram: right where rows are to be seen, a trace in every other cell.
+        level = np.where(truth > 60, truth, 8.0)
+        found = taper(level, noisy, 20.0, domain)
+        assert found.sum() == pytest.approx(level.sum())
+        assert found.min() >= 0
+        errors.append((found[40:].sum(), level[40:].sum()))
+    mine, before = np.mean(errors, axis=0)
+    assert truth[40:].sum() < 5
+    assert mine < 0.1 * before
+
+
+def test_both_ends_fall_off_alike():
+    truth, domain = falling()
+    noisy = truth + noise_of("laplace", 20.0, 60, 1)
+    level = np.where(truth > 60, truth, 8.0)
+    up = taper(level, noisy, 20.0, domain)
+    down = taper(level[::-1], noisy[::-1], 20.0, domain)
+    assert down[::-1] == pytest.approx(up, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [Domain(60, True), Domain(60, False, core=(0, 60)), Domain(7, True, core=(0, 7))],
+    ids=["public range", "no order", "few cells"],
+)
+def test_public_unordered_and_small_columns_keep_their_counts(domain):
+    counts = generator(1, "kept").gamma(1.0, 9.0, domain.size)
+    found = taper(counts, counts + 3.0, 20.0, domain)
+    assert np.array_equal(found, counts)
+    assert found is not counts
+
+
+def test_without_noise_nothing_falls_off():
+    truth, domain = falling()
+    assert np.array_equal(taper(truth, truth, 0.0, domain), truth)
+
+
+@given(SEEDS, st.integers(8, 120), st.floats(0.5, 100), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_no_mass_is_made_and_none_beyond_what_was_there(seed, cells, sd, nullable):
+    """The total stays; no cell of an end holds more than the most that there was, rescaled."""
+    g = generator(seed, "taper")
+    domain = Domain(cells, True, ("nan",), nullable, core=(cells // 4, cells - cells // 4))
+    counts = g.gamma(0.3, 100.0, domain.size)
+    noisy = counts + g.laplace(0, sd, domain.size)
+    given_counts = counts.copy()
+    found = taper(counts, noisy, sd, domain)
+    assert np.array_equal(counts, given_counts)
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(counts.sum())
+    scale = found[cells] / counts[cells]
+    assert found[:cells].max() <= scale * counts[:cells].max() * (1 + 1e-9)
+    if nullable:
+        assert found[-1] == pytest.approx(scale * counts[-1])
+
+
+def test_a_guarded_column_has_no_rows_a_thousand_times_too_large():
+    """Over cells that double, a trace far out is a handful of rows with absurd values."""
+    truth, domain = falling(60, (0, 30))
+    beyond = []
+    for seed in range(12):
+        noisy = truth + noise_of("laplace", 20.0, 60, seed)
+        found = guard(np.where(truth > 60, truth, 8.0), noisy, 20.0, domain)
+        beyond.append(found[48:].sum())
+    assert np.mean(beyond) < 1
+    assert sorted(beyond)[9] == 0
+
+
+# Tails in parts
+
+
+def test_a_long_tail_is_split_in_parts_of_falling_mass():
+    counts = 10_000 * 0.9 ** np.arange(200)
+    domain = Domain(200, True)
+    bins = make_bins(counts, domain, 12, 1.0)
+    found = split_tail(bins, domain, 1.0)
+    last = bins.size - 1
+    assert np.array_equal(found.of[bins.of < last], bins.of[bins.of < last])
+    assert 2 <= found.size - last <= 6
+    parts = found.counts[last:]
+    assert (np.diff(parts) < 0).all()
+    assert parts.sum() == pytest.approx(bins.counts[last])
+    # Each part begins where a third of the mass of the one before lies beyond.
+    above = np.cumsum(parts[::-1])[::-1]
+    assert above[1:-1] / above[:-2] == pytest.approx(np.full(len(above) - 2, 1 / 3), rel=0.15)
+
+
+def test_short_tails_unordered_columns_and_light_tails_stay():
+    flat = np.full(60, 10.0)
+    bins = make_bins(flat, Domain(60, True), 12, 1.0)
+    assert split_tail(bins, Domain(60, True), 1.0) is bins
+    counts = 10_000 * 0.9 ** np.arange(200)
+    bins = make_bins(counts, Domain(200, True), 12, 1.0)
+    assert split_tail(bins, Domain(200, False), 1.0) is bins
+    same = split_tail(bins, Domain(200, True), 1e9)
+    assert np.array_equal(same.of, bins.of)
+
+
+def test_a_tail_without_mass_stays_whole():
+    bins = Bins(np.repeat([0, 1, 2], [1, 1, 30]), np.repeat([1.0, 1 / 30], [2, 30]), np.eye(3)[0])
+    assert split_tail(bins, Domain(32, True), 1.0) is bins
+    # Codes without rows at the very end join the last part.
+    counts = np.concatenate([np.full(6, 900.0), 300 * 0.5 ** np.arange(20), np.zeros(30)])
+    whole = bins_of(np.minimum(np.arange(56), 6), counts)
+    found = split_tail(whole, Domain(56, True), 1e-12)
+    assert found.size == whole.size + 5
+    assert found.counts[-1] > 0
+    assert found.counts.sum() == pytest.approx(counts.sum())
+
+
+@given(
+    SEEDS,
+    st.integers(2, 300),
+    st.integers(0, 2),
+    st.booleans(),
+    st.integers(2, 20),
+    st.floats(0.01, 1e3),
+)
+@settings(max_examples=80, deadline=None)
+def test_split_tails_refine_the_bins(seed, values, specials, nullable, most, least):
+    domain = Domain(values, True, ("nan", "inf")[:specials], nullable)
+    g = generator(seed, "split")
+    fall = 0.5 ** (np.arange(domain.size) / g.uniform(1, 40))
+    counts = 1e5 * fall * g.uniform(0.5, 1.5, domain.size)
+    bins = make_bins(counts, domain, most, 1.0)
+    found = split_tail(bins, domain, least)
+    assert set(found.of.tolist()) == set(range(found.size))
+    assert (np.diff(found.of[:values]) >= 0).all()
+    assert bins.size <= found.size <= bins.size + 5
+    # Every new bin lies within one old bin, and no count is changed.
+    assert len(set(zip(found.of.tolist(), bins.of.tolist(), strict=True))) == found.size
+    assert found.spread(found.counts) == pytest.approx(bins.spread(bins.counts), rel=1e-6)
+    assert np.bincount(found.of, found.inside) == pytest.approx(np.ones(found.size))
