@@ -49,6 +49,8 @@ class PrivacyConfig(_Section):
         unit: ``owner`` is database-level DP; ``row`` is table-level DP (P12).
         seed: Seeds the noise: the fit is then stamped NOT PRIVATE (P24).
         roles: ``declared`` in this file by its owner, or ``proposed`` by the tool and accepted.
+        ddl_reviewed: What ``check`` printed when the owner had looked at the values that travel in
+            the schema; a schema with other values is then refused.
     """
 
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -58,6 +60,7 @@ class PrivacyConfig(_Section):
     unit: Literal["owner", "row"] = "owner"
     seed: int | None = None
     roles: Literal["declared", "proposed"] = "declared"
+    ddl_reviewed: str | None = None
 
     @model_validator(mode="after")
     def _zcdp_needs_delta(self) -> Self:

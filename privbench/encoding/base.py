@@ -34,10 +34,18 @@ Fraction = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``."""
+    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``.
+
+    Attributes:
+        lo: Lower bound.
+        hi: Upper bound.
+        cells: Number of equal cells between them that are worth telling apart; None means as
+            many as there may be.
+    """
 
     lo: int
     hi: int
+    cells: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,12 +55,14 @@ class BoundsNeed:
     Attributes:
         attribute: The attribute.
         candidates: Public ascending grid points, int64, shape (k,).
+        usual: What to take where noise would drown both.
         lo_q: Rank of the lower bound.
         hi_q: Rank of the upper bound.
     """
 
     attribute: str
     candidates: NDArray[np.int64]
+    usual: Bounds
     lo_q: Fraction = (1, 100)
     hi_q: Fraction = (99, 100)
 
@@ -70,12 +80,25 @@ class BoundsNeed:
         Returns:
             The same need with ranks between 1/200 and 1/4; public inputs only.
         """
-        error = 2.0 * log(len(self.candidates) + 1) / max(epsilon, 1e-9)
+        error = self._error(epsilon)
         rank = min(max(1.5 * error / max(total, 1.0), 0.005), 0.25)
         top = max(int(rank * 1000), 5)
         part = gcd(top, 1000)
         low = (top // part, 1000 // part)
         return replace(self, lo_q=low, hi_q=(low[1] - low[0], low[1]))
+
+    def drowned(self, total: float, epsilon: float) -> bool:
+        """Whether noise of this size would choose bounds without regard to the rows.
+
+        Args:
+            total: Released (noisy) number of weighted rows.
+            epsilon: ε of one of the two selections.
+        """
+        return 3.0 * self._error(epsilon) > max(total, 1.0)
+
+    def _error(self, epsilon: float) -> float:
+        """What a selection errs by, in counted units."""
+        return 2.0 * log(len(self.candidates) + 1) / max(epsilon, 1e-9)
 
 
 @dataclass(frozen=True, slots=True)

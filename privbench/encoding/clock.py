@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.encoding.scale import (
+    LINEAR,
     Mask,
     Points,
     Scale,
@@ -115,13 +116,13 @@ class TimeScale(Scale):
         """
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
-    def edges(self, lo: int, hi: int, *, bins: int | None = None) -> list[int]:
+    def edges(self, lo: int, hi: int, *, bins: int | None = None, cells: int = LINEAR) -> list[int]:
         """Quarters of an hour, unless the range is narrower or the config says otherwise."""
         quarter = _DAY // 96
         if bins is None and hi - lo > 8 * quarter:
             inner = range(-(-lo // quarter) * quarter, hi, quarter)
             return sorted({lo, hi, *inner})
-        return super().edges(lo, hi, bins=bins)
+        return super().edges(lo, hi, bins=bins, cells=cells)
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Whole seconds, or the type's precision in a narrower cell."""

@@ -30,6 +30,8 @@ from privbench.schema import Column
 
 #: One cell for "a value", one for NULL.
 PRESENCE = Domain(1, nullable=True)
+#: One cell for "a value", one for the empty text; with and without one for NULL.
+BLANKS = {nullable: Domain(2, nullable=nullable) for nullable in (False, True)}
 
 
 @dataclass(frozen=True)
@@ -41,26 +43,35 @@ class FillReader(ColumnReader):
         measured: Whether the rate of NULL is read.
         how: For the coverage map.
         why: For the coverage map.
+        blank: Whether the rate of the empty text is read too.
     """
 
     filler: str
     measured: bool
     how: str
     why: str
+    blank: bool = False
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The column's presence, where it is read and not certain."""
-        return (self.name,) if self.measured and self.nullable else ()
+        return (self.name,) if self.measured and (self.nullable or self.blank) else ()
+
+    @property
+    def _domain(self) -> Domain:
+        return BLANKS[self.nullable] if self.blank else PRESENCE
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """``IS NULL``, or nothing."""
+        """``IS NULL``, the cell, or nothing."""
         if not self.attributes:
             return []
+        if self.blank:
+            cell = sql.SQL("(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::int4")
+            return [(cell.format(identifier), self.alias())]
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """1 for NULL, 0 for a value."""
+        """0 for a value; 1 for NULL, or for the empty text where it is told apart."""
         if not self.attributes:
             return {}
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
@@ -69,12 +80,17 @@ class FillReader(ColumnReader):
         """Two cells, or nothing."""
         if not self.attributes:
             return {}
-        return {self.name: Cells(concatenate(pieces, self.name, np.uint8), PRESENCE)}
+        return {self.name: Cells(concatenate(pieces, self.name, np.uint8), self._domain)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec; it needs no release."""
         return FillCodec(
-            self.name, self.column.type, self.nullable, self.filler, bool(self.attributes)
+            self.name,
+            self.column.type,
+            self.nullable,
+            self.filler,
+            bool(self.attributes),
+            self.blank,
         )
 
     def describe(self) -> tuple[str, str]:
@@ -89,17 +105,23 @@ class FillCodec(Codec):
     Attributes:
         filler: What makes them.
         measured: Whether there is an attribute for NULL.
+        blank: Whether it tells the empty text too.
     """
 
     kind: ClassVar[str] = "fill"
 
     filler: str
     measured: bool
+    blank: bool = False
 
     @property
     def domains(self) -> dict[str, Domain]:
         """Presence, or nothing."""
-        return {self.column: PRESENCE} if self.measured else {}
+        return {self.column: self._domain} if self.measured else {}
+
+    @property
+    def _domain(self) -> Domain:
+        return BLANKS[self.nullable] if self.blank else PRESENCE
 
     @property
     def omitted(self) -> bool:
@@ -114,12 +136,17 @@ class FillCodec(Codec):
         made = fill("null" if self.omitted else self.filler, self.type, count, rng)
         if not self.measured:
             return made
-        null = null_mask(codes[self.column], PRESENCE)
+        null = null_mask(codes[self.column], self._domain)
+        if self.blank:
+            empty = pa.array(np.asarray(codes[self.column] == 1))
+            made = pc.if_else(empty, pa.scalar("", made.type), made)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
     def to_json(self) -> dict[str, Any]:
         """The filler's name."""
-        return {**self.header(), "filler": self.filler, "measured": self.measured}
+        return {**self.header(), "filler": self.filler, "measured": self.measured} | (
+            {"blank": True} if self.blank else {}
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -130,6 +157,7 @@ class FillCodec(Codec):
             nullable=bool(data["nullable"]),
             filler=str(data["filler"]),
             measured=bool(data["measured"]),
+            blank=bool(data.get("blank", False)),
         )
 
 

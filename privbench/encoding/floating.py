@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.encoding.scale import Mask, Points, Scale, marked, register_scale
+from privbench.encoding.scale import LINEAR, Mask, Points, Scale, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
 _FLIP = np.int64(2**63 - 1)
@@ -139,11 +139,12 @@ class FloatScale(Scale):
             found = np.concatenate([found, b * shares, a * shares, [0.0]])
         return [int(point) for point in image(found)]
 
-    def tails(self, lo: int, hi: int) -> tuple[list[int], list[int]]:
-        """Doubling cells in value."""
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        """Doubling cells in value; fewer for few cells."""
         a, b = value(np.array([lo, hi])).tolist()
         width = max((b / 8 - a / 8), 1e-290)
-        steps = width * (2.0 ** np.arange(1, 7) - 1)
+        each = 1 if cells == LINEAR else 2
+        steps = width * (2.0 ** np.arange(each, 7, each) - 1)
         below, above = np.maximum(a - steps, -self.top), np.minimum(b + steps, self.top)
         return sorted(set(image(below).tolist())), sorted(set(image(above).tolist()))
 

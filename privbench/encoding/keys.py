@@ -26,8 +26,8 @@ Role = Literal["reference", "minted", "generated", "modelled"]
 def role_of(table: Table, column: Column) -> Role:
     """How a column's values come about.
 
-    References take the parent's key. Minted columns are single-column primary keys, numbered UNIQUE
-    columns, UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
+    References take the parent's key. Minted columns are single-column primary keys, numbers of a
+    sequence and UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
     Everything else is modelled: UNIQUE columns (they are repaired), key columns that refer to
     themselves alone, and numbers that mean something, such as years.
     """
@@ -36,13 +36,12 @@ def role_of(table: Table, column: Column) -> Role:
     if column.name in table.key_columns - table.pinned_columns:
         return "reference"
     sets = [item for item in table.unique_sets if column.name in item.columns]
-    alone = any(item.columns == (column.name,) for item in sets)
     primary = table.primary_key is not None and table.primary_key.columns == (column.name,)
     if primary and is_natural(column):
         return "modelled"
     if primary or column.identity or (sets and column.type.base == "uuid"):
         return "minted"
-    if alone and (column.sequence is not None or "nextval(" in (column.default or "")):
+    if sets and (column.sequence is not None or "nextval(" in (column.default or "")):
         return "minted"
     return "minted" if is_discriminator(table, column) else "modelled"
 

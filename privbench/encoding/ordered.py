@@ -27,7 +27,7 @@ from privbench.encoding.base import (
     type_from_json,
 )
 from privbench.encoding.checks import Limits
-from privbench.encoding.scale import Points, Scale, scale_of
+from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
 from privbench.errors import ConfigError
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
 from privbench.schema import Column
@@ -142,7 +142,10 @@ class OrderedReader(ColumnReader):
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
-        return (BoundsNeed(self.name, np.unique(np.concatenate([inner, [lo, hi]]))),)
+        usual = (min(max(self.scale.parse(text), lo), hi) for text in self.scale.usual)
+        return (
+            BoundsNeed(self.name, np.unique(np.concatenate([inner, [lo, hi]])), Bounds(*usual)),
+        )
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -190,8 +193,9 @@ class OrderedReader(ColumnReader):
         first, end = self.range.lo, self.range.hi + 1
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
-        below, above = self.scale.tails(lo, hi)
-        edges = {*below, *self.scale.edges(lo, hi, bins=self.bins), *above}
+        cells = bounds.cells or LINEAR
+        below, above = self.scale.tails(lo, hi, cells)
+        edges = {*below, *self.scale.edges(lo, hi, bins=self.bins, cells=cells), *above}
         kept = sorted({min(max(edge, first), end) for edge in edges})
         outer = ("below",) * (kept[0] > first) + ("above",) * (kept[-1] < end)
         core = (bisect_left(kept, lo), max(bisect_left(kept, hi), 1))

@@ -29,6 +29,8 @@ _WIDE = Context(prec=400)
 
 #: Ranges of at most this many grid steps get one cell per step after a release of bounds.
 UNIT_STEPS = 256
+#: The same where noise leaves few cells to tell apart.
+LEAST_UNITS = 32
 #: Number of linear cells in a wider range.
 LINEAR = 128
 #: Cells beyond released bounds; each is twice as wide as the one before.
@@ -42,11 +44,13 @@ class Scale(ABC):
         specials: Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
         octaves: Whether cells grow with the distance from the lower bound and from zero.
         open_range: Whether the type's own range is too wide to be used as it is.
+        usual: Literals of a range to take where nothing is known of the column.
     """
 
     specials: ClassVar[tuple[str, ...]] = ()
     octaves: ClassVar[bool] = False
     open_range: ClassVar[bool] = True
+    usual: ClassVar[tuple[str, str]] = ("0", "100")
 
     @property
     def step(self) -> int:
@@ -99,19 +103,23 @@ class Scale(ABC):
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
-    def edges(self, lo: int, hi: int, *, bins: int | None = None) -> list[int]:
+    def edges(self, lo: int, hi: int, *, bins: int | None = None, cells: int = LINEAR) -> list[int]:
         """Cell edges over ``[lo, hi)``, both ends included.
 
         Args:
             lo: First grid point.
             hi: One past the last.
             bins: Number of equal cells, where the config says so.
+            cells: Number of equal cells that are worth telling apart, at most `LINEAR`; with
+                fewer, cells that grow are as many times wider.
         """
-        if bins is None and hi - lo <= UNIT_STEPS:
+        coarser = LINEAR // cells
+        if bins is None and hi - lo <= max(UNIT_STEPS // coarser, LEAST_UNITS):
             return list(range(lo, hi + 1))
-        edges = set(self.linear(lo, hi, bins or LINEAR))
+        edges = set(self.linear(lo, hi, bins or cells))
         if bins is None and self.octaves:
-            edges |= {edge for edge in self.octave_edges(lo, hi) if lo < edge < hi}
+            grown = [edge for edge in self.octave_edges(lo, hi) if lo < edge < hi]
+            edges |= set(grown[:: min(coarser, 4)])
         return sorted(edges)
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:
@@ -127,10 +135,11 @@ class Scale(ABC):
             found += [sign * step for sign in (-1, 1) for step in steps]
         return found
 
-    def tails(self, lo: int, hi: int) -> tuple[list[int], list[int]]:
-        """Edges of the doubling cells below and above released bounds."""
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        """Edges of the doubling cells below and above released bounds; fewer for few cells."""
         width = max((hi - lo) // 8, 1)
-        steps = [width * (2**k - 1) for k in range(1, TAILS + 1)]
+        each = 1 if cells == LINEAR else 2
+        steps = [width * (2**k - 1) for k in range(each, TAILS + 1, each)]
         return [lo - step for step in reversed(steps)], [hi + step for step in steps]
 
 

@@ -42,7 +42,11 @@ _NAMES: tuple[tuple[str, Semantic], ...] = (
     (r"city|town", Semantic("city", True)),
     (r"(\w+_)?(url|uri|website|homepage|web_?site|web_?page)", Semantic("url", False)),
     (r"(\w+_)?ip(_?(address|addr|v4))?", Semantic("ipv4_private", False)),
-    (r"user_?name|login|nick(_?name)?|screen_?name", Semantic("user_name", False)),
+    (r"user_?name|(user_?)?login(_?name)?|(user_?)?nice_?name|nick(_?name)?|screen_?name",
+     Semantic("user_name", False)),
+    (r"(user_?|encrypted_?|hashed_?)?(password|passwd|pass|pwd)(_?(hash|digest))?",
+     Semantic("sha256", False)),
+    (r"(\w+_)?slug|permalink", Semantic("slug", False)),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(pattern + r"\Z"), kind) for pattern, kind in _NAMES)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -48,6 +49,8 @@ from privbench.schema import Column, Table
 MAX_LENGTH = 2**20
 #: Longest text that is made up: noise may fill the top cells, and must not fill the disk.
 MAX_MADE = 2**16
+#: Greatest usual length of a text of which nothing is known.
+_WORD = 9
 #: Bytes that an entry of a btree index may surely hold.
 _INDEX_ROOM = 2400
 
@@ -64,9 +67,18 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
     return (min(least, top), *inner, top + 1)
 
 
-def length_cells(edges: tuple[int, ...], nullable: bool) -> EdgesRecoding:
-    """Cells of lengths; beyond the shortest they are empty unless measured otherwise."""
-    return EdgesRecoding(edges, (), nullable, core=(0, 1))
+def length_cells(edges: tuple[int, ...], nullable: bool, usual: int = 0) -> EdgesRecoding:
+    """Cells of lengths; outside the usual ones they are empty unless measured otherwise.
+
+    Args:
+        edges: Edges of the cells.
+        nullable: Whether NULL is a cell.
+        usual: The greatest usual length. 0: where nothing is clear, there is nothing. Otherwise
+            cells from half of it on are usual: a text whose length is lost in noise has a word's.
+    """
+    last = max(min(bisect_right(edges, usual), len(edges) - 1), 1)
+    first = min(bisect_right(edges, (usual + 1) // 2) - 1, last - 1)
+    return EdgesRecoding(edges, (), nullable, core=(max(first, 0), last))
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ class TextReader(ColumnReader):
 
     @property
     def _lengths(self) -> EdgesRecoding:
-        return length_cells(length_edges(self.least, self.greatest), self.nullable)
+        return length_cells(length_edges(self.least, self.greatest), self.nullable, _WORD)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec of the released labels."""
@@ -187,7 +199,7 @@ class TextCodec(Codec):
         if self.labels is not None:
             found[self.column] = self._labels.domain
         if self.lengths is not None:
-            cells = length_cells(self.lengths, self.nullable).domain
+            cells = length_cells(self.lengths, self.nullable, _WORD).domain
             found[attribute(self.column, "length")] = cells
             found[attribute(self.column, "shape")] = shape_domain(self.nullable)
         return found
@@ -310,8 +322,10 @@ def text_reader(
     if per_unit and (kind.listed or config.kind == "categories"):
         return TextReader(table, column, least, greatest, per_unit, kind.provider)
     why = "named in the config" if config.faker else "by the column's name"
-    how = f"made-up {kind.provider}, NULL rate only"
-    return FillReader(table, column, f"faker:{kind.provider}", True, how, why)
+    blank = not unique and least == 0 and (column.default or "").startswith("''")
+    rates = "rates of NULL and '' only" if blank else "NULL rate only"
+    how = f"made-up {kind.provider}, {rates}"
+    return FillReader(table, column, f"faker:{kind.provider}", True, how, why, blank)
 
 
 def index_room(table: Table, name: str) -> int | None:

@@ -18,6 +18,13 @@ class LedgerReport:
 
     state: dict[str, Any]
 
+    @property
+    def full(self) -> bool:
+        """Whether what is spent leaves no room under the cap, or is above it."""
+        cap = self.state["cap"]["epsilon"]
+        spent = [item["epsilon"] for item in self.state["definitions"]]
+        return cap is not None and any(epsilon >= cap for epsilon in spent)
+
     def to_json(self) -> dict[str, Any]:
         """A plain object; infinite totals as the string ``infinite``."""
         found: dict[str, Any] = _finite(self.state)
@@ -51,6 +58,8 @@ class LedgerReport:
                 )
         cap = state["cap"]
         lines.append(f"Cap: ε {_number(cap['epsilon'])}, δ {_number(cap['delta'])}")
+        if self.full:
+            lines.append("  what is spent has reached the cap: every further release is refused")
         return "\n".join(lines)
 
 

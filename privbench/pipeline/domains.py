@@ -9,11 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import log
+from typing import cast
+
+import numpy as np
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
 from privbench.encoding.base import Need, Released
+from privbench.encoding.scale import LINEAR
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import PART, DatabaseSpec, Session, allocate
+from privbench.privacy import (
+    PART,
+    Accounting,
+    DatabaseSpec,
+    Labels,
+    Measurement,
+    Question,
+    Result,
+    Selection,
+    Session,
+    allocate,
+)
 from privbench.privacy.queries import LabelCounts, PublicArray, Quantile, Total
 from privbench.synthesizers import PlanInput, PlannedEvent
 
@@ -22,6 +37,9 @@ from privbench.synthesizers import PlanInput, PlannedEvent
 TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
 #: The same for totals where every table's histograms tell its size too.
 TOTALS_BESIDE = 0.02
+
+#: Fewest equal cells of a column with released bounds.
+LEAST_CELLS = 16
 
 #: Codecs per table and column.
 Codecs = dict[str, dict[str, Codec]]
@@ -70,11 +88,85 @@ def _total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
     return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
 
 
-def _need_amounts(plan: FitPlan, spec: DatabaseSpec, amount: float) -> dict[str, float]:
+@dataclass(frozen=True)
+class _Shares:
+    """What may be spent on what columns need, by item; those left out would drown in noise.
+
+    Attributes:
+        amounts: ε or ρ of every item that is asked for.
+        totals: Released weight of every table's rows, as far as totals tell.
+        again: ε or ρ of second totals, of root tables whose units are asked for nothing else: so
+            few rows that their number is all that can be learned of them.
+    """
+
+    amounts: dict[str, float]
+    totals: dict[str, float]
+    again: dict[str, float]
+
+    @classmethod
+    def of(
+        cls,
+        plan: FitPlan,
+        spec: DatabaseSpec,
+        totals: Mapping[str, float],
+        amount: float,
+        accounting: Accounting,
+        delta: float,
+    ) -> _Shares:
+        """Share the amount, drop what drowns, and share once more: a rule of released numbers."""
+        weights = {name: _rows_weight(spec, totals, name) for name in spec.tables}
+        items = {_item(table, need): (table, need) for table, _, need in needs(plan)}
+        first = _need_amounts(spec, items, amount)
+        deltas = delta_shares(plan, spec, delta)
+        kept = {
+            name: (table, need)
+            for name, (table, need) in items.items()
+            if not _drowned(need, weights[table], first[name], accounting, deltas.get(table, 0.0))
+        }
+        charged = {root for table, _ in kept.values() for root in spec.roots(table)}
+        few = {table for name, (table, _) in items.items() if name not in kept}
+        again = {
+            table: (1.0, spec.roots(table))
+            for table in sorted(few)
+            if spec.tables[table].own is None and not charged & set(spec.roots(table))
+        }
+        return cls(
+            _need_amounts(spec, kept, amount), weights, allocate(again, amount) if again else {}
+        )
+
+
+def _rows_weight(spec: DatabaseSpec, totals: Mapping[str, float], table: str) -> float:
+    """Weight of a table's rows: of owned ones, one per owner at most."""
+    own = spec.tables[table].own
+    if own is None or own.nullable:
+        return totals[table]
+    return min(totals[table], _rows_weight(spec, totals, own.parent))
+
+
+def _epsilon(need: Need, amount: float, accounting: Accounting) -> float:
+    """ε of one question of a need."""
+    share = amount / 2 if isinstance(need, BoundsNeed) else amount
+    return share if accounting == "pure" else (8 * share) ** 0.5
+
+
+def _drowned(
+    need: Need, weight: float, amount: float, accounting: Accounting, delta: float
+) -> bool:
+    """Whether nothing of the rows would show in the answer."""
+    epsilon = _epsilon(need, amount, accounting)
+    if isinstance(need, BoundsNeed):
+        return need.drowned(weight, epsilon)
+    return delta > 0 and log(1 / delta) > epsilon * weight
+
+
+def _need_amounts(
+    spec: DatabaseSpec, items: Mapping[str, tuple[str, Need]], amount: float
+) -> dict[str, float]:
     """A category list costs three times as much as bounds: its threshold is Θ(log(1/δ)/ε) units."""
+    if not (amount and items):
+        return {}
     return allocate(
-        {_item(table, need): (_weight(need), spec.roots(table)) for table, _, need in needs(plan)},
-        amount,
+        {name: (_weight(need), spec.roots(table)) for name, (table, need) in items.items()}, amount
     )
 
 
@@ -92,18 +184,19 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
 
     Roots count units; tables with an OWN key Σ min(n, 100) (P17).
     """
-    amounts = _total_amounts(session.spec, amount)
+    amounts, names = _total_amounts(session.spec, amount), session.spec.order()
+    found = session.measure_all(
+        [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
+    )
     return {
-        name: max(
-            float(session.measure(Total(name), amounts[name], f"total {name}").reshape(-1)[0]), 1.0
-        )
-        for name in session.spec.order()
+        name: max(float(noisy.reshape(-1)[0]), 1.0)
+        for name, noisy in zip(names, found, strict=True)
     }
 
 
 def release_domains(
     session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
-) -> Codecs:
+) -> tuple[Codecs, dict[str, float]]:
     """Release what every column needs, settle its domain, and give the codecs.
 
     Args:
@@ -113,30 +206,116 @@ def release_domains(
         amount: What may be spent per root table, ε or ρ.
 
     Returns:
-        Codecs per private table and modelled column.
+        Codecs per private table and modelled column, and totals: those of small tables have been
+        released once more.
     """
-    amounts = _need_amounts(plan, session.spec, amount) if amount else {}
-    deltas = delta_shares(plan, session.spec, session.delta_total)
+    released, again = _released(session, plan, totals, amount)
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key
         codecs[table] = {}
         for name, reader in item.readers.items():
-            released: dict[str, Released] = {}
-            for need in reader.needs:
-                share = amounts[_item(table, need)]
-                if isinstance(need, BoundsNeed):
-                    released[need.attribute] = _bounds(session, table, need, totals[table], share)
-                else:
-                    query = LabelCounts(table, need.attribute, need.per_unit)
-                    released[need.attribute] = session.release_labels(
-                        query, share, deltas[table], f"categories {table}.{name}"
-                    )
-            codec = reader.finish(released)
+            codec = reader.finish(
+                {need.attribute: released[table, need.attribute] for need in reader.needs}
+            )
             for attribute, recoding in codec.recodings.items():
                 session.recode(table, attribute, recoding)
             codecs[table][name] = codec
-    return codecs
+    return codecs, {**totals, **again}
+
+
+def _released(
+    session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
+) -> tuple[dict[tuple[str, str], Released], dict[str, float]]:
+    """What all columns need, in one batch: nothing here depends on more than the totals."""
+    accounting, delta = session.accounting, session.delta_total
+    shares = _Shares.of(plan, session.spec, totals, amount, accounting, delta)
+    deltas = delta_shares(plan, session.spec, delta)
+    asked: list[tuple[str, Need, list[Question]]] = []
+    for table, name, need in needs(plan):
+        share = shares.amounts.get(_item(table, need))
+        if share is None:
+            asked.append((table, need, []))
+        elif isinstance(need, BoundsNeed):
+            fitted = need.adapted(shares.totals[table], _epsilon(need, share, accounting))
+            asked.append((table, need, _bounds(table, fitted, share)))
+        else:
+            query = LabelCounts(table, need.attribute, need.per_unit)
+            label = f"categories {table}.{name}"
+            asked.append((table, need, [Labels(query, share, label, deltas[table])]))
+    repeated = [
+        Measurement(Total(name), share, f"second total {name}")
+        for name, share in shares.again.items()
+    ]
+    results = iter(session.ask([*repeated, *(q for *_, group in asked for q in group)]))
+    again = {
+        item.query.table: _better(session, item, float(np.ravel(next(results))[0]), totals)
+        for item in repeated
+    }
+    cells = _cells(plan, session, shares.totals)
+    found = {
+        (table, need.attribute): _settled(need, [next(results) for _ in group], cells[table])
+        for table, need, group in asked
+    }
+    return found, again
+
+
+def _better(
+    session: Session, second: Measurement, noisy: float, totals: Mapping[str, float]
+) -> float:
+    """The inverse-variance mean of both totals of a table, at least 1."""
+    table = second.query.table
+    first = next(
+        step.event.amount
+        for step in session.trace
+        if isinstance(step.query, Total) and step.query.table == table
+    )
+    sds = [session.noise_scale(second.query, amount) for amount in (first, second.amount)]
+    values = [totals[table], noisy / second.query.unit]
+    return max(float(np.average(values, weights=[1 / max(sd, 1e-9) ** 2 for sd in sds])), 1.0)
+
+
+def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dict[str, int]:
+    """Per table, the equal cells of a column that its one-way histogram can tell apart.
+
+    Cells hold two noise scales each on average, if all columns that share a root get equal parts.
+    More would cost time and say nothing.
+    """
+    columns: dict[str, int] = {}
+    for item in plan.private:
+        for root in session.spec.roots(item.table.key):
+            columns[root] = columns.get(root, 0) + len(item.readers)
+    total = session.amount_total
+    epsilon = total if session.accounting == "pure" else (2 * total) ** 0.5
+    found = {}
+    for table, weight in weights.items():
+        most = max((columns[root] for root in session.spec.roots(table)), default=1)
+        found[table] = int(min(max(weight * epsilon / (2 * max(most, 1)), LEAST_CELLS), LINEAR))
+    return found
+
+
+def _bounds(table: str, need: BoundsNeed, amount: float) -> list[Question]:
+    """Both ends of a column's range."""
+    candidates = PublicArray(need.candidates)
+    return [
+        Selection(
+            Quantile(table, need.attribute, candidates, numerator, denominator),
+            amount / 2,
+            f"{end} bound {table}.{need.attribute}",
+        )
+        for end, (numerator, denominator) in (("lower", need.lo_q), ("upper", need.hi_q))
+    ]
+
+
+def _settled(need: Need, found: list[Result], cells: int) -> Released:
+    """What a reader takes, from the results of its questions, if any were asked."""
+    if not found:
+        return replace(need.usual, cells=cells) if isinstance(need, BoundsNeed) else ()
+    if not isinstance(need, BoundsNeed):
+        (labels,) = found
+        return cast(tuple[str, ...], labels)
+    low, high = sorted(int(need.candidates[cast(int, index)]) for index in found)
+    return Bounds(low, high if high > low else low + 1, cells)
 
 
 def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, float]:
@@ -153,20 +332,6 @@ def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, f
     }
 
 
-def _bounds(session: Session, table: str, need: BoundsNeed, total: float, amount: float) -> Bounds:
-    epsilon = amount / 2 if session.accounting == "pure" else (4 * amount) ** 0.5
-    fitted = need.adapted(total, epsilon)
-    found = []
-    for end, (numerator, denominator) in (("lower", fitted.lo_q), ("upper", fitted.hi_q)):
-        query = Quantile(
-            table, need.attribute, PublicArray(need.candidates), numerator, denominator
-        )
-        index = session.select(query, amount / 2, f"{end} bound {table}.{need.attribute}")
-        found.append(int(need.candidates[index]))
-    low, high = min(found), max(found)
-    return Bounds(low, high if high > low else low + 1)
-
-
 def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
     """The events of these two stages, without data."""
     split = stages(plan, source.total)
@@ -174,9 +339,15 @@ def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
     events = []
     for name, amount in (_total_amounts(spec, split.totals) if spec.tables else {}).items():
         events.append(PlannedEvent.of(f"total {name}", Total(name), spec, amount, source))
-    amounts = _need_amounts(plan, spec, split.domains) if split.domains else {}
+    totals = {name: source.rows(name) for name in spec.tables}
+    delta = plan.config.privacy.delta
+    shares = _Shares.of(plan, spec, totals, split.domains, source.accounting, delta)
+    for name, amount in shares.again.items():
+        events.append(PlannedEvent.of(f"second total {name}", Total(name), spec, amount, source))
     for table, column, need in needs(plan):
-        amount = amounts[_item(table, need)]
+        if _item(table, need) not in shares.amounts:
+            continue
+        amount = shares.amounts[_item(table, need)]
         if isinstance(need, CategoriesNeed):
             events.append(
                 _planned(

@@ -14,6 +14,7 @@ from privbench.encoding import CategoriesNeed
 from privbench.errors import ConfigError
 from privbench.pipeline.domains import Codecs, needs, release_domains, release_totals, stages
 from privbench.pipeline.extract import Extract, extract
+from privbench.pipeline.literals import literals, require_reviewed
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
@@ -112,6 +113,8 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
     with connect(source) as connection:
         catalog = read_catalog(connection, config)
+        if privacy.ddl_reviewed is not None:
+            require_reviewed(config, literals(dump_ddl(connection, catalog.schema)))
     plan = prepare(catalog.schema, config)
     require_decided(plan)
     accountant = Accountant(
@@ -170,7 +173,9 @@ def _totals(draft: Draft) -> None:
 def _domains(draft: Draft) -> None:
     session = _there(draft.session)
     split = stages(draft.plan, session.amount_total)
-    draft.codecs = release_domains(session, draft.plan, _there(draft.totals), split.domains)
+    draft.codecs, draft.totals = release_domains(
+        session, draft.plan, _there(draft.totals), split.domains
+    )
 
 
 def _learn(draft: Draft) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from privbench import roles
 from privbench.config import Config
 from privbench.encoding import CoverageLine
-from privbench.pipeline.literals import literals
+from privbench.pipeline.literals import literals, require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, read_catalog
 from privbench.postgres.connect import connect
@@ -99,6 +99,7 @@ class Check:
         parts.append(render_coverage(self.plan.coverage()))
         if self.literals:
             parts.append(render_literals(self.literals))
+            parts.append(_signed(self.plan.config, self.literals))
         return "\n\n".join(parts)
 
 
@@ -115,6 +116,7 @@ def check(config: Config, source: str) -> Check:
         plan = prepare(catalog.schema, config)
         require_decided(plan)
         travels = tuple(literals(dump_ddl(connection, catalog.schema)))
+    require_reviewed(config, travels)
     named = {str(TableName.parse(name)) for name in config.tables}
     undecided = tuple(table.key for table in catalog.schema if table.key not in named)
     return Check(plan, undecided, travels)
@@ -135,6 +137,16 @@ def render_literals(lines: tuple[str, ...]) -> str:
     """The values that travel, as text."""
     listed = "\n".join(f"  {line}" for line in lines)
     return f"Values in the schema travel with the clone (look at them once):\n{listed}"
+
+
+def _signed(config: Config, lines: tuple[str, ...]) -> str:
+    """Whether the values are signed off, and how to do that."""
+    if config.privacy.ddl_reviewed is not None:
+        return "They are the values that [privacy] ddl_reviewed was given for."
+    return (
+        "Once you have looked at them, this line in [privacy] makes every fit refuse others:\n"
+        f'  ddl_reviewed = "{seal(lines)}"'
+    )
 
 
 def render_coverage(lines: list[CoverageLine]) -> str:

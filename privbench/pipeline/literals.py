@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import Token, TokenType
 
+from privbench.config import Config
+from privbench.errors import ConfigError
 from privbench.postgres.ddl import Ddl
 from privbench.workload.split import statements, tokens
 
@@ -29,6 +32,30 @@ def literals(ddl: Ddl) -> list[str]:
     """
     found = (_said(text) for part in (ddl.pre_data, ddl.post_data) for text in statements(part))
     return [line for line in found if line]
+
+
+def seal(lines: Iterable[str]) -> str:
+    """A short name for what was listed, in any order: the owner's sign-off holds for it alone.
+
+    >>> seal(["a", "b"]) == seal(["b", "a"]) != seal(["a"])
+    True
+    """
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
+
+
+def require_reviewed(config: Config, lines: Iterable[str]) -> None:
+    """Refuse a schema whose values are not those that the owner has signed off.
+
+    Raises:
+        ConfigError: ``[privacy] ddl_reviewed`` is set, and for other values.
+    """
+    given = config.privacy.ddl_reviewed
+    if given is not None and given != seal(lines):
+        raise ConfigError(
+            "the values in the schema are not those that [privacy] ddl_reviewed was given for.",
+            remedy="Look at what 'privbench check' lists without that line, then write the new one "
+            "that it prints.",
+        )
 
 
 def _said(statement: str) -> str:

@@ -18,8 +18,9 @@ from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.schema import Schema, TableName
 
-#: What may travel. Not here: comments, rights, owners, policies, foreign servers and tables, user
-#: mappings, publications, subscriptions, event triggers, large objects, statistics' data.
+_CLASS = 1259
+#: What may travel. Not here: comments, rights, owners, foreign servers and tables, user mappings,
+#: publications, subscriptions, event triggers, large objects, statistics' data.
 ALLOWED = frozenset(
     """
     SCHEMA|EXTENSION|TYPE|SHELL TYPE|DOMAIN|COLLATION|CONVERSION|FUNCTION|PROCEDURE|AGGREGATE
@@ -27,6 +28,7 @@ ALLOWED = frozenset(
     TEXT SEARCH DICTIONARY|TEXT SEARCH TEMPLATE|TEXT SEARCH CONFIGURATION
     SEQUENCE|SEQUENCE OWNED BY|TABLE|TABLE ATTACH|DEFAULT|VIEW|MATERIALIZED VIEW|STATISTICS
     CONSTRAINT|CHECK CONSTRAINT|FK CONSTRAINT|INDEX|INDEX ATTACH|RULE|TRIGGER
+    ROW SECURITY|POLICY
     """.replace("\n", "|")
     .replace("  ", "")
     .strip()
@@ -52,6 +54,11 @@ _PSQL = re.compile(r"^\\(?:un)?restrict .*\n", re.MULTILINE)
 _N_DISTINCT = re.compile(
     r"^ALTER (?:FOREIGN )?TABLE ONLY .* ALTER COLUMN .* SET \(n_distinct[^;\n]*\);\n", re.MULTILINE
 )
+#: Entries of row-level security, from their heading to the next.
+_ROW_SECURITY = re.compile(
+    r"^--\n-- Name: [^\n]*; Type: (?:POLICY|ROW SECURITY); [^\n]*\n--\n.*?(?=^--\n-- Name: |\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 _SCHEMA = re.compile(r"^(-- Name: [^\n]*; Type: SCHEMA; [^\n]*\n--\n+CREATE SCHEMA )", re.MULTILINE)
 
 
@@ -72,6 +79,16 @@ class Ddl:
     post_data: str
     extensions: tuple[str, ...] = ()
     server_version: int = 0
+
+    @property
+    def constraints(self) -> str:
+        """What is made after the rows, but for row-level security."""
+        return _ROW_SECURITY.sub("", self.post_data)
+
+    @property
+    def row_security(self) -> list[str]:
+        """Row-level security and its policies, one by one: some speak of roles."""
+        return _ROW_SECURITY.findall(self.post_data)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
@@ -167,6 +184,9 @@ def _allowed(listed: str, dependencies: Dependencies) -> Iterable[str]:
         if entry is None or not _may_travel(entry["rest"]):
             continue
         item = (int(entry["catalog"]), int(entry["oid"]))
+        if entry["rest"].startswith("ROW SECURITY "):
+            # pg_dump gives the table's OID, and no catalog.
+            item = (_CLASS, item[1])
         # Entries without an object (attachments, ownership of sequences) go with their tables,
         # which pg_dump was told to leave out.
         if item[1] == 0 or item in dependencies.kept:

@@ -171,7 +171,8 @@ class Loader:
             database_errors("making indexes and constraints"),
             self.connection.transaction(force_rollback=True),
         ):
-            self._script(self._ddl.post_data)
+            self._script(self._ddl.constraints)
+            self._protect()
             yield
 
     def finish(self) -> None:
@@ -184,13 +185,18 @@ class Loader:
         """
         self._progress("indexes and constraints", None)
         with database_errors("making indexes and constraints"):
-            self._script(self._ddl.post_data)
+            self._script(self._ddl.constraints)
         self._progress("sequences", None)
         self._set_sequences()
         filled = [*(table.name for table in self._schema), *self._refresh()]
         self._progress("analyze", None)
         with database_errors("gathering statistics"):
             upkeep.analyze(self.connection, filled)
+        with database_errors("making policies"):
+            for statement in self._protect():
+                logger.warning(
+                    "left out, since it speaks of a role that is not here: %s", statement
+                )
         with database_errors("committing the load"):
             self.connection.commit()
         self._progress("vacuum", None)
@@ -228,6 +234,22 @@ class Loader:
         elif text.strip():
             # Bytes without parameters go out as they are: several statements, any % sign.
             self.connection.execute(text.encode())
+
+    def _protect(self) -> list[str]:
+        """Row-level security, last: it would hide rows from the load itself.
+
+        Returns:
+            Policies that speak of roles which the target does not have; without them rows are
+            hidden from more users, never from fewer.
+        """
+        absent = []
+        for statement in self._ddl.row_security:
+            try:
+                with self.connection.transaction():
+                    self._script(statement)
+            except psycopg.errors.UndefinedObject:
+                absent.append(" ".join(statement.partition("CREATE POLICY ")[1:]).strip())
+        return absent
 
     def _copy(
         self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]

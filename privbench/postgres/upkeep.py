@@ -37,6 +37,8 @@ def vacuum(connection: Connection, names: Sequence[TableName]) -> list[TableName
     try:
         connection.autocommit = True
         connection.execute("SET statement_timeout TO 0")
+        # VACUUM leaves rows unmarked while a commit next to theirs is not on disk.
+        connection.execute("SET synchronous_commit TO on")
         if connection.info.server_version >= _FLUSHES:
             # Else the load's own changes may be counted after VACUUM has set the count to 0.
             connection.execute("SELECT pg_catalog.pg_stat_force_next_flush()")

@@ -8,8 +8,9 @@ from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, NoNoise, OpenDPNoise, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
-from privbench.privacy.release import Release
-from privbench.privacy.session import LabelQuery, Session, Step, noise_sd, open_session
+from privbench.privacy.questions import LabelQuery, Labels, Measurement, Question, Selection
+from privbench.privacy.release import Release, Result
+from privbench.privacy.session import Session, Step, noise_sd, open_session
 from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.standing import Cap
 
@@ -25,14 +26,19 @@ __all__ = [
     "Guarantee",
     "KeySpec",
     "LabelQuery",
+    "Labels",
     "Ledger",
+    "Measurement",
     "NoNoise",
     "NoiseSource",
     "OpenDPNoise",
     "Query",
+    "Question",
     "Relation",
     "Release",
+    "Result",
     "SeededNoise",
+    "Selection",
     "Sensitivity",
     "Session",
     "Step",

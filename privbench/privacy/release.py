@@ -1,18 +1,20 @@
 """One release in the ledger: its events, their results, and how a killed fit goes on (P25).
 
-The order on disk is: event, fsync; draw; result, fsync; only then does the caller see the result.
+The order on disk is: events, fsync; draw; results, fsync; only then does the caller see a result.
+The events of a batch are one line of the journal, and its results another, so that each counts
+whole or not at all.
 
-* Killed before the event's fsync returned: nothing was drawn, the torn line is cut off.
-* Killed after it, before the result's fsync returned: the event stays spent, its result (if there
-  was one) is lost for ever. Drawing again is a new event, with a new charge.
-* Killed later: the result is on disk and is replayed.
+* Killed before the events' fsync returned: nothing was drawn, the torn line is cut off.
+* Killed after it, before the results' fsync returned: all events of the batch stay spent, their
+  results (if there were any) are lost for ever. Drawing again is a new event, with a new charge.
+* Killed later: the results are on disk and are replayed.
 """
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,10 +82,12 @@ class Release:
         if entries[0] != {"type": "release", **header}:
             raise LedgerError(f"release {self.id} was opened for another fit.")
         for entry in entries[1:]:
-            if entry["type"] == "event":
-                self.events.append(Event.from_json(entry["event"]))
+            if entry["type"] == "events":
+                self.events += map(Event.from_json, entry["events"])
+            elif entry["type"] == "results":
+                self._results |= {int(item["event"]): item for item in entry["results"]}
             else:
-                self._results[int(entry["event"])] = entry
+                raise LedgerError(f"release {self.id} was written by another version.")
 
     @property
     def lost(self) -> list[Event]:
@@ -110,21 +114,23 @@ class Release:
             return stored, _decode(self._results[stored.id])
         return None
 
-    def record(self, event: Event) -> None:
-        """Make the event durable; only after this may anything be drawn."""
-        if event.id != len(self.events):
+    def record(self, events: Sequence[Event]) -> None:
+        """Make a batch of events durable, all or none; only after this may they be drawn."""
+        if [event.id for event in events] != list(
+            range(len(self.events), len(self.events) + len(events))
+        ):
             raise LedgerError("an event is out of order.")
         self._require_lock()
-        self._journal.append({"type": "event", "event": event.to_json()})
-        self.events.append(event)
+        self._journal.append({"type": "events", "events": [event.to_json() for event in events]})
+        self.events += events
         self._cursor = len(self.events)
 
-    def store(self, event: Event, result: Result) -> None:
-        """Make the result durable; only after this may it be used."""
+    def store(self, drawn: Sequence[tuple[Event, Result]]) -> None:
+        """Make a batch of results durable, all or none; only after this may they be used."""
         self._require_lock()
-        entry = {"type": "result", "event": event.id, **_encode(result)}
-        self._journal.append(entry)
-        self._results[event.id] = entry
+        results = [{"event": event.id, **_encode(result)} for event, result in drawn]
+        self._journal.append({"type": "results", "results": results})
+        self._results |= {int(item["event"]): item for item in results}
 
     def loss(self) -> Guarantee:
         """(ε, δ) of every event so far, lost ones included."""

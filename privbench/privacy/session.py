@@ -2,16 +2,18 @@
 
 Every release takes the same steps (P25): price and charge the event; write it to the ledger and
 wait for the disk; compute the exact statistic; draw; write the result and wait; return it. A step
-that fails leaves the event spent.
+that fails leaves the event spent. Questions that do not depend on each other take these steps
+together (`Session.ask`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +24,14 @@ from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event, describe
 from privbench.privacy.ledger import Fit, Ledger
-from privbench.privacy.mechanisms import Integers
 from privbench.privacy.noise import NoiseSource, OpenDPNoise
 from privbench.privacy.query import Query
-from privbench.privacy.registry import SELECTION, THRESHOLD, VECTOR
+from privbench.privacy.questions import Labels, Measurement, Method, Question, Selection
+from privbench.privacy.registry import VECTOR
 from privbench.privacy.release import Release, Result
-from privbench.privacy.shield import checked, shielded
+from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.standing import Cap
-
-_R = TypeVar("_R", bound=Result)
 
 
 class PrivateData(Protocol):
@@ -43,14 +43,6 @@ class PrivateData(Protocol):
 
     def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
         """Map an attribute, row by row, to a public domain."""
-
-
-@runtime_checkable
-class LabelQuery(Protocol):
-    """A query whose statistic is a map from label to count."""
-
-    def evaluate_labels(self, data: Any) -> dict[str, int]:
-        """How many units propose each label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +162,13 @@ class Session:
             BudgetExceeded: The amount is not left; nothing was drawn.
             PrivbenchError: The statistic could not be computed; the event stays spent.
         """
-        mechanism = VECTOR[self.accounting]
-        scale = mechanism.scale(query.sensitivity(self.spec), amount)
-        event = self._event(query, label, mechanism.name, scale, amount)
+        (noisy,) = self.measure_all([Measurement(query, amount, label)])
+        return noisy
 
-        def draw(stream: str) -> Integers:
-            exact = checked(query, query.evaluate(self._data))  # type: ignore[arg-type]
-            return self._noise.vector(mechanism, exact, scale, stream)
-
-        return self._run(query, event, draw) / float(query.unit)
+    def measure_all(self, questions: Sequence[Measurement]) -> list[NDArray[np.float64]]:
+        """Several measurements as one batch (`ask`), in counted units; errors as in `measure`."""
+        found = zip(questions, self.ask(questions), strict=True)
+        return [np.asarray(noisy) / float(item.query.unit) for item, noisy in found]
 
     def select(self, query: Query, amount: float, label: str) -> int:
         """The index of a largest score, by noisy max; charged by the L∞ sensitivity.
@@ -193,17 +183,8 @@ class Session:
             PrivacyRefusal: The query is not one-dimensional, or has no candidates.
             PrivbenchError: The scores could not be computed; the event stays spent.
         """
-        if len(query.shape) != 1 or query.shape[0] < 1:
-            raise PrivacyRefusal(f"'{label}': a selection needs a vector of scores.")
-        mechanism = SELECTION[self.accounting]
-        scale = mechanism.scale(query.sensitivity(self.spec), amount)
-        event = self._event(query, label, mechanism.name, scale, amount)
-
-        def draw(stream: str) -> int:
-            exact = checked(query, query.evaluate(self._data))  # type: ignore[arg-type]
-            return self._noise.index(mechanism, exact, scale, stream)
-
-        return self._run(query, event, draw)
+        (index,) = self.ask([Selection(query, amount, label)])
+        return index  # type: ignore[return-value]
 
     def release_labels(
         self, query: Query, amount: float, delta: float, label: str
@@ -221,25 +202,74 @@ class Session:
             PrivacyRefusal: δ is 0, or the query is not a label query.
             PrivbenchError: The labels could not be counted; the event stays spent.
         """
-        if not isinstance(query, LabelQuery):
-            raise PrivacyRefusal(f"'{label}' is not a query over labels.")
-        if not delta > 0.0:
-            raise PrivacyRefusal(
-                f"'{label}': categories cannot be released with delta = 0 (P19).",
-                remedy="Declare the list of values, or give the release a delta.",
+        (labels,) = self.ask([Labels(query, amount, label, delta)])
+        return labels  # type: ignore[return-value]
+
+    def ask(self, questions: Sequence[Question]) -> list[Result]:
+        """Answer questions that do not depend on each other's answers, as one batch.
+
+        The steps are those of one question, taken by the whole batch together: every event is
+        charged; all new ones reach the disk in one line of the journal, with one fsync; then all
+        are drawn; all results reach the disk in one line, with one fsync; only then is any result
+        handed out. That keeps P25:
+
+        * *Event before noise.* The line of events is durable before the first draw. A line counts
+          whole or not at all (`journal`), so a kill before its fsync returned leaves no event of
+          the batch, and nothing was drawn.
+        * *Nothing drawn is forgotten.* A kill, or an error, after that leaves every event of the
+          batch spent, drawn or not.
+        * *Nothing used is drawn twice.* No result leaves before the line of results is durable; it
+          too counts whole or not at all. Without it all events of the batch are lost, and asking
+          again makes new events with a new charge; with it all are replayed.
+        * *The privacy loss is that of a sequence.* Scales and amounts are fixed before the first
+          draw from what was released before the batch, which is a case of adaptive composition.
+
+        Args:
+            questions: What to ask, in order.
+
+        Returns:
+            Per question: noisy integers in grid units, an index, or labels.
+
+        Raises:
+            BudgetExceeded: An amount is not left; nothing of the batch was drawn.
+            PrivacyRefusal: A question does not fit its mechanism; nothing was drawn.
+            PrivbenchError: A statistic could not be computed; every event stays spent.
+        """
+        methods = [item.method(self.spec, self.accounting) for item in questions]
+        steps: list[Step | None] = []
+        fresh: list[Event] = []
+        for item, method in zip(questions, methods, strict=True):
+            event = self._event(item, method)
+            self._accountant.charge(event)
+            replayed = self._release.replay(event)
+            steps.append(Step(replayed[0], item.query, replayed[1]) if replayed else None)
+            if replayed is None:
+                fresh.append(replace(event, id=len(self._release.events) + len(fresh)))
+        if fresh:
+            self._release.record(fresh)
+            self._draw(questions, methods, steps, fresh)
+        done = [step for step in steps if step is not None]
+        self.trace += done
+        return [step.result for step in done]
+
+    def _draw(
+        self,
+        questions: Sequence[Question],
+        methods: Sequence[Method],
+        steps: list[Step | None],
+        fresh: Sequence[Event],
+    ) -> None:
+        """Draw what has no step yet, and make the results durable."""
+        waiting = [place for place, step in enumerate(steps) if step is None]
+        for place, event in zip(waiting, fresh, strict=True):
+            draw, stream = methods[place].draw, str(len(self.trace) + place)
+            result = shielded(
+                partial(draw, self._data, self._noise, stream),
+                f"the statistic of '{event.label}' could not be computed",
             )
-        counter: LabelQuery = query
-        mechanism = THRESHOLD[self.accounting]
-        claim = query.sensitivity(self.spec)
-        scale = mechanism.scale(claim, amount)
-        threshold = mechanism.threshold(claim, scale, delta)
-        event = self._event(query, label, mechanism.name, scale, amount, threshold, delta)
-
-        def draw(stream: str) -> tuple[str, ...]:
-            counts = counter.evaluate_labels(self._data)
-            return self._noise.labels(mechanism, counts, scale, threshold, stream)
-
-        return self._run(query, event, draw)
+            steps[place] = Step(event, questions[place].query, result)
+        drawn = [step for place in waiting if (step := steps[place]) is not None]
+        self._release.store([(step.event, step.result) for step in drawn])
 
     def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
         """Map an attribute to a public domain, each row by itself; free.
@@ -280,45 +310,19 @@ class Session:
         else:
             self._release.leave()
 
-    def _event(
-        self,
-        query: Query,
-        label: str,
-        mechanism: Any,
-        scale: float,
-        amount: float,
-        threshold: int | None = None,
-        delta: float = 0.0,
-    ) -> Event:
+    def _event(self, question: Question, method: Method) -> Event:
         return describe(
-            query,
+            question.query,
             self.spec,
-            label,
-            mechanism=mechanism,
-            scale=scale,
+            question.label,
+            mechanism=method.mechanism,
+            scale=method.scale,
             loss=self._accountant.loss,
-            amount=float(amount),
+            amount=float(question.amount),
             private=self.private,
-            threshold=threshold,
-            delta=float(delta),
+            threshold=method.threshold,
+            delta=float(question.delta),
         )
-
-    def _run(self, query: Query, event: Event, draw: Callable[[str], _R]) -> _R:
-        self._accountant.charge(event)
-        replayed = self._release.replay(event)
-        if replayed is not None:
-            stored, result = replayed
-            self.trace.append(Step(stored, query, result))
-            return result  # type: ignore[return-value]
-        event = replace(event, id=len(self._release.events))
-        self._release.record(event)
-        stream = str(len(self.trace))
-        drawn = shielded(
-            lambda: draw(stream), f"the statistic of '{event.label}' could not be computed"
-        )
-        self._release.store(event, drawn)
-        self.trace.append(Step(event, query, drawn))
-        return drawn
 
 
 def noise_sd(query: Query, spec: DatabaseSpec, amount: float, accounting: Accounting) -> float:

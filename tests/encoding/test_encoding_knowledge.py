@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import BoundsNeed, CategoriesNeed
+from privbench.encoding.base import Bounds, BoundsNeed, CategoriesNeed
 from privbench.encoding.checks import (
     Limits,
     Order,
@@ -213,13 +213,15 @@ def test_indexed_text_stays_within_an_index_entry():
 
 
 def test_adapted_ranks_follow_the_noise():
-    need = BoundsNeed("c", np.arange(1000))
+    need = BoundsNeed("c", np.arange(1000), Bounds(0, 100))
     assert need.adapted(1e9, 1.0).lo_q == (1, 200)
     assert need.adapted(50, 0.01).lo_q == (1, 4)
     tight = need.adapted(5000, 0.1)
     low, high = (a / b for a, b in (tight.lo_q, tight.hi_q))
     assert low == pytest.approx(1 - high)
     assert low * 5000 * 0.1 > 2 * np.log(1000)
+    assert need.drowned(500, 0.05)
+    assert not need.drowned(5000, 0.05)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from privbench import pipeline
 from privbench.config import Config
+from privbench.errors import ConfigError
 from privbench.pipeline.literals import literals
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
@@ -64,3 +65,36 @@ def test_check_lists_them(secretive):
     text = pipeline.check(Config(), secretive).render()
     assert "Values in the schema travel with the clone" in text
     assert len(set(SHOWN.findall(text))) == 23
+
+
+def test_a_sign_off_holds_for_the_values_that_were_seen(make_database, tmp_path):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, kind text DEFAULT 'first')")
+        base = f"[privacy]\nepsilon = 1.0\n[ledger]\npath = '{tmp_path}'"
+        config = Config.loads(base)
+        (line,) = re.findall(r'ddl_reviewed = "[0-9a-f]{16}"', pipeline.check(config, dsn).render())
+        signed = Config.loads(base.replace("[privacy]", f"[privacy]\n{line}"))
+        assert line not in pipeline.check(signed, dsn).render()
+        pipeline.fit(dsn, signed, tmp_path / "m")
+        connection.execute("ALTER TABLE t ALTER kind SET DEFAULT 'second'")
+        spent = pipeline.ledger_show(dsn, None, str(tmp_path)).state["releases"]
+        for refused in (
+            lambda: pipeline.check(signed, dsn),
+            lambda: pipeline.fit(dsn, signed, tmp_path / "n"),
+        ):
+            with pytest.raises(ConfigError, match="ddl_reviewed"):
+                refused()
+        assert pipeline.ledger_show(dsn, None, str(tmp_path)).state["releases"] == spent
+
+
+def test_a_cap_below_what_is_spent_is_said(make_database, tmp_path):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, kind boolean)")
+    config = Config.loads(f"[privacy]\nepsilon = 1.0\n[ledger]\npath = '{tmp_path}'")
+    pipeline.fit(dsn, config, tmp_path / "m")
+    for cap, full in ((0.5, True), (1.5, False)):
+        pipeline.ledger_cap(dsn, None, str(tmp_path), cap, None)
+        said = pipeline.ledger_show(dsn, None, str(tmp_path)).render()
+        assert ("every further release is refused" in said) == full

@@ -13,6 +13,7 @@ from privbench.postgres.ddl import Ddl, dump_ddl, find_pg_dump
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.postgres.snapshot import Snapshot
+from privbench.workload.split import statements
 
 UGLY = (Path(__file__).parent / "golden" / "ugly.sql").read_text(encoding="utf-8")
 
@@ -21,7 +22,6 @@ CREATE ROLE owner_of_secrets;
 COMMENT ON SCHEMA public IS 'CANARY comment';
 COMMENT ON COLUMN public.customer.email IS 'CANARY comment';
 GRANT SELECT ON public.customer TO owner_of_secrets;
-CREATE POLICY canary ON public.region USING (name <> 'CANARY');
 CREATE PUBLICATION canary FOR TABLE public.region;
 CREATE FUNCTION public.on_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';
 CREATE EVENT TRIGGER canary ON ddl_command_end EXECUTE FUNCTION public.on_ddl();
@@ -105,12 +105,51 @@ def test_only_the_allow_list_travels(server, make_database):
             " DROP OWNED BY owner_of_secrets; DROP ROLE owner_of_secrets",
         )
     text = made.pre_data + made.post_data
-    for word in ("CANARY", "n_distinct", "COMMENT", "GRANT", "POLICY", "OWNER TO"):
+    for word in ("CANARY", "n_distinct", "COMMENT", "GRANT", "OWNER TO"):
         assert word in raw
         assert word not in text
     for word in ("canary", "EVENT TRIGGER", "\\restrict", "transaction_timeout", "Dumped"):
         assert word not in text
     assert "SET STATISTICS 77" in text
+
+
+GUARDED = """
+CREATE TABLE note (id serial PRIMARY KEY, owner text);
+ALTER TABLE note ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY mine ON note USING (owner = current_user);
+CREATE POLICY theirs ON note AS RESTRICTIVE FOR UPDATE TO pg_monitor USING (id > 10);
+CREATE MATERIALIZED VIEW all_notes AS SELECT id FROM note;
+CREATE TABLE other (id int);
+CREATE POLICY asleep ON other USING (false);
+"""
+_POLICIES = """
+SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, p.polname
+FROM pg_class c LEFT JOIN pg_policy p ON p.polrelid = c.oid
+WHERE c.relname IN ('note', 'other') ORDER BY 1, 4
+"""
+
+
+@pytest.mark.parametrize("split", [None, statements], ids=["trusted", "untrusted"])
+def test_row_level_security_comes_along_as_far_as_its_roles_are_there(
+    each_server, make_database_on, split, caplog
+):
+    schema, made = taken(make(make_database_on(each_server), GUARDED))
+    assert len(made.row_security) == 4
+    assert "POLICY" not in made.constraints
+    for role, policies in (("pg_monitor", ["mine", "theirs"]), ("nobody_knows", ["mine"])):
+        copy = make_database_on(each_server)
+        ddl_ = dataclasses.replace(made, post_data=made.post_data.replace("pg_monitor", role))
+        with Loader(copy, schema, ddl_, split=split) as loader:
+            loader.add_rows(schema.table("note"), 5)
+            with loader.rehearsal():
+                pass
+            loader.finish()
+        with connect(copy) as connection:
+            found = connection.execute(_POLICIES).fetchall()
+            wanted = [("note", True, True, name) for name in policies]
+            assert found == [*wanted, ("other", False, False, "asleep")]
+            assert connection.execute("SELECT count(*) FROM all_notes").fetchone() == (5,)
+        assert ("nobody_knows" in caplog.text) == (role == "nobody_knows")
 
 
 def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):

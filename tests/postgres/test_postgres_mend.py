@@ -149,9 +149,22 @@ def test_exclusion_constraints(loaded):
     rows = pa.table({"id": [1, 2, 3, 4], "lo": [0, 5, 10, 20], "hi": [6, 9, 12, 30]})
     dsn, same, mended = loaded(ddl, {"slot": rows, "use": pa.table({"slot": [1, 2, 3, 4]})})
     assert same
+    assert mended.deleted == {}
+    assert mended.changed == {"public.slot": 1}
+    assert ask(dsn, "SELECT count(*), count(slot) FROM use") == [(4, 4)]
+    assert ask(dsn, "SELECT bool_and(size = hi - lo), sum(size) FROM slot") == [(True, 22)]
+
+
+def test_rows_that_cannot_move_are_left_out(loaded):
+    ddl = """
+    CREATE TABLE slot (id int PRIMARY KEY, kind text, EXCLUDE USING btree (kind WITH =));
+    CREATE TABLE use (slot int REFERENCES slot);
+    """
+    rows = pa.table({"id": [1, 2, 3], "kind": ["a", "a", "b"]})
+    dsn, same, mended = loaded(ddl, {"slot": rows, "use": pa.table({"slot": [1, 2, 3]})})
+    assert same
     assert mended.deleted == {"public.slot": 1}
-    assert ask(dsn, "SELECT count(*), count(slot) FROM use") == [(4, 3)]
-    assert ask(dsn, "SELECT bool_and(size = hi - lo) FROM slot") == [(True,)]
+    assert ask(dsn, "SELECT count(*), count(slot) FROM use") == [(3, 2)]
 
 
 def test_rows_that_no_partition_takes(loaded):
@@ -300,3 +313,61 @@ def test_rows_of_hash_partitions_that_are_missing_are_moved(loaded):
     assert same
     assert mended.changed["public.t"] > 0
     assert ask(dsn, "SELECT count(*) FROM t") == [(100,)]
+
+
+PLACES = {
+    "range": (
+        "CREATE TABLE t (id int PRIMARY KEY, at int4range, EXCLUDE USING gist (at WITH &&))",
+        lambda i: {"at": [f"[{k % 5},{k % 5 + 3})" for k in i]},
+        "SELECT count(*), count(DISTINCT upper(at) - lower(at)) FROM t",
+    ),
+    "ends": (
+        'CREATE TABLE t (id int PRIMARY KEY, start timestamptz NOT NULL, "b %" timestamptz,'
+        ' EXCLUDE USING gist (tstzrange(start, "b %") WITH &&), CHECK (start < "b %"))',
+        lambda i: {
+            "start": ["2024-01-01 00:00+00" for _ in i],
+            "b %": ["2024-01-01 09:00+00" for _ in i],
+        },
+        'SELECT count(*), count(DISTINCT "b %" - start) FROM t',
+    ),
+    "number": (
+        "CREATE TABLE t (id int PRIMARY KEY, n int, EXCLUDE USING btree (n WITH =))",
+        lambda i: {"n": [k % 3 for k in i]},
+        "SELECT count(*), 1 FROM t",
+    ),
+    "day": (
+        "CREATE TABLE t (id int PRIMARY KEY, a date, b date,"
+        " EXCLUDE USING gist (daterange(a, b) WITH &&) DEFERRABLE INITIALLY DEFERRED)",
+        lambda i: {"a": ["2024-01-01" for _ in i], "b": ["2024-01-03" for _ in i]},
+        "SELECT count(*), count(DISTINCT b - a) FROM t",
+    ),
+    "circle": (
+        "CREATE TABLE t (id int PRIMARY KEY, area circle, EXCLUDE USING gist (area WITH &&))",
+        lambda i: {"area": ["<(0,0),2>" for _ in i]},
+        "SELECT count(*), count(DISTINCT radius(area)) FROM t",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(PLACES))
+def test_rows_that_exclude_each_other_move(loaded, kind):
+    ddl, values, query = PLACES[kind]
+    numbers = range(60)
+    rows = pa.table({"id": list(numbers), **values(numbers)})
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert mended.deleted == {}
+    assert ask(dsn, query) == [(60, 1)]
+
+
+def test_a_key_without_overlaps_is_kept(loaded, each_server):
+    if each_server.major < 18:
+        pytest.skip("no such feature")
+    ddl = """
+    CREATE TABLE p (id int4range, at daterange, name text, PRIMARY KEY (id, at WITHOUT OVERLAPS));
+    """
+    rows = pa.table({"id": ["[1,2)"] * 20, "at": ["[2020-01-01,2021-01-01)"] * 20})
+    dsn, same, mended = loaded(ddl, {"p": rows})
+    assert same
+    assert ask(dsn, "SELECT count(*), count(DISTINCT upper(at) - lower(at)) FROM p") == [(20, 1)]
+    assert mended.deleted == {}

@@ -13,11 +13,20 @@ import pytest
 from core_toys import Counts, Toy
 
 from privbench.errors import BudgetExceeded, LedgerError
-from privbench.privacy import Accountant, Cap, Ledger, OpenDPNoise, open_session
+from privbench.privacy import Accountant, Cap, Ledger, Measurement, OpenDPNoise, open_session
 from privbench.privacy.release import Release
 
-QUERIES = [(Counts(), "first"), (Counts(values=(1, 2, 3, 4, 5)), "second")]
-AMOUNT = 0.25
+AMOUNT = 0.125
+#: Questions in the order of a fit: what one list holds is asked as one batch.
+BATCHES = [
+    [Measurement(Counts(), AMOUNT, "first")],
+    [
+        Measurement(Counts(values=(1, 2, 3, 4, 5)), AMOUNT, "second"),
+        Measurement(Counts(values=(6, 7)), AMOUNT, "third"),
+        Measurement(Counts(values=(8, 9, 10)), AMOUNT, "fourth"),
+    ],
+]
+LABELS = ["first", "second", "third", "fourth"]
 
 
 class Telling(OpenDPNoise):
@@ -37,8 +46,9 @@ def fit(path, tell, resume=None, cap=None):
         Toy(), accountant, path, "shop", noise=Telling(tell), resume=resume, cap=cap
     )
     with session:
-        for query, label in QUERIES:
-            tell(("used", label, session.measure(query, AMOUNT, label).tolist()))
+        for batch in BATCHES:
+            for question, noisy in zip(batch, session.measure_all(batch), strict=True):
+                tell(("used", question.label, noisy.tolist()))
 
 
 def die() -> None:
@@ -136,14 +146,17 @@ def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
             assert outcome.used == {}
             continue
         if releases[0]["state"] == "closed":
-            assert set(outcome.used) == {"first", "second"}
-            assert releases[0]["epsilon"] == pytest.approx(2 * AMOUNT)
+            assert set(outcome.used) == set(LABELS)
+            assert releases[0]["epsilon"] == pytest.approx(4 * AMOUNT)
             continue
         check_resumed(path, ledger, releases[0], outcome)
 
 
 def check_resumed(path, ledger, shown, outcome) -> None:
-    """An open release: reserved in full, resumable, and nothing used is drawn again."""
+    """An open release: reserved in full, resumable, and nothing used is drawn again.
+
+    A batch stands or falls as a whole: all of it is used or lost.
+    """
     assert shown["epsilon"] == 1.0
     again: dict = {}
     draws = 0
@@ -157,17 +170,18 @@ def check_resumed(path, ledger, shown, outcome) -> None:
             again[label] = value
 
     fit(path, tell, resume=shown["release"])
-    assert set(again) == {"first", "second"}
+    assert set(again) == set(LABELS)
+    assert list(outcome.used) in ([], LABELS[:1], LABELS)
     for label, value in outcome.used.items():
         assert np.array_equal(again[label], value)
     closed = ledger.show()["releases"][0]
     assert closed["state"] == "closed"
     # Whatever was drawn, in either life, is charged; what was used is never drawn again.
     assert outcome.draws + draws <= closed["events"]
-    assert draws <= 2 - len(outcome.used)
-    lost = closed["events"] - 2
-    assert lost in (0, 1)
-    assert closed["epsilon"] == pytest.approx((2 + lost) * AMOUNT)
+    assert draws <= 4 - len(outcome.used)
+    lost = closed["events"] - 4
+    assert lost in (0, len(BATCHES[bool(outcome.used)]))
+    assert closed["epsilon"] == pytest.approx((4 + lost) * AMOUNT)
 
 
 def lose_one(path):
@@ -175,7 +189,7 @@ def lose_one(path):
     session = open_session(Toy(), Accountant("pure", 1.0), path, "shop")
     session.measure(Counts(), 0.5, "first")
     release = session._release
-    release.store = lambda event, result: (_ for _ in ()).throw(LedgerError("gone"))
+    release.store = lambda drawn: (_ for _ in ()).throw(LedgerError("gone"))
     with pytest.raises(LedgerError):
         session.measure(Counts(), 0.375, "second")
     release.leave()
@@ -210,11 +224,11 @@ def record_late(monkeypatch):
     """A mutant: the event reaches the disk with its result, after the draw."""
     record, store = Release.record, Release.store
     held = []
-    monkeypatch.setattr(Release, "record", lambda self, event: held.append(event))
+    monkeypatch.setattr(Release, "record", lambda self, events: held.append(events))
 
-    def late(self, event, result):
+    def late(self, drawn):
         record(self, held.pop())
-        store(self, event, result)
+        store(self, drawn)
 
     monkeypatch.setattr(Release, "store", late)
 
@@ -223,18 +237,29 @@ def store_late(monkeypatch):
     """A mutant: a result is used before it is on disk."""
     store, close = Release.store, Release.close
     held = []
-    monkeypatch.setattr(Release, "store", lambda self, *pair: held.append(pair))
+    monkeypatch.setattr(Release, "store", lambda self, drawn: held.append(drawn))
 
     def late(self):
-        for pair in held:
-            store(self, *pair)
+        for drawn in held:
+            store(self, drawn)
         held.clear()
         return close(self)
 
     monkeypatch.setattr(Release, "close", late)
 
 
-@pytest.mark.parametrize("mutant", [record_late, store_late])
+def results_apart(monkeypatch):
+    """A mutant: the results of a batch reach the disk one by one, each used at once."""
+    store = Release.store
+
+    def apart(self, drawn):
+        for pair in drawn:
+            store(self, [pair])
+
+    monkeypatch.setattr(Release, "store", apart)
+
+
+@pytest.mark.parametrize("mutant", [record_late, store_late, results_apart])
 def test_the_check_catches_a_wrong_order(tmp_path, monkeypatch, mutant):
     mutant(monkeypatch)
     caught = 0

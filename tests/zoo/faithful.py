@@ -21,7 +21,7 @@ _ENTRY = re.compile(
 #: Kinds of entries that stay behind: rights and who holds them, what people have written about the
 #: schema, other servers, and rows with all that follows from them (PRIVACY P4).
 LEFT_BEHIND = frozenset(
-    {"COMMENT", "POLICY", "ROW SECURITY", "SERVER", "FOREIGN TABLE", "FOREIGN DATA WRAPPER"}
+    {"COMMENT", "SERVER", "FOREIGN TABLE", "FOREIGN DATA WRAPPER"}
     | {"USER MAPPING", "EVENT TRIGGER", "ACL", "DEFAULT ACL", "SECURITY LABEL"}
 )
 DATA = frozenset({"TABLE DATA", "SEQUENCE SET", "MATERIALIZED VIEW DATA", "STATISTICS DATA"})

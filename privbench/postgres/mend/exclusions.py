@@ -1,4 +1,8 @@
-"""EXCLUDE constraints: rows are put in one by one, and those that conflict are left out."""
+"""EXCLUDE constraints and keys of periods: rows are put in one by one.
+
+A row that conflicts with one before it moves to another place (`places`); where none is known or
+free it is left out.
+"""
 
 from __future__ import annotations
 
@@ -12,62 +16,82 @@ from psycopg import errors, sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.mend.places import TRIES, Place, place_of
 from privbench.schema import Table
 
 _EXCLUSIONS: LiteralString = """
-SELECT k.conname, pg_catalog.pg_get_constraintdef(k.oid)
+SELECT k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+  ARRAY(SELECT pg_catalog.pg_get_indexdef(k.conindid, e.place::int, true)
+    FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place) ORDER BY e.place),
+  ARRAY(SELECT o.oprname::text
+    FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place)
+    JOIN pg_catalog.pg_operator o ON o.oid = e.operator ORDER BY e.place)
 FROM pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE k.contype = 'x' AND n.nspname = %(schema)s AND c.relname = %(name)s
+WHERE k.conexclop IS NOT NULL AND n.nspname = %(schema)s AND c.relname = %(name)s
 ORDER BY k.conname
 """
 #: A deferred constraint cannot say which row conflicts.
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
+_PLACE = sql.Identifier("pg_temp", "privbench place")
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """An EXCLUDE constraint of the finished clone.
+    """An EXCLUDE constraint of the finished clone, or a key WITHOUT OVERLAPS.
 
     Attributes:
         table: Its table.
         name: Its name.
         definition: What makes it.
+        place: What may be moved where rows conflict, or None.
     """
 
     table: Table
     name: str
     definition: str
+    place: Place | None
 
 
 def find(connection: Connection, tables: Iterable[Table]) -> list[Exclusion]:
-    """The EXCLUDE constraints that are there; arguments as in `uniques.find`."""
+    """The constraints that are there; arguments as in `uniques.find`."""
     found = []
     for table in tables:
         with database_errors("reading EXCLUDE constraints", table.key):
-            for name, definition in rows.ask(connection, _EXCLUSIONS, table):
-                found.append(Exclusion(table, name, _DEFERRED.sub("", definition)))
+            for name, definition, expressions, operators in rows.ask(
+                connection, _EXCLUSIONS, table
+            ):
+                place = place_of(table, list(zip(expressions, operators, strict=True)))
+                found.append(Exclusion(table, name, _DEFERRED.sub("", definition), place))
     return found
 
 
-def repair(connection: Connection, exclusions: Iterable[Exclusion]) -> dict[str, int]:
-    """Delete rows that conflict with others; how many, by table."""
+def repair(
+    connection: Connection, exclusions: Iterable[Exclusion]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Move rows that conflict with others, and delete those that cannot be moved.
+
+    Returns:
+        How many rows were moved, and how many were deleted, by table.
+    """
+    moved: dict[str, int] = {}
     deleted: dict[str, int] = {}
     for item in exclusions:
         with database_errors("repairing rows that exclude each other", item.table.key):
             if _conflicts(connection, item):
-                lost = _insert_again(connection, item)
+                some, lost = _insert_again(connection, item)
+                moved[item.table.key] = moved.get(item.table.key, 0) + some
                 deleted[item.table.key] = deleted.get(item.table.key, 0) + lost
-    return deleted
+    return moved, deleted
 
 
 def _conflicts(connection: Connection, item: Exclusion) -> bool:
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(_add(item))
-    except errors.ExclusionViolation:
+    except (errors.ExclusionViolation, errors.UniqueViolation):
         return True
     return False
 
@@ -78,25 +102,61 @@ def _add(item: Exclusion) -> sql.Composed:
     )
 
 
-def _insert_again(connection: Connection, item: Exclusion) -> int:
+def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
+    """Put all rows in anew; how many had to move, and how many were left out."""
     table = rows.name_of(item.table)
-    columns = sql.SQL(", ").join(
-        sql.Identifier(column.name) for column in item.table.columns if not column.generated
-    )
+    kept = [sql.Identifier(c.name) for c in item.table.columns if not c.generated]
+    columns = sql.SQL(", ").join(kept)
     parts = {"table": table, "columns": columns, "stage": _STAGE}
     made = connection.execute(
         sql.SQL("CREATE TEMPORARY TABLE {stage} AS SELECT {columns} FROM {table}").format(**parts)
     ).rowcount
-    connection.execute(sql.SQL("DELETE FROM {table}").format(**parts))
-    connection.execute(_add(item))
-    kept = connection.execute(
-        sql.SQL(
-            "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {stage}"
-            " ON CONFLICT DO NOTHING"
-        ).format(**parts)
-    ).rowcount
+    body = _program(item, kept)
     connection.execute(
-        sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(table, sql.Identifier(item.name))
+        sql.SQL("CREATE FUNCTION {}(OUT moved int, OUT placed int) LANGUAGE plpgsql AS {}").format(
+            _PLACE, sql.Literal(body.as_string(connection))
+        )
     )
-    connection.execute(sql.SQL("DROP TABLE {stage}").format(**parts))
-    return made - kept
+    row = connection.execute(sql.SQL("SELECT * FROM {}()").format(_PLACE)).fetchone()
+    moved, placed = row if row else (0, 0)
+    for statement in (
+        sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(table, sql.Identifier(item.name)),
+        sql.SQL("DROP FUNCTION {}").format(_PLACE),
+        sql.SQL("DROP TABLE {}").format(_STAGE),
+    ):
+        connection.execute(statement)
+    return moved, made - placed
+
+
+def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
+    """PL/pgSQL that puts the staged rows in where they are, and the rest in other places."""
+    place = item.place
+    insert = sql.SQL(
+        "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE VALUES ({values}) "
+        "ON CONFLICT DO NOTHING; GET DIAGNOSTICS done = ROW_COUNT;"
+    ).format(
+        table=rows.name_of(item.table),
+        columns=sql.SQL(", ").join(kept),
+        values=sql.SQL(", ").join(sql.SQL("r.{}").format(name) for name in kept),
+    )
+    return sql.SQL(
+        "#variable_conflict use_column\n"
+        "DECLARE r record; turn int; done int; {variables} "
+        "BEGIN moved := 0; placed := 0; DELETE FROM {table}; EXECUTE {add}; "
+        "FOR r IN SELECT {columns}, ctid AS {row} FROM {stage} LOOP {insert} "
+        "IF done > 0 THEN placed := placed + 1; DELETE FROM {stage} WHERE ctid = r.{row}; END IF; "
+        "END LOOP; "
+        "FOR r IN SELECT {columns} FROM {stage} LOOP turn := 0; done := 0; "
+        "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {move} {insert} END LOOP; "
+        "moved := moved + done; END LOOP; placed := placed + moved; END"
+    ).format(
+        variables=place.declared(item.table) if place else sql.SQL(""),
+        table=rows.name_of(item.table),
+        add=sql.Literal(_add(item).as_string(None)),
+        columns=sql.SQL(", ").join(kept),
+        insert=insert,
+        row=sql.Identifier("privbench row"),
+        stage=_STAGE,
+        tries=sql.Literal(TRIES if place else -1),
+        move=place.moved() if place else sql.SQL(""),
+    )

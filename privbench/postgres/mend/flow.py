@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from psycopg import sql
+
 from privbench.postgres.connect import Connection
-from privbench.postgres.mend import exclusions, orphans, partitions, uniques
+from privbench.postgres.mend import exclusions, orphans, partitions, rows, uniques
 from privbench.postgres.mend.checks import Checks
 from privbench.schema import Table
 
@@ -83,7 +85,7 @@ class Mending:
             if not self._round(last=False):
                 break
         self._round(last=True)
-        self._note({}, exclusions.repair(self._connection, self._exclusions))
+        self._place()
         self._end_orphans()
         loose = tuple(self._checks.restore())
         self._tell(loose)
@@ -103,6 +105,18 @@ class Mending:
             self._note({table.key: some}, {table.key: gone})
             count += some
         return count > 0
+
+    def _place(self) -> None:
+        """EXCLUDE constraints and keys of periods; rows that had to move may break a CHECK."""
+        moved, gone = exclusions.repair(self._connection, self._exclusions)
+        self._note(moved, gone)
+        for table in self._tables:
+            if moved.get(table.key):
+                self._lost.add(table.key)
+                broken = sql.SQL("SELECT {} FROM {} WHERE NOT coalesce(({}), true)").format(
+                    rows.row_of(table), rows.name_of(table), self._checks.kept(table)
+                )
+                self._note({}, {table.key: rows.delete(self._connection, table, broken)})
 
     def _end_orphans(self) -> None:
         """References to deleted rows; ending them may break a CHECK, and rows go for that."""

@@ -1,0 +1,150 @@
+"""What a fit may ask of a session: values that say everything but the mechanism.
+
+A list of them goes to `Session.ask` as one batch. Questions of a batch may depend on what was
+released before it, never on each other's answers: none of these is known before all are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from privbench.errors import PrivacyRefusal
+from privbench.privacy.events import Accounting, MechanismName
+from privbench.privacy.noise import NoiseSource
+from privbench.privacy.query import Query
+from privbench.privacy.registry import SELECTION, THRESHOLD, VECTOR
+from privbench.privacy.release import Result
+from privbench.privacy.shield import checked
+from privbench.privacy.spec import DatabaseSpec
+
+
+@runtime_checkable
+class LabelQuery(Protocol):
+    """A query whose statistic is a map from label to count."""
+
+    def evaluate_labels(self, data: Any) -> dict[str, int]:
+        """How many units propose each label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a question is answered: a mechanism with its scale.
+
+    Attributes:
+        mechanism: Name of the mechanism.
+        scale: Scale of the noise, in grid units.
+        draw: Computes the exact statistic of the data and draws, given the noise and a stream.
+        threshold: Smallest released count of a threshold release, in grid units.
+    """
+
+    mechanism: MechanismName
+    scale: float
+    draw: Callable[[Any, NoiseSource, str], Result]
+    threshold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2.
+
+    Attributes:
+        query: What to count.
+        amount: ε or ρ to charge to every root table of the query.
+        label: What it is for.
+    """
+
+    query: Query
+    amount: float
+    label: str
+    delta: float = 0.0
+
+    def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
+        """How it is answered; reads no rows."""
+        mechanism = VECTOR[accounting]
+        scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
+
+        def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
+            exact = checked(self.query, self.query.evaluate(data))
+            return noise.vector(mechanism, exact, scale, stream)
+
+        return Method(mechanism.name, scale, draw)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The index of a largest score, by noisy max; charged by the L∞ sensitivity.
+
+    Attributes:
+        query: A one-dimensional score vector.
+        amount: ε or ρ to charge.
+        label: What it is for.
+    """
+
+    query: Query
+    amount: float
+    label: str
+    delta: float = 0.0
+
+    def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
+        """How it is answered; reads no rows.
+
+        Raises:
+            PrivacyRefusal: The query is not one-dimensional, or has no candidates.
+        """
+        if len(self.query.shape) != 1 or self.query.shape[0] < 1:
+            raise PrivacyRefusal(f"'{self.label}': a selection needs a vector of scores.")
+        mechanism = SELECTION[accounting]
+        scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
+
+        def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
+            exact = checked(self.query, self.query.evaluate(data))
+            return noise.index(mechanism, exact, scale, stream)
+
+        return Method(mechanism.name, scale, draw)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels whose noisy count passes a threshold, sorted (P19).
+
+    Attributes:
+        query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.
+        amount: ε or ρ to charge.
+        label: What it is for.
+        delta: δ to charge; public, above 0.
+    """
+
+    query: Query
+    amount: float
+    label: str
+    delta: float
+
+    def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
+        """How it is answered; reads no rows.
+
+        Raises:
+            PrivacyRefusal: δ is 0, or the query is not a label query.
+        """
+        if not isinstance(self.query, LabelQuery):
+            raise PrivacyRefusal(f"'{self.label}' is not a query over labels.")
+        if not self.delta > 0.0:
+            raise PrivacyRefusal(
+                f"'{self.label}': categories cannot be released with delta = 0 (P19).",
+                remedy="Declare the list of values, or give the release a delta.",
+            )
+        counter: LabelQuery = self.query
+        mechanism = THRESHOLD[accounting]
+        claim = self.query.sensitivity(spec)
+        scale = mechanism.scale(claim, self.amount)
+        threshold = mechanism.threshold(claim, scale, self.delta)
+
+        def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
+            counts = counter.evaluate_labels(data)
+            return noise.labels(mechanism, counts, scale, threshold, stream)
+
+        return Method(mechanism.name, scale, draw, threshold)
+
+
+Question = Measurement | Selection | Labels
