@@ -9,7 +9,8 @@ import pytest
 
 from privbench.errors import ModelError
 from privbench.learning.fanout import constant
-from privbench.learning.junction.fans import copula, gumbel, joint_law
+from privbench.learning.junction.copulas import copula, gumbel
+from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.pool import Pool
 from privbench.learning.junction.ratios import shrink, shrink_upwards
 from privbench.learning.junction.ties import find_ties, tie
