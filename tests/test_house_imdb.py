@@ -108,6 +108,7 @@ def test_published_answers_come_back(source: str, query: str, published: int) ->
     assert found == pytest.approx(SCALE * published, rel=0.12)
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_rows(make_database: Callable[[], str]) -> None:
     sums = []
     for seed in ("1", "1", "2"):

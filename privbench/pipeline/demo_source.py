@@ -115,7 +115,7 @@ def _write(connection: psycopg.Connection[Any], tables: Mapping[str, Columns]) -
         for name in ("staff", "patient", "encounter", "invoice"):
             _advance(cursor, name)
     connection.autocommit = True
-    connection.execute("ANALYZE")
+    connection.execute("VACUUM (ANALYZE)")
 
 
 def _copy(cursor: psycopg.Cursor[Any], name: str, columns: Columns) -> None:

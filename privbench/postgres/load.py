@@ -13,7 +13,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from privbench.errors import TargetError
-from privbench.postgres import staging, target
+from privbench.postgres import staging, target, upkeep
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.ddl import Ddl
@@ -34,6 +34,8 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "xmloption": "content",
     "row_security": "off",
+    # Rows whose commit is not on disk yet are not marked visible by the VACUUM that follows.
+    "synchronous_commit": "on",
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
     "statement_timeout": "0",
@@ -174,7 +176,9 @@ class Loader:
             yield
 
     def finish(self) -> None:
-        """Indexes, constraints, triggers, sequences, materialised views, statistics, commit.
+        """Indexes, constraints, triggers, sequences, views, statistics, commit, VACUUM.
+
+        A relation that cannot be vacuumed is logged: the load stands, with its statistics.
 
         Raises:
             DatabaseError: A constraint does not hold, or the server refused.
@@ -184,10 +188,10 @@ class Loader:
             self._script(self._ddl.constraints)
         self._progress("sequences", None)
         self._set_sequences()
-        views = self._refresh()
+        filled = [*(table.name for table in self._schema), *self._refresh()]
         self._progress("analyze", None)
         with database_errors("gathering statistics"):
-            self._analyze([*(table.name for table in self._schema), *views])
+            upkeep.analyze(self.connection, filled)
         with database_errors("making policies"):
             for statement in self._protect():
                 logger.warning(
@@ -195,7 +199,11 @@ class Loader:
                 )
         with database_errors("committing the load"):
             self.connection.commit()
-        self._vacuum()
+        self._progress("vacuum", None)
+        skipped = upkeep.vacuum(self.connection, filled)
+        if skipped:
+            listed = ", ".join(map(str, skipped))
+            logger.warning("the clone is complete, but these could not be vacuumed: %s", listed)
 
     def _prepare(self, replace: bool, source: Connection | None) -> None:
         with database_errors("preparing the target"):
@@ -295,25 +303,6 @@ class Loader:
             logger.warning("the materialised view %s cannot be computed and stays empty", view)
             return False
         return True
-
-    def _analyze(self, names: Sequence[TableName]) -> None:
-        if names:
-            listed = (sql.Identifier(name.schema, name.name) for name in names)
-            self.connection.execute(sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(listed)))
-
-    def _vacuum(self) -> None:
-        """Mark pages visible where COPY could not; the load stands without it."""
-        roots = [
-            table.name for table in self._schema if table.kind == "p" or staging.is_staged(table)
-        ]
-        try:
-            self.connection.autocommit = True
-            for name in roots:
-                self.connection.execute(
-                    sql.SQL("VACUUM {}").format(sql.Identifier(name.schema, name.name))
-                )
-        except psycopg.Error:
-            logger.warning("the clone is complete, but some tables could not be vacuumed")
 
 
 def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:

@@ -52,7 +52,8 @@ def test_the_same_seed_gives_the_same_workload(shop: str, schema: Schema, made: 
     # Neither the rows' physical order nor the session's settings have a say.
     with connect(shop) as connection:
         connection.execute("UPDATE orders SET total = total WHERE id % 2 = 0")
-        assert connection.execute("SELECT id FROM orders LIMIT 2").fetchall() == [(1,), (3,)]
+        found = [row[0] for row in connection.execute("SELECT id FROM orders").fetchall()]
+        assert found != sorted(found)
         connection.execute("SET DateStyle = 'SQL, DMY'")
         assert generate(connection, schema, 60, 2, 3, seed=1) == made
         assert generate(connection, schema, 60, 2, 3, seed=2) != made

@@ -1,0 +1,114 @@
+"""What VACUUM (ANALYZE) after a load leaves, and what stands where it could not run."""
+
+import logging
+
+import pyarrow as pa
+import pytest
+
+from privbench.postgres.connect import connect
+from privbench.postgres.ddl import dump_ddl
+from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
+
+TABLES = """
+CREATE TABLE plain (id int PRIMARY KEY, pad text);
+CREATE TABLE worked (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (2 * id) STORED);
+CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE part_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (5000);
+CREATE TABLE part_high PARTITION OF parts DEFAULT;
+CREATE TABLE empty (id int);
+CREATE MATERIALIZED VIEW few AS SELECT id FROM plain WHERE id % 7 = 0;
+"""
+COUNT = 10_000
+FILLED = {"plain", "worked", "part_low", "part_high", "few"}
+PAGES = """
+SELECT c.relname, c.relpages, c.relallvisible, c.reltuples::bigint,
+  pg_relation_size(c.oid) / current_setting('block_size')::int
+FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'm')
+"""
+CHANGES = """
+SELECT relname, n_mod_since_analyze, n_dead_tup, vacuum_count, analyze_count
+FROM pg_stat_all_tables WHERE schemaname = 'public'
+"""
+
+
+@pytest.fixture
+def copy(each_server, make_database_on):
+    return make_database_on(each_server)
+
+
+@pytest.fixture
+def planned(each_server, make_database_on):
+    with connect(make_database_on(each_server), autocommit=True) as source:
+        source.execute(TABLES.encode())
+        schema = introspect(source)
+        return schema, dump_ddl(source, schema)
+
+
+def _fill(loader):
+    ids = pa.table({"id": range(COUNT)})
+    loader.copy_table("plain", ["id", "pad"], [ids.append_column("pad", [["x" * 200] * COUNT])])
+    for name in ("worked", "parts"):
+        loader.copy_table(name, ["id"], [ids])
+    # Mending takes rows away too.
+    loader.connection.execute(f"DELETE FROM public.plain WHERE id > {COUNT // 2}")
+    loader.connection.execute(f"DELETE FROM public.worked WHERE id < {COUNT // 2}")
+
+
+def _ask(dsn, query):
+    with connect(dsn, autocommit=True) as connection:
+        return {row[0]: row[1:] for row in connection.execute(query).fetchall()}
+
+
+def test_a_clone_is_left_as_vacuum_would_leave_it(planned, copy):
+    with Loader(copy, *planned) as loader:
+        _fill(loader)
+        loader.finish()
+    before = _ask(copy, PAGES)
+    for name in FILLED:
+        pages, visible, rows, real = before[name]
+        assert pages == visible == real > 0, name
+        assert rows > 0, name
+    with connect(copy, autocommit=True) as connection:
+        connection.execute("VACUUM")
+    assert _ask(copy, PAGES) == before
+
+
+def test_autovacuum_finds_nothing_changed(planned, copy):
+    with Loader(copy, *planned) as loader:
+        _fill(loader)
+        loader.finish()
+    found = _ask(copy, CHANGES)
+    assert {name: found[name][:2] for name in FILLED} == dict.fromkeys(FILLED, (0, 0))
+    assert all(found[name][2] >= 1 and found[name][3] >= 1 for name in FILLED)
+
+
+def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, caplog):
+    held = connect(copy)
+
+    def told(step, _rows):
+        if step == "vacuum":
+            held.execute("LOCK TABLE public.plain IN ACCESS EXCLUSIVE MODE")
+
+    with (
+        held,
+        caplog.at_level(logging.WARNING),
+        Loader(copy, *planned, lock_timeout=0.2, progress=told) as loader,
+    ):
+        _fill(loader)
+        loader.finish()
+    assert "could not be vacuumed: public.plain" in caplog.text
+    assert "public.worked" not in caplog.text
+    with connect(copy) as connection:
+        query = "SELECT count(*) FROM pg_stats WHERE tablename = 'plain'"
+        assert connection.execute(query).fetchone() == (2,)
+    assert _ask(copy, PAGES)["plain"][2] == COUNT // 2 + 1
+
+
+def test_time_limits_of_the_database_do_not_stop_it(planned, copy, caplog):
+    with connect(copy, autocommit=True) as connection:
+        connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET statement_timeout = 1')
+    with caplog.at_level(logging.WARNING), Loader(copy, *planned) as loader:
+        _fill(loader)
+        loader.finish()
+    assert not caplog.records
