@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from privbench.learning.denoise import Floats
 
-#: A single cell this many standard deviations of noise above zero holds rows, and a wide run of
-#: cells this many of the noise of its sum. Noise passes for rows in about one column of fifty.
-_CELL, _RUN = 6.5, 4.0
+#: A single cell holds rows where Laplace noise would pass for them in one column of so many over
+#: all cells together, halved; a wide run of cells at so many standard deviations of its sum.
+_ODDS, _RUN = 25.0, 4.0
 #: Likewise for a cell that is worth being cut.
 _CUT = 4.0
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -33,12 +33,13 @@ def find_range(noisy: Floats, sd: float) -> tuple[int, int] | None:
     >>> find_range(np.array([1.0, 0.0, 2.0]), 1.0)
     """
     first, last = len(noisy), -1
+    cell = max(np.log(_ODDS * len(noisy)) / np.sqrt(2.0), _RUN)
     sums = np.concatenate([[0.0], np.cumsum(noisy)])
     for width in _WIDTHS:
         if width > len(noisy):
             break
         runs = sums[width:] - sums[:-width]
-        limit = (_RUN + (_CELL - _RUN) / np.sqrt(width)) * sd * np.sqrt(width)
+        limit = (_RUN + (cell - _RUN) / np.sqrt(width)) * sd * np.sqrt(width)
         starts = np.flatnonzero(runs > limit)
         if not len(starts):
             continue
