@@ -92,6 +92,8 @@ def workload() -> None:
 @click.option("--table", "only", multiple=True, metavar="NAME", help="A table to query; else all.")
 @click.option("--timeout", type=float, default=20.0, show_default=True,
               help="Seconds; queries that take longer are left out.")  # fmt: skip
+@click.option("--ledger", metavar="DIR", help="Directory of the ledger: a clone found in it may "
+              "be the source, and the workload is CONFIDENTIAL.")  # fmt: skip
 @click.pass_obj
 def generate(
     state: State,
@@ -111,6 +113,7 @@ def generate(
     schemas: tuple[str, ...],
     only: tuple[str, ...],
     timeout: float,
+    ledger: str | None,
 ) -> None:
     """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
 
@@ -151,6 +154,7 @@ def generate(
         schemas=schemas,
         only=only,
         timeout=timeout,
+        ledger=ledger,
         reporter=state.reporter,
     )
     _write(made, output, form)

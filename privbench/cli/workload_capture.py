@@ -77,6 +77,12 @@ def capture(
     "--match", metavar="DSN", help="Keep the ranks that literals have in this source. CONFIDENTIAL."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
+@click.option(
+    "--ledger",
+    metavar="DIR",
+    help="Directory of the ledger: a clone found in it may be the source, and the workload is "
+    "CONFIDENTIAL.",
+)
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def rebind(
@@ -86,6 +92,7 @@ def rebind(
     on: str | None,
     match: str | None,
     seed: int,
+    ledger: str | None,
     output: str,
 ) -> None:
     """Replace the literals of a workload by values of synthetic rows, so that it can be published.
@@ -99,7 +106,7 @@ def rebind(
       privbench workload rebind captured.json --on "service=clone" -o public.json
     """
     with state.reporter.stage("rebind"):
-        found = pipeline.rebind(workload, model=model, on=on, match=match, seed=seed)
+        found = pipeline.rebind(workload, model=model, on=on, match=match, seed=seed, ledger=ledger)
     write(found.workload, output, _FORMAT)
     for line in _said(found):
         click.echo(line)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import connect
+from privbench.postgres.connect import Connection, connect
 from privbench.postgres.connect import identity as database_identity
 from privbench.privacy import Ledger
 
@@ -85,6 +85,21 @@ def ledger_cap(
     if not (epsilon > 0 and math.isfinite(epsilon)) or not (delta is None or 0 <= delta < 1):
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
     Ledger.open(path, _identity(source, identity)).set_cap(epsilon, delta)
+
+
+def has_releases(connection: Connection, path: str | None) -> bool:
+    """Whether a database has releases in a ledger: then it may be a source and no clone.
+
+    Only under the identity that the server gives: one that a config declares is not known here.
+
+    Args:
+        connection: To the database.
+        path: Directory of the ledger; None means the user's state directory.
+
+    Raises:
+        LedgerError: The ledger is damaged.
+    """
+    return bool(Ledger.open(path, str(database_identity(connection))).show()["releases"])
 
 
 def _identity(source: str, identity: str | None) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from privbench.errors import UsageError
+from privbench.pipeline.accounts import has_releases
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -30,6 +31,7 @@ def generate_workload(
     schemas: Sequence[str] = ("public",),
     only: Sequence[str] = (),
     timeout: float = 20.0,
+    ledger: str | None = None,
     reporter: Reporter | None = None,
 ) -> Workload:
     """Make a workload from a database or from a model.
@@ -41,12 +43,14 @@ def generate_workload(
         source: A model file, or else a DSN.
         kind: One of `privbench.workload.KINDS`.
         plan: What it is to be like; the kind's own where not given.
-        clone: DSN of a clone whose answers a workload of a model states; nobody can tell a clone
-            from its source here, so naming the source would publish its answers.
+        clone: DSN of a clone whose answers a workload of a model states. Where it has releases in
+            the ledger it may be the source, and the workload is CONFIDENTIAL. A source that was
+            never fitted, or whose ledger lies elsewhere, looks like any clone.
         scale: Size of the sample of a model that literals come from.
         schemas: PostgreSQL schemas of the database.
         only: Tables to query; all where none is named.
         timeout: Seconds; queries that take longer are left out.
+        ledger: Directory of the ledgers; None means the user's state directory.
         reporter: Told of stages.
 
     Returns:
@@ -57,6 +61,7 @@ def generate_workload(
             clone is given with a database.
         SchemaError: There is no table of that name.
         ModelError: The model is damaged.
+        LedgerError: The clone's ledger is damaged.
         ConnectionFailed: The database is unreachable.
     """
     teller = reporter or Reporter()
@@ -76,10 +81,11 @@ def generate_workload(
         tables = sampled_tables(model, scale=scale, seed=plan.seed)
     with teller.stage("generate"), ExitStack() as stack:
         on_clone = stack.enter_context(connect(clone)) if clone else None
+        fitted = on_clone is not None and has_releases(on_clone, ledger)
         made = generate_from_tables(
             tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout
         )
-    return replace(made, confidential=not model.promise.private)
+    return replace(made, confidential=fitted or not model.promise.private)
 
 
 def sampled_tables(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.pipeline.accounts import has_releases
 from privbench.pipeline.generating import sampled_tables
 from privbench.pipeline.model import Model
 from privbench.postgres.connect import Connection, connect, same_database
@@ -14,6 +15,7 @@ from privbench.postgres.introspect import introspect
 from privbench.workload import read
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.generators.memory import MemoryRows, MemoryTables
+from privbench.workload.generators.rows import RowSource
 from privbench.workload.rebind import Planner, Rebinding, SourceRanks
 from privbench.workload.rebind import rebind as rebind_workload
 
@@ -25,8 +27,13 @@ def rebind(
     on: str | None = None,
     match: str | None = None,
     seed: int = 0,
+    ledger: str | None = None,
 ) -> Rebinding:
     """Replace the literals of a workload by values of synthetic rows.
+
+    It is CONFIDENTIAL where ranks are the source's, where the model is NOT PRIVATE (so are clones
+    of it), and where the clone has releases in a ledger: it may be the source itself. A source
+    that was never fitted, or whose ledger lies elsewhere, looks like any clone.
 
     Args:
         workload: A file or folder in any known format.
@@ -34,14 +41,23 @@ def rebind(
         on: The clone: its rows give the literals and its server checks the queries.
         match: The source: literals keep the rank that they have there. CONFIDENTIAL.
         seed: Of the draws.
+        ledger: Directory of the ledgers; None means the user's state directory.
 
     Raises:
-        UsageError: Neither model nor clone is given, the clone is the source, or no query of the
-            workload can be bound.
+        UsageError: Neither model nor clone is given, the clone is the database to match, or no
+            query of the workload can be bound.
         ModelError: The model is damaged.
+        LedgerError: The clone's ledger is damaged.
         DatabaseError: A server refused.
     """
+    if model is None and on is None:
+        raise UsageError(
+            "new literals need rows to come from.",
+            remedy="Give --model MODEL, or --on with the DSN of the clone.",
+        )
     queries = read(workload)
+    found = Model.load(model) if model is not None else None
+    secret = found is not None and not found.promise.private
     with ExitStack() as stack:
         clone = stack.enter_context(_reading(on)) if on is not None else None
         source = stack.enter_context(_reading(match)) if match is not None else None
@@ -49,25 +65,15 @@ def rebind(
             raise UsageError("the clone and the database to match are one and the same.")
         ranks = SourceRanks(source) if source is not None else None
         if clone is not None:
-            return rebind_workload(
-                queries,
-                introspect(clone),
-                DatabaseRows(clone, seed),
-                seed=seed,
-                ranks=ranks,
-                planner=Planner(clone),
-            )
-        if model is None:
-            raise UsageError(
-                "new literals need rows to come from.",
-                remedy="Give --model MODEL, or --on with the DSN of the clone.",
-            )
-        found = Model.load(model)
-        rows = MemoryRows(MemoryTables(sampled_tables(found, seed=seed)), seed)
-        made = rebind_workload(queries, found.schema, rows, seed=seed, ranks=ranks)
-        seeded = not found.promise.private
-        stamped = replace(made.workload, confidential=made.workload.confidential or seeded)
-        return replace(made, workload=stamped)
+            secret = secret or has_releases(clone, ledger)
+            schema, planner = introspect(clone), Planner(clone)
+            rows: RowSource = DatabaseRows(clone, seed)
+        elif found is not None:
+            schema, planner = found.schema, None
+            rows = MemoryRows(MemoryTables(sampled_tables(found, seed=seed)), seed)
+        made = rebind_workload(queries, schema, rows, seed=seed, ranks=ranks, planner=planner)
+    secret = secret or made.workload.confidential
+    return replace(made, workload=replace(made.workload, confidential=secret))
 
 
 def _reading(dsn: str) -> Connection:

@@ -15,7 +15,7 @@ from privbench import pipeline
 from privbench.errors import UsageError
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.introspect import introspect
-from privbench.workload import Query, Workload, write
+from privbench.workload import Plan, Query, Workload, write
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.rebind import Planner, Rebinding, rebind
 from privbench.workload.rebind.marks import mark
@@ -313,7 +313,7 @@ def test_matching_keeps_ranks(shop: str, shop_clone: str, tmp_path: Path) -> Non
         pipeline.rebind(path, on=shop, match=shop)
 
 
-def test_a_model_is_enough(shop: str, tmp_path: Path) -> None:
+def test_a_model_is_enough(shop: str, shop_clone: str, tmp_path: Path) -> None:
     model, path = tmp_path / "shop.privbench", tmp_path / "w.json"
     config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0, seed=3)
     pipeline.fit(shop, config, model)
@@ -332,5 +332,26 @@ def test_a_model_is_enough(shop: str, tmp_path: Path) -> None:
             assert NUMBER not in query.sql
             assert DATE not in query.sql
             source.execute(query.sql.encode())
+    # So a clone of it is no better, whatever made the clone that is at hand.
+    assert pipeline.rebind(path, model=model, on=shop_clone).workload.confidential
     with pytest.raises(UsageError, match="--model"):
         pipeline.rebind(path)
+
+
+def test_a_clone_that_was_fitted_may_be_the_source(
+    shop: str, shop_clone: str, tmp_path: Path
+) -> None:
+    path, ledger = tmp_path / "w.json", str(tmp_path / "ledger")
+    config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0)
+    config = config.model_copy(update={"ledger": config.ledger.model_copy(update={"path": ledger})})
+    pipeline.fit(shop, config, tmp_path / "m")
+    write(Workload("w", (Query("a", "SELECT 1 FROM orders WHERE id = 5"),)), path, "native")
+    stamped = [pipeline.rebind(path, on=dsn, ledger=ledger) for dsn in (shop, shop_clone)]
+    assert [found.workload.confidential for found in stamped] == [True, False]
+    stamped = [
+        pipeline.generate_workload(
+            str(tmp_path / "m"), "mscn", Plan(queries=2), clone=dsn, ledger=ledger
+        )
+        for dsn in (shop, shop_clone)
+    ]
+    assert [made.confidential for made in stamped] == [True, False]
