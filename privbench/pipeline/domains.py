@@ -334,15 +334,20 @@ def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, f
     }
 
 
-def planned(plan: FitPlan, source: PlanInput) -> list[PlannedEvent]:
-    """The events of these two stages, without data."""
+def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent]:
+    """The events of these two stages, without data.
+
+    Args:
+        plan: The fit's plan.
+        source: The whole budget and the rows that are guessed.
+        delta: δ for threshold releases, per root table: the accountant's, as in the fit.
+    """
     split = stages(plan, source.total)
     spec = plan.spec
     events = []
     for name, amount in (_total_amounts(spec, split.totals) if spec.tables else {}).items():
         events.append(PlannedEvent.of(f"total {name}", Total(name), spec, amount, source))
     totals = {name: source.rows(name) for name in spec.tables}
-    delta = plan.config.privacy.delta
     shares = _Shares.of(plan, spec, totals, split.domains, source.accounting, delta)
     for name, amount in shares.again.items():
         events.append(PlannedEvent.of(f"second total {name}", Total(name), spec, amount, source))

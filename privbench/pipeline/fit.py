@@ -133,6 +133,8 @@ def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
     with Snapshot(draft.source) as snapshot:
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
+        # This is the DDL that travels; the schema may have changed since the first look at it.
+        require_reviewed(draft.config, literals(draft.ddl))
         draft.data = shielded(
             lambda: extract(snapshot, draft.plan, draft.reporter),
             "the source's rows could not be read",

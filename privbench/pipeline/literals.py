@@ -23,12 +23,15 @@ def literals(ddl: Ddl) -> list[str]:
     """Every statement's lines that hold a string or a number, function bodies included.
 
     Settings, lengths and precisions of types, sequences that count from 1 by 1 and the names of
-    sequences say nothing and are left out.
+    sequences say nothing and are left out. Policies are listed whole, literals or not: their names
+    and the roles that they speak of travel, which no other statement says.
 
     >>> literals(Ddl("CREATE TABLE t (a varchar(9), b int DEFAULT 4);", ""))
     ['CREATE TABLE t (a varchar(9), b int DEFAULT 4)']
     >>> literals(Ddl("CREATE TABLE t (a numeric(10,2));", "ALTER TABLE t ATTACH PARTITION u;"))
     []
+    >>> literals(Ddl("", "CREATE POLICY p ON t TO auditor USING (true);"))
+    ['CREATE POLICY p ON t TO auditor USING (true)']
     """
     found = (_said(text) for part in (ddl.pre_data, ddl.post_data) for text in statements(part))
     return [line for line in found if line]
@@ -59,8 +62,13 @@ def require_reviewed(config: Config, lines: Iterable[str]) -> None:
 
 
 def _said(statement: str) -> str:
-    """The head of a statement and its lines with literals, on one line; nothing without any."""
+    """The head of a statement and its lines with literals, on one line; nothing without any.
+
+    A policy is said whole.
+    """
     read = tokens(statement)
+    if [token.text.upper() for token in read[:2]] == ["CREATE", "POLICY"]:
+        return " ".join(statement[read[0].start : read[-1].end + 1].split())
     counts = "SEQUENCE" in {token.text.upper() for token in read}
     marks = [token for at, token in enumerate(read) if _speaks(read, at, counts=counts)]
     if not marks or read[0].text.upper() == "SET":

@@ -117,8 +117,9 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     whole = PlanInput(total, draft.accountant.accounting, guessed)
     part = PlanInput(split.synthesizer, draft.accountant.accounting, guessed)
     learned = draft.synthesizer.plan(spec, part)
+    first = planned(draft.plan, whole, draft.accountant.threshold_delta)
     return PlanReport(
-        events=[*planned(draft.plan, whole), *(_of_whole(event, total) for event in learned)],
+        events=[*first, *(_of_whole(event, total) for event in learned)],
         total=total,
         accounting=draft.accountant.accounting,
         least=_least(spec, learned, draft.accountant.accounting),

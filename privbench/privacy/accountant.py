@@ -88,6 +88,12 @@ class Tally:
             self._amount[root] = self.amount(root) + Fraction(cost.amount)
             self._delta[root] = self.delta(root) + Fraction(cost.delta)
 
+    def copy(self) -> Tally:
+        """The same sums, to be added to apart."""
+        made = Tally()
+        made._amount, made._delta = dict(self._amount), dict(self._delta)
+        return made
+
     def guarantee(self, accounting: Accounting, delta_conversion: float) -> Guarantee:
         """The largest sums as (ε, δ), each rounded up."""
         amount, delta = round_up(self.amount()), self.delta()
@@ -172,30 +178,40 @@ class Accountant:
         """δ that threshold releases may still use for a root table."""
         return max(0.0, round_down(Fraction(self.threshold_delta) - self._tally.delta(root)))
 
-    def charge(self, event: Event) -> None:
-        """Charge an event to all its root tables, or to none.
+    def charge(self, *events: Event) -> None:
+        """Charge events to all their root tables, or none of them to any.
 
         Raises:
             BudgetExceeded: A root table's sum would pass the cap; nothing was charged.
-            PrivacyRefusal: The event's claim is wrong, or it is charged to no root table.
+            PrivacyRefusal: An event's claim is wrong, or it is charged to no root table; nothing
+                was charged.
         """
+        tally = self._tally.copy()
+        for event in events:
+            self._add(tally, event)
+        self._tally = tally
+
+    def _add(self, tally: Tally, event: Event) -> None:
         if not event.roots:
             raise PrivacyRefusal(f"'{event.label}' is charged to no root table.")
         cost = price(event, self.accounting)
         for root in event.roots:
-            if self._tally.amount(root) + Fraction(cost.amount) > self._cap:
+            amount, delta = tally.amount(root), tally.delta(root)
+            if amount + Fraction(cost.amount) > self._cap:
+                left = max(0.0, round_down(Fraction(self.total) - amount))
                 raise BudgetExceeded(
                     f"'{event.label}' asks for {self.loss} {cost.amount:.6g}; "
-                    f"{self.remaining(root):.6g} is left for the units of this root table.",
+                    f"{left:.6g} is left for the units of this root table.",
                     table=root,
                 )
-            if self._tally.delta(root) + Fraction(cost.delta) > Fraction(self.threshold_delta):
+            if delta + Fraction(cost.delta) > Fraction(self.threshold_delta):
+                left = max(0.0, round_down(Fraction(self.threshold_delta) - delta))
                 raise BudgetExceeded(
                     f"'{event.label}' asks for delta {cost.delta:.3g}; "
-                    f"{self.remaining_delta(root):.3g} is left for threshold releases.",
+                    f"{left:.3g} is left for threshold releases.",
                     table=root,
                 )
-        self._tally.add(event, cost)
+        tally.add(event, cost)
 
     def guarantee(self) -> Guarantee:
         """What has been spent, as (ε, δ)."""

@@ -86,6 +86,11 @@ class Release:
                 self.events += map(Event.from_json, entry["events"])
             elif entry["type"] == "results":
                 self._results |= {int(item["event"]): item for item in entry["results"]}
+            elif entry["type"] == "event":
+                # Before there were batches, an event and a result had a line each.
+                self.events.append(Event.from_json(entry["event"]))
+            elif entry["type"] == "result":
+                self._results[int(entry["event"])] = entry
             else:
                 raise LedgerError(f"release {self.id} was written by another version.")
 

@@ -231,16 +231,16 @@ class Session:
             Per question: noisy integers in grid units, an index, or labels.
 
         Raises:
-            BudgetExceeded: An amount is not left; nothing of the batch was drawn.
+            BudgetExceeded: An amount is not left; nothing of the batch was charged or drawn.
             PrivacyRefusal: A question does not fit its mechanism; nothing was drawn.
             PrivbenchError: A statistic could not be computed; every event stays spent.
         """
         methods = [item.method(self.spec, self.accounting) for item in questions]
         steps: list[Step | None] = []
         fresh: list[Event] = []
-        for item, method in zip(questions, methods, strict=True):
-            event = self._event(item, method)
-            self._accountant.charge(event)
+        events = [self._event(item, how) for item, how in zip(questions, methods, strict=True)]
+        self._accountant.charge(*events)
+        for item, event in zip(questions, events, strict=True):
             replayed = self._release.replay(event)
             steps.append(Step(replayed[0], item.query, replayed[1]) if replayed else None)
             if replayed is None:

@@ -88,6 +88,46 @@ def test_a_sign_off_holds_for_the_values_that_were_seen(make_database, tmp_path)
         assert pipeline.ledger_show(dsn, None, str(tmp_path)).state["releases"] == spent
 
 
+def test_policies_are_listed_with_their_roles(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE t (id int PRIMARY KEY, who text);"
+            ' CREATE POLICY "case of Smith" ON t TO pg_monitor, pg_read_all_data'
+            " USING (who = current_user);"
+            " CREATE POLICY open ON t AS RESTRICTIVE FOR DELETE USING (true)"
+        )
+        with connect(dsn) as reader:
+            said = literals(dump_ddl(reader, introspect(reader)))
+        assert len(said) == 2
+        for part in ("case of Smith", "TO pg_monitor, pg_read_all_data", "current_user"):
+            assert part in said[0]
+        assert "POLICY open ON public.t AS RESTRICTIVE FOR DELETE" in said[1]
+
+
+def test_what_travels_is_what_was_signed_off(make_database, tmp_path):
+    """The schema changes between the first look at it and the dump that travels."""
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, kind text DEFAULT 'first')")
+        base = f"[privacy]\nepsilon = 1.0\n[ledger]\npath = '{tmp_path}'"
+        said = pipeline.check(Config.loads(base), dsn).render()
+        (line,) = re.findall(r'ddl_reviewed = "[0-9a-f]{16}"', said)
+        signed = Config.loads(base.replace("[privacy]", f"[privacy]\n{line}"))
+
+        class Late(pipeline.Reporter):
+            def stage(self, name):
+                if name == "extract":
+                    connection.execute("ALTER TABLE t ALTER kind SET DEFAULT 'second'")
+                return super().stage(name)
+
+        with pytest.raises(ConfigError, match="ddl_reviewed"):
+            pipeline.fit(dsn, signed, tmp_path / "m", reporter=Late())
+    (release,) = pipeline.ledger_show(dsn, None, str(tmp_path)).state["releases"]
+    assert (release["state"], release["epsilon"]) == ("closed", 0.0)
+    assert not (tmp_path / "m").exists()
+
+
 def test_a_cap_below_what_is_spent_is_said(make_database, tmp_path):
     dsn = make_database()
     with psycopg.connect(dsn, autocommit=True) as connection:

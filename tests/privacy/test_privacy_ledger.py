@@ -216,6 +216,30 @@ def test_abandon_settles_what_was_drawn(tmp_path):
         ledger.abandon("00000000-0000-0000-0000-000000000000")
 
 
+def test_journals_with_a_line_per_event_are_read(tmp_path):
+    """As written before there were batches."""
+    session = open_session(Toy(), Accountant("pure", 2.0), tmp_path, "shop")
+    results = session.measure(Counts(), 0.5, "counts"), session.measure(Counts(), 0.25, "again")
+    name = session.release_id
+    session._release.leave()
+    (path,) = tmp_path.rglob(f"{name}.jsonl")
+    entries = Journal(path).read()
+    path.unlink()
+    old = Journal(path)
+    for entry in entries:
+        kind = entry["type"].removesuffix("s")
+        if kind == "event":
+            entry = {"type": kind, "event": entry["events"][0]}
+        elif kind == "result":
+            entry = {"type": kind, **entry["results"][0]}
+        old.append(entry)
+    assert [entry["type"] for entry in old.read()] == ["release", *["event", "result"] * 2]
+    again = open_session(Toy(), Accountant("pure", 2.0), tmp_path, "shop", resume=name)
+    assert (again.measure(Counts(), 0.5, "counts") == results[0]).all()
+    again._release.leave()
+    assert Ledger.open(tmp_path, "shop").abandon(name).epsilon == pytest.approx(0.75)
+
+
 def test_files_are_the_owners_alone_and_name_nothing(ledger):
     spend(ledger, 1.0)
     assert stat.S_IMODE(os.stat(ledger.directory).st_mode) == 0o700

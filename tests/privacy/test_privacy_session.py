@@ -20,6 +20,7 @@ from privbench.privacy import (
     Fit,
     KeySpec,
     Ledger,
+    Measurement,
     NoNoise,
     OpenDPNoise,
     SeededNoise,
@@ -146,6 +147,16 @@ def test_a_refused_measurement_draws_and_reads_nothing(tmp_path):
     assert len(session._release.events) == 1
     session.measure(Counts(), session.remaining(USERS), "the rest")
     assert session.guarantee().epsilon <= 1.0
+
+
+def test_a_refused_batch_charges_nothing(tmp_path):
+    session = start(tmp_path)
+    with pytest.raises(BudgetExceeded, match="'second'"):
+        session.ask([Measurement(Counts(), 0.6, "first"), Measurement(Counts(), 0.6, "second")])
+    assert session.spent == 0
+    assert session.guarantee().epsilon == 0
+    session.measure(Counts(), 0.9, "after")
+    assert session.spent == pytest.approx(0.9)
 
 
 def test_an_error_on_private_rows_tells_nothing_and_stays_spent(tmp_path):

@@ -18,7 +18,7 @@ from privbench.postgres.introspect import introspect
 from privbench.workload import Plan, Query, Workload, write
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.rebind import Planner, Rebinding, rebind
-from privbench.workload.rebind.marks import mark
+from privbench.workload.rebind.marks import Mark, mark
 
 DOCS = """
 CREATE TABLE docs (
@@ -284,6 +284,31 @@ def test_what_cannot_be_bound_is_left_out_and_said(clone: Connection) -> None:
     assert offline.left_out == {"q1": "the schema has no table nowhere"}
     with pytest.raises(UsageError, match="no query of the workload can be bound"):
         _bind(clone, "DELETE FROM orders")
+
+
+def test_odd_texts_do_not_slip_through(clone: Connection) -> None:
+    assert Mark(0, "bits", "1").written("010") == "B'010'"
+    assert Mark(0, "bits", "1").written("1' OR 'a") == "'1'' OR ''a'"
+    # Not a number, and marks that are none of ASCII's.
+    assert _one(clone, "SELECT '…', '--', id FROM orders LIMIT '²'").split()[1:3] == [
+        "'x',",
+        "'--',",
+    ]
+    spread = _one(clone, "SELECT id AS a1_b9_c8_d4, id AS v12 FROM orders")
+    assert "a1_b9_c8_d4" not in spread
+    assert "v12" in spread
+
+
+def test_one_query_cannot_end_the_rest(clone: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(site: object) -> str:
+        if site.mark.original == "77":  # type: ignore[attr-defined]
+            raise ValueError("of 77")
+        return "5"
+
+    monkeypatch.setattr("privbench.workload.rebind.neutral.kept", kept)
+    found = _bind(clone, "SELECT 1 FROM orders LIMIT 77", "SELECT 1 FROM orders LIMIT 6")
+    assert [query.id for query in found.workload] == ["q1"]
+    assert found.left_out == {"q0": "it cannot be bound (ValueError)"}
 
 
 def test_seeds_decide(clone: Connection) -> None:

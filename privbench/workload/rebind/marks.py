@@ -32,7 +32,9 @@ _DIGITS = str.maketrans("abcdefghij", "0123456789")
 _BASE, _STEP = 7_700_000_000, 16
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
-_TELLING = re.compile(r"\d{4}")
+_BIT_DIGITS = re.compile(r"[01]+\Z")
+# Four digits are a date or a number of somebody, whatever stands between them.
+_TELLING = re.compile(r"(?:\d\D*){4}")
 # What pg_stat_statements writes for a list of constants since PostgreSQL 18.
 _LIST = re.compile(r"\s*/\*, \.\.\. \*/")
 
@@ -73,7 +75,7 @@ class Mark:
         """
         if (bare or self.kind == "number") and _NUMBER.match(value):
             return f"({value})" if value.startswith("-") else value
-        if self.kind == "bits":
+        if self.kind == "bits" and _BIT_DIGITS.match(value):
             return f"B'{value}'"
         return sql.Literal(value).as_string().strip()
 

@@ -13,7 +13,7 @@ NUMBERS = frozenset({
     *map(str, range(11)), "12", "15", "20", "24", "25", "30", "50", "60", "90", "100", "365",
     "1000", "3600", "86400", "0.0", "0.5", "1.0", "2.0", "10.0", "100.0", "0.1", "0.01",
 })  # fmt: skip
-_MARKS = re.compile(r"[\s\W_]{0,2}\Z")
+_MARKS = re.compile(r"[ \t\n!-/:-@\[-`{-~]{0,2}\Z")
 _FLAGS = frozenset({"g", "i", "gi", "ig", "n", "m"})
 _FORMAT = re.compile(
     r"(?:YYYY|IYYY|YY|MONTH|MON|MM|DAY|DY|DDD|DD|D|HH24|HH12|HH|MI|SSSS|SS|MS|US|IW|WW|Q|CC|"
@@ -55,11 +55,11 @@ def kept(site: Site) -> str | None:
     """
     old = site.mark.original
     if site.role == "position":
-        return old if old.isdigit() and len(old) < 3 else str(site.place)
+        return old if _whole(old) and len(old) < 3 else str(site.place)
     if site.role in ("limit", "offset"):
         return _limit(old)
     if site.role == "type":
-        return old if old.isdigit() and int(old) <= _LARGEST_MODIFIER else None
+        return old if _whole(old) and int(old) <= _LARGEST_MODIFIER else None
     if site.role == "interval":
         return _interval(site)
     if site.role == "unit":
@@ -110,9 +110,14 @@ def of_type(name: str) -> str:
     return next((text for starts, text in _BY_TYPE if name.startswith(starts)), "x")
 
 
+def _whole(text: str) -> bool:
+    """Whether a text is a whole number; ``isdigit`` alone takes ``²`` too."""
+    return text.isascii() and text.isdigit()
+
+
 def _limit(old: str) -> str | None:
     """A limit as it is, a large one to its first digit."""
-    if not old.isdigit():
+    if not _whole(old):
         return None
     number = int(old)
     if number <= _LARGEST_LIMIT:

@@ -96,6 +96,9 @@ def rebind(
             bound.append(binder.bind(query))
         except LeftOut as reason:
             left_out[query.id] = str(reason)
+        except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+            # Of an odd text: no reason to lose the others. Its message may hold a literal.
+            left_out[query.id] = f"it cannot be bound ({type(error).__name__})"
     if not bound:
         reasons = "; ".join(sorted(set(left_out.values()))[:3])
         raise UsageError(f"no query of the workload can be bound: {reasons}.")
