@@ -341,7 +341,8 @@ def test_matching_keeps_ranks(shop: str, shop_clone: str, tmp_path: Path) -> Non
 def test_a_model_is_enough(shop: str, shop_clone: str, tmp_path: Path) -> None:
     model, path = tmp_path / "shop.privbench", tmp_path / "w.json"
     config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0, seed=3)
-    pipeline.fit(shop, config, model)
+    ledger = config.ledger.model_copy(update={"path": str(tmp_path / "ledger")})
+    pipeline.fit(shop, config.model_copy(update={"ledger": ledger}), model)
     queries = [
         Query("a", f"SELECT 1 FROM orders WHERE status = '{TEXT}' AND placed > '{DATE}'"),
         Query("b", f"SELECT 1 FROM customers WHERE country = '{TEXT}' AND id = {NUMBER}"),
