@@ -77,12 +77,15 @@ def test_a_killed_replace_leaves_what_was_there(make_database, model):
 @pytest.mark.parametrize(
     ("moment", "lost"),
     market.some_slow(
-        [("record:1", True), ("store:4", False), ("record:12", True), ("learn", False)],
-        [("store:4", False), ("record:12", True)],
+        [("record:1", 5), ("store:4", 0), ("record:12", 1), ("learn", 0)],
+        [("store:4", 0), ("record:12", 1)],
     ),
 )
 def test_a_killed_fit_is_resumed(source, config, tmp_path, moment, lost):
-    """The release counts whole while it is open; resumed, its sum covers the lost event."""
+    """The release counts whole while it is open; resumed, its sum covers the lost events.
+
+    The first events are one batch: the totals of the five tables.
+    """
     output = tmp_path / "m"
     kill_at(moment, pipeline.fit, source, config, output)
     assert not output.exists()

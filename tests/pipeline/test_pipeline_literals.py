@@ -100,8 +100,8 @@ def test_policies_are_listed_with_their_roles(make_database):
         with connect(dsn) as reader:
             said = literals(dump_ddl(reader, introspect(reader)))
         assert len(said) == 2
-        for part in ("case of Smith", "TO pg_monitor, pg_read_all_data", "current_user"):
-            assert part in said[0]
+        for part in ("case of Smith", "pg_monitor", "pg_read_all_data", "current_user"):
+            assert part.casefold() in said[0].casefold()
         assert "POLICY open ON public.t AS RESTRICTIVE FOR DELETE" in said[1]
 
 
