@@ -16,7 +16,7 @@ from privbench.learning.denoise import Floats
 from privbench.learning.fanout import FanLaw, Ints
 from privbench.learning.pulls import Pull, attraction, popularity
 from privbench.learning.synthetic import NULL
-from privbench.privacy.spec import KeySpec
+from privbench.privacy.spec import DatabaseSpec, KeySpec
 
 #: Most public rows that a key model may weigh.
 _MAX_TARGETS = 2**28
@@ -42,6 +42,12 @@ def is_fan(variable: str) -> bool:
 def link_variable(key: str) -> str:
     """Name of a row's variable: 0 no reference, 1 into another unit, 2 into its own unit."""
     return f"{HIDDEN}link{HIDDEN}{key}"
+
+
+def own_keys(spec: DatabaseSpec, table: str) -> list[KeySpec]:
+    """OWN keys whose parent is a table, by the order of tables and keys."""
+    every = (key for item in spec.tables.values() for key in item.keys)
+    return [key for key in every if key.role == "own" and key.parent == table]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

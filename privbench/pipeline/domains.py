@@ -356,44 +356,25 @@ def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent
             continue
         amount = shares.amounts[_item(table, need)]
         if isinstance(need, CategoriesNeed):
-            events.append(
-                _planned(
-                    f"categories {table}.{column}",
-                    table,
-                    "label counts",
-                    (),
-                    1.0,
-                    amount,
-                    spec,
-                    source,
-                )
-            )
+            events.append(_planned_labels(table, column, amount, spec, source))
         else:
             question = _range(table, need, amount)
             events.append(PlannedEvent.of(question.label, question.query, spec, amount, source))
     return events
 
 
-def _planned(
-    label: str,
-    table: str,
-    kind: str,
-    shape: tuple[int, ...],
-    spread: float,
-    amount: float,
-    spec: DatabaseSpec,
-    source: PlanInput,
+def _planned_labels(
+    table: str, column: str, amount: float, spec: DatabaseSpec, source: PlanInput
 ) -> PlannedEvent:
-    """An event whose error is not that of a noisy count: ``spread``/ε in counted units."""
-    epsilon = amount if source.accounting == "pure" else (8 * amount) ** 0.5
+    """The release of a category list; its error, 1/ε in units, is not that of a noisy count."""
     return PlannedEvent(
-        label,
+        f"categories {table}.{column}",
         table,
-        kind,
-        shape,
+        "label counts",
+        (),
         amount,
         amount / source.total,
-        spread / epsilon,
+        1.0 / _epsilon(amount, source.accounting),
         spec.roots(table),
     )
 

@@ -20,7 +20,14 @@ from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import fit_pulls
 from privbench.learning.keyfit import bounds_of
-from privbench.learning.keys import OUTSIDE, KeyModel, fan_variable, link_variable, own_edges
+from privbench.learning.keys import (
+    OUTSIDE,
+    KeyModel,
+    fan_variable,
+    link_variable,
+    own_edges,
+    own_keys,
+)
 from privbench.learning.shares import key_item, rows_item
 from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
 from privbench.privacy.queries import Children, Histogram
@@ -40,12 +47,6 @@ PULLS = 0.5
 #: How often children are brought to their totals, how near that is near enough, and by how much a
 #: drawn total is off by itself.
 _CALIBRATIONS, _CLOSE, _OFF = 3, 0.01, 0.3
-
-
-def own_keys(spec: DatabaseSpec, table: str) -> list[KeySpec]:
-    """OWN keys whose parent is a table, by the order of tables and keys."""
-    every = (key for item in spec.tables.values() for key in item.keys)
-    return [key for key in every if key.role == "own" and key.parent == table]
 
 
 def joint_fan_outs(table: str, first: KeySpec, second: KeySpec) -> Histogram:

@@ -8,6 +8,7 @@ from privbench.learning.junction.context import BINS, MOST, lifted
 from privbench.learning.junction.planning import largest_axes, planned_queries
 from privbench.learning.junction.pullfit import planned_pulls
 from privbench.learning.keyfit import bounds_of
+from privbench.learning.keys import own_keys
 from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Children, Refers
@@ -22,7 +23,6 @@ from privbench.synthesizers.junction_fit import (
     joint_fan_outs,
     key_part,
     may_stay_inside,
-    own_keys,
     released_weight,
 )
 

@@ -56,6 +56,21 @@ def family(first: Floats, second: Floats) -> Floats:
     return np.array([copula(first, second, float(rho)) for rho in _RHOS] + up + down)
 
 
+def explained(noisy: Floats, tables: Floats, scale: float, noise: Noise) -> Floats:
+    """Mean of candidate tables, weighed by how well each explains a noisy one.
+
+    Args:
+        noisy: Noisy counts, shape (first, second).
+        tables: The candidates, shape (candidates, first, second).
+        scale: Scale of the noise.
+        noise: Law of the noise.
+    """
+    distance = (noisy - tables) / scale
+    logs = -(np.abs(distance) if noise == "laplace" else 0.5 * distance**2).sum(axis=(1, 2))
+    weights = np.exp(logs - logs.max())
+    return np.asarray(np.tensordot(weights / weights.sum(), tables, axes=1))
+
+
 def expected(
     noisy: Floats, predicted: Floats, scale: float, noise: Noise, ordered: tuple[int, int]
 ) -> Floats:
@@ -76,9 +91,6 @@ def expected(
         return predicted
     first, second = base.sum(axis=1) + 1e-9, base.sum(axis=0) + 1e-9
     tables = np.concatenate([[base], family(first, second)])
-    distance = (noisy[inner] - tables) / scale
-    logs = -(np.abs(distance) if noise == "laplace" else 0.5 * distance**2).sum(axis=(1, 2))
-    weights = np.exp(logs - logs.max())
     out = np.array(predicted)
-    out[inner] = np.tensordot(weights / weights.sum(), tables, axes=1)
+    out[inner] = explained(noisy[inner], tables, scale, noise)
     return np.maximum(out, 1e-3 * predicted)

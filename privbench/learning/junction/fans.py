@@ -8,10 +8,8 @@ largest values go together), whose parameter all cells tell together.
 
 from __future__ import annotations
 
-import numpy as np
-
 from privbench.learning.denoise import Floats, Noise, scale_of
-from privbench.learning.junction.copulas import family
+from privbench.learning.junction.copulas import explained, family
 from privbench.learning.junction.ratios import rake, shrink
 
 _SWEEPS = 30
@@ -31,10 +29,6 @@ def joint_law(noisy: Floats, sd: float, first: Floats, second: Floats, noise: No
         Counts with these margins.
     """
     scale = max(scale_of(sd, noise), 1e-9)
-    tables = family(first, second)
-    distance = (noisy - tables) / scale
-    logs = -(np.abs(distance) if noise == "laplace" else 0.5 * distance**2).sum(axis=(1, 2))
-    weights = np.exp(logs - logs.max())
-    prediction = np.tensordot(weights / weights.sum(), tables, axes=1)
+    prediction = explained(noisy, family(first, second), scale, noise)
     found = shrink(noisy, prediction, scale, noise)
     return rake(found, first, second, _SWEEPS)

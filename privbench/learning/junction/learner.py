@@ -36,6 +36,7 @@ from privbench.learning.junction.structure import (
     thin,
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
+from privbench.learning.keys import own_keys
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.events import Accounting
 from privbench.privacy.queries import Axis, Histogram, PairScores, PublicArray
@@ -178,8 +179,7 @@ class Learner:
     @property
     def has_children(self) -> bool:
         """Whether rows of the table own others."""
-        keys = (key for table in self.spec.tables.values() for key in table.keys)
-        return any(key.role == "own" and key.parent == self.table for key in keys)
+        return bool(own_keys(self.spec, self.table))
 
     @property
     def tree_sd(self) -> float:
