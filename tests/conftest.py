@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import shlex
 from collections.abc import Callable, Iterator
@@ -23,6 +24,16 @@ from privbench.postgres.embedded import Server
 
 DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
 _serial = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _logger() -> Iterator[None]:
+    """A command sets up the program's logger for its process: no test hears of another's."""
+    log = logging.getLogger("privbench")
+    handlers, level, propagate = list(log.handlers), log.level, log.propagate
+    yield
+    log.handlers[:], log.propagate = handlers, propagate
+    log.setLevel(level)
 
 
 def _given(dsn: str) -> Server:
