@@ -27,6 +27,7 @@ Connection = psycopg.Connection[TupleRow]
 APPLICATION = "privbench"
 _SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
 _HIDDEN = "********"
+_ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +115,28 @@ def connect(
     except psycopg.Error as error:
         raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
     with database_errors("setting up the connection"):
-        connection.execute(
-            "SELECT set_config('statement_timeout', %s, false),"
-            " set_config('lock_timeout', %s, false)",
-            [_milliseconds(statement_timeout), _milliseconds(lock_timeout)],
-        )
+        _limit(connection, statement_timeout, lock_timeout)
         connection.autocommit = autocommit
     return connection
+
+
+def _limit(connection: Connection, statement_timeout: float, lock_timeout: float) -> None:
+    """Set this session's time limits, whatever the database's or the role's own are.
+
+    Their own limit holds for the statement that lifts it too, so a cancelled one is tried again.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            connection.execute(
+                "SELECT set_config('statement_timeout', %s, false),"
+                " set_config('lock_timeout', %s, false)",
+                [_milliseconds(statement_timeout), _milliseconds(lock_timeout)],
+            )
+        except psycopg.errors.QueryCanceled:
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
 
 
 def resolved(connection: Connection) -> dict[str, str]:

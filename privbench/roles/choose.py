@@ -94,9 +94,10 @@ def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[
         tables: Facts by table.
         kinds: Kinds by table.
     """
+    # By name: which of several cycles is broken first decides, and must not hang on their order.
     candidates = {
         name: [key for key in facts.keys if barred(facts, key, kinds) is None]
-        for name, facts in tables.items()
+        for name, facts in sorted(tables.items())
     }
     chooser = _Chooser(tables, kinds, candidates)
     chooser.break_cycles()

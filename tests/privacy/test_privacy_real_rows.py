@@ -129,17 +129,19 @@ def test_the_trace_holds_its_claims_on_neighbours(tmp_path, neighbours):
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_a_range_on_real_rows(tmp_path, accounting):
-    """Incomes lie in [0, 60000): the noisy histogram tells both ends, and where rows are."""
+    """Incomes lie in [0, 60000): noisy histograms tell both ends, and where rows are."""
     data = database("add-remove")
     points = np.arange(-100_000, 200_000, 1000)
     query = GridHistogram("users", "income", PublicArray(points))
     with open_session(data, Accountant(accounting, 20.0, 1e-6), tmp_path, "shop") as session:
-        noisy = session.measure(query, session.amount_total, "range")
-        sd = session.noise_scale(query, session.amount_total)
-    first, last = find_range(noisy, sd)
+        amount = session.amount_total / 5
+        draws = [session.measure(query, amount, f"range {number}") for number in range(5)]
+        sd = session.noise_scale(query, amount)
+    # By itself each draw takes noise for rows about once in fifty times.
+    first, last = np.median([find_range(noisy, sd) for noisy in draws], axis=0).astype(int)
     assert points[first - 1] == pytest.approx(0, abs=3000)
     assert points[last] == pytest.approx(60_000, abs=3000)
-    assert noisy[first : last + 1].mean() == pytest.approx(10, abs=1)
+    assert draws[0][first : last + 1].mean() == pytest.approx(10, abs=1)
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
