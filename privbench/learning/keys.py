@@ -65,7 +65,6 @@ class KeyModel:
         law: Children per owner (``own``), references per target (``ref``).
         targets: Relative frequency of every public row (``public``).
         pulls: What is known of the rows that are referred to (``ref``).
-        ranks: Correlation of how often a row is referred to and how many rows it owns (``ref``).
     """
 
     name: str
@@ -77,7 +76,6 @@ class KeyModel:
     law: FanLaw | None = None
     targets: Floats | None = None
     pulls: tuple[Pull, ...] = ()
-    ranks: float = 0.0
 
     @classmethod
     def of(cls, key: KeySpec, **facts: Any) -> Self:
@@ -99,7 +97,6 @@ class KeyModel:
             "unique": self.unique,
             "null": self.null,
             "law": None if self.law is None else self.law.to_state(),
-            "ranks": self.ranks,
             "pulls": [pull.to_state() for pull in self.pulls],
         }
         return state, {} if self.targets is None else {"targets": self.targets}
@@ -113,20 +110,20 @@ class KeyModel:
         """
         try:
             law = None if state["law"] is None else FanLaw.from_state(state["law"])
-            null, ranks = float(state["null"]), float(state["ranks"])
+            null = float(state["null"])
             names = str(state["name"]), str(state["parent"]), state["role"]
             flags = bool(state["nullable"]), bool(state["unique"])
             pulls = tuple(Pull.from_state(pull) for pull in state["pulls"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError("a key in the model is damaged.") from error
         targets = arrays.get("targets")
-        if names[2] not in ("own", "ref", "public") or not 0 <= null < 2**53 or not 0 <= ranks < 1:
+        if names[2] not in ("own", "ref", "public") or not 0 <= null < 2**53:
             raise ModelError("a key in the model is damaged.")
         if (names[2] == "public") != (targets is not None):
             raise ModelError("a key in the model is damaged.")
         if targets is not None and not _is_weights(targets):
             raise ModelError("a key in the model is damaged.")
-        return cls(*names, *flags, null, law, targets, pulls, ranks)
+        return cls(*names, *flags, null, law, targets, pulls)
 
 
 def own_edges(
@@ -260,14 +257,8 @@ def _popularity(
     elif key.law is not None:
         counts = key.law.draw(targets, generator)
         drawn = attraction(key.pulls, codes, targets)
-        weights = popularity(counts, drawn, activity_of(codes, targets), key.ranks, generator)
+        weights = popularity(counts, drawn, generator.exponential(size=targets))
     return weights if weights.sum() > 0 else np.ones(targets)
-
-
-def activity_of(codes: Mapping[str, Codes], targets: int) -> Ints:
-    """Sum of the buckets of every target's numbers of children, shape (targets,)."""
-    fans = [held for name, held in codes.items() if is_fan(name)]
-    return sum((held.astype(np.int64) for held in fans), np.zeros(targets, np.int64))
 
 
 def _distinct(weights: Floats, count: int, generator: np.random.Generator) -> Ints:

@@ -18,7 +18,7 @@ from privbench.learning.junction.given import Ints
 from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
-from privbench.learning.junction.pullfit import fit_pulls
+from privbench.learning.junction.pullfit import Targets, fit_pulls
 from privbench.learning.keyfit import bounds_of
 from privbench.learning.keys import (
     OUTSIDE,
@@ -160,7 +160,6 @@ class DatabaseFit:
         model = fitting.key(key, links, self._outside(key), part)
         if not has_pulls(fitting.spec, key):
             return model
-        variables = self._variables[key.parent]
         return fit_pulls(
             fitting.spec,
             key,
@@ -168,9 +167,22 @@ class DatabaseFit:
             fitting.amounts[key_item(key)] * (1.0 - part),
             fitting.measure,
             fitting.noise,
-            variables,
-            {item.name: self._people.codes(key.parent, item.name) for item in variables},
+            self._targets(key),
             outside=may_stay_inside(fitting.spec, key),
+        )
+
+    def _targets(self, key: KeySpec) -> Targets:
+        """Synthetic rows that a key may refer to, and the weight of its references."""
+        variables, people = self._variables[key.parent], self._people
+        links = self._links.get((key.table, key.name))
+        sizes = self.fitting.sizes(key.table)
+        part = self._scale * (1.0 if links is None else float(links[OUTSIDE]))
+        return Targets(
+            variables,
+            {item.name: people.codes(key.parent, item.name) for item in variables},
+            people.identity(key.parent),
+            sizes.weight(key.table) * part,
+            sizes.rows[key.table] * part,
         )
 
     def _outside(self, key: KeySpec) -> float | None:

@@ -91,12 +91,14 @@ class Context:
         axes: Their axes.
         given: Synthetic rows of them.
         ordered: How many bins of each, the first ones, follow an order.
+        early: Whether each is a number of children.
     """
 
     columns: tuple[GivenColumn, ...] = ()
     axes: tuple[Axis, ...] = ()
     given: Given | None = None
     ordered: tuple[int, ...] = ()
+    early: tuple[bool, ...] = ()
 
 
 def in_order(domain: Domain, of: Ints) -> int:
@@ -154,6 +156,7 @@ def find_context(
     columns: list[GivenColumn] = []
     axes: list[Axis] = []
     ordered: list[int] = []
+    early: list[bool] = []
     for level, ancestor in enumerate(spec.ancestors(table), 1):
         index = people.index(table, owners, level)
         for variable in variables[ancestor][: MOST - len(columns)]:
@@ -166,12 +169,14 @@ def find_context(
                 columns.append(GivenColumn(level, variable.name, of))
                 axes.append(lifted(spec, table, level, variable.binned(of)))
                 ordered.append(in_order(variable.domain, of))
+                early.append(variable.early)
     bins = people.given(table, owners, columns)
     return Context(
         tuple(columns),
         tuple(axes),
         Given(tuple(c.size for c in columns), bins, weights),
         tuple(ordered),
+        tuple(early),
     )
 
 

@@ -18,6 +18,7 @@ from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
 from privbench.learning.junction.context import Context, Variable
 from privbench.learning.junction.copulas import expected
+from privbench.learning.junction.implied import Ints, blocks_of, implied
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
     Measure,
@@ -261,6 +262,7 @@ class Learner:
             base = predicted[i, j]
             if self.context.columns or self.has_children:
                 base = expected(noisy, base, scale, self.noise, self._ordered((i, j)))
+                base = implied(noisy, base, scale, self.noise, self._blocks((i, j)))
             shrunk = shrink(noisy, base, scale, self.noise)
             margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)
@@ -270,6 +272,16 @@ class Learner:
         own = [item.ordered for item in self.variables]
         every = [*self.context.ordered, *own]
         return every[pair[0]], every[pair[1]]
+
+    def _blocks(self, pair: Pair) -> tuple[Ints, Ints]:
+        """Blocks of the bins of both variables."""
+        early = [*self.context.early, *(item.early for item in self.variables)]
+        sizes, ordered = self._sizes, self._ordered(pair)
+        one, two = (
+            blocks_of(sizes[name], count, early=early[name])
+            for name, count in zip(pair, ordered, strict=True)
+        )
+        return one, two
 
     def _rounds(self, edges: Sequence[Pair]) -> None:
         """Choose further pairs where the raked pool is farthest from the rows; measure them."""

@@ -8,34 +8,64 @@ them are about right in the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.learning.bins import make_bins
-from privbench.learning.denoise import Floats, Noise, scale_of
-from privbench.learning.junction.context import Variable, fan_groups
+from privbench.learning.denoise import Floats, Noise
+from privbench.learning.junction.context import Variable, in_order
 from privbench.learning.junction.oneway import Measure
-from privbench.learning.junction.unordered import denoise_unordered
-from privbench.learning.keys import KeyModel, activity_of
-from privbench.learning.pulls import BELIEF, Pull, rank_correlation
+from privbench.learning.junction.tilts import Races, Seen, preferences
+from privbench.learning.keys import KeyModel
+from privbench.learning.pulls import Pull
 from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries import Axis, TargetHistogram
+from privbench.privacy.queries.fanin import most_kept
 from privbench.rng import generator
 
 Ints = NDArray[np.int64]
-#: Most pulls of a key, and most bins of one.
-MOST, BINS = 1, 8
-#: Largest domain of a variable that tells what kind of row it is.
-_KINDS = 20
-#: A bin that stands out holds this many standard deviations of noise.
-_CLEAR = 2.5
-#: Weight of the law of all rows, in standard deviations of the sum of a histogram.
-_PULL = 0.5
+#: Most pulls of a key.
+MOST = 1
+#: The most that a target unit counts, in source units.
+CAP = 4
+#: Masses beyond the ends of the bins of an ordered variable.
+_BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
+#: Largest domain of a variable that tells what kind of row it is, and most bins of one.
+KINDS=False
+_KINDS, _BINS = 20, 10
 #: Synthetic rows that dependence is taken from.
 _ROWS = 20_000
+#: Races that the expected law is averaged over.
+_RACES = 2
+#: Slope that numbers of children are believed to have.
+_BELIEF = 1.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Targets:
+    """Synthetic rows of a table that is referred to, and what refers to them.
+
+    Attributes:
+        variables: Variables of the rows.
+        codes: Their codes.
+        units: Unit of every row, shape (rows,).
+        weight: Weight of all references that are counted.
+        references: Number of references, for keys without a fan-in law.
+    """
+
+    variables: Sequence[Variable]
+    codes: Mapping[str, Codes]
+    units: Ints
+    weight: float
+    references: float
+
+
+def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
+    """The most that a target unit counts: 1 where a higher cap would cost its whole height."""
+    apart = not spec.roots(key.table) & spec.roots(key.parent)
+    return 1 if apart and most_kept(spec, key) == 1 else CAP
 
 
 def fit_pulls(
@@ -45,12 +75,11 @@ def fit_pulls(
     amount: float,
     measure: Measure,
     noise: Noise,
-    variables: Sequence[Variable],
-    codes: Mapping[str, Codes],
+    targets: Targets,
     *,
     outside: bool,
 ) -> KeyModel:
-    """Measure which rows a key refers to: its model with pulls and the correlation of ranks.
+    """Measure which rows a key refers to: its model with pulls.
 
     Args:
         spec: What is public.
@@ -59,43 +88,40 @@ def fit_pulls(
         amount: What may be spent.
         measure: Asks the session.
         noise: Law of the noise.
-        variables: Variables of the target.
-        codes: Their codes in synthetic rows.
+        targets: Synthetic rows of the table that is referred to.
         outside: Whether references into the row's own unit are told apart.
     """
-    chosen = telling(variables, codes)
-    pulls: list[Pull] = []
-    ranks = BELIEF
-    for number, variable in enumerate(chosen):
-        held = codes[variable.name]
-        of = binned(variable, held, BINS)
-        query = TargetHistogram.of(spec, key, [], [variable.binned(of)], outside=outside)
+    chosen = telling(targets.variables, targets.codes)
+    rows = len(targets.units)
+    if not chosen or not rows:
+        return model
+    cap, seen = cap_of(spec, key), []
+    ofs = [binned(item, targets.codes[item.name]) for item in chosen]
+    for number, (variable, of) in enumerate(zip(chosen, ofs, strict=True)):
+        query = TargetHistogram.of(spec, key, [], [variable.binned(of)], cap=cap, outside=outside)
         label = f"targets {number + 1} of {key.table}.{key.name}"
         noisy, sd = measure(query, amount / len(chosen), label)
-        if variable.early and model.law is not None:
-            activity = activity_of(codes, len(held))
-            draws = generator(0, "pulls", key.table, key.name)
-            counts = model.law.draw(len(held), draws)
-            ranks = rank_correlation(noisy.ravel(), sd, of[held], activity, counts, draws, noise)
-        else:
-            base = np.asarray(np.bincount(of[held], minlength=noisy.size) + 1e-3, np.float64)
-            pulls.append(Pull(variable.name, of, _shares(noisy.ravel(), sd, base, noise)))
-    return replace(model, pulls=tuple(pulls), ranks=ranks)
+        ordered = in_order(variable.domain, of)
+        belief = _BELIEF if variable.early else 0.0
+        bins = of[targets.codes[variable.name]]
+        seen.append(Seen.of(noisy.ravel(), sd, noise, bins, ordered, belief))
+    factors = preferences(seen, _races(key, model, targets, float(cap)), noise)
+    pulls = [
+        Pull(item.name, of, factor)
+        for item, of, factor in zip(chosen, ofs, factors, strict=True)
+    ]
+    return replace(model, pulls=tuple(pulls))
 
 
-def _shares(noisy: Floats, sd: float, base: Floats, noise: Noise) -> Floats:
-    """Posterior shares of bins, drawn toward those of all rows as far as noise rules.
-
-    How many references are left after the cap on a target is not known: few people may own all
-    targets. So a law is taken from the histogram alone first; its sum is that of the clear cells
-    where the noise of all cells together would swallow it.
-    """
-    clear = float(noisy[noisy > _CLEAR * sd].sum())
-    total = max(float(noisy.sum()), clear, sd)
-    scale = max(scale_of(sd, noise), 1e-9)
-    found = denoise_unordered(noisy, scale, total, noise)
-    mixed = found + _PULL * sd * np.sqrt(len(noisy)) * base / base.sum()
-    return np.asarray(mixed / mixed.sum())
+def _races(key: KeySpec, model: KeyModel, targets: Targets, cap: float) -> Races:
+    rows = len(targets.units)
+    draws = generator(0, "pulls", key.table, key.name)
+    if model.law is not None:
+        counts = model.law.draw(rows, draws)
+    else:
+        counts = (np.arange(rows) < targets.references).astype(np.int64)
+    units = np.unique(targets.units, return_inverse=True)[1]
+    return Races(counts, units, targets.weight, cap, draws.exponential(size=(_RACES, rows)))
 
 
 def planned_pulls(
@@ -112,18 +138,32 @@ def planned_pulls(
     largest = sorted(axes, key=lambda axis: -axis.size)[:MOST]
     for number, axis in enumerate(largest):
         label = f"targets {number + 1} of {key.table}.{key.name}"
-        query = TargetHistogram.of(spec, key, [], [axis], outside=outside)
+        query = TargetHistogram.of(spec, key, [], [axis], cap=cap_of(spec, key), outside=outside)
         yield label, query, 1.0 / len(largest)
 
 
-def binned(variable: Variable, codes: Codes, most: int) -> Ints:
-    """At most so many bins of the codes, by the mass of synthetic rows."""
-    counts = np.bincount(codes, minlength=variable.domain.size).astype(np.float64)
-    if variable.domain.size <= most + 2 and not variable.early:
-        return np.arange(variable.domain.size)
+def binned(variable: Variable, codes: Codes) -> Ints:
+    """Bins of the codes by the mass of synthetic rows, finer toward the largest values."""
+    domain = variable.domain
+    counts = np.bincount(codes, minlength=domain.size).astype(np.float64)
+    if domain.size <= _BINS and not variable.early:
+        return np.arange(domain.size)
+    if not domain.ordered or not domain.values:
+        return _most_frequent(counts)
+    inner = counts[: domain.values]
+    beyond = 1.0 - (np.cumsum(inner) - inner) / max(inner.sum(), 1.0)
+    raw = np.searchsorted(-np.array(_BEYOND), -beyond, side="left")
     if variable.early:
-        return fan_groups(counts, counts.sum() / most / 4)
-    return make_bins(counts + 1e-9, variable.domain, most, counts.sum() / most / 4).of
+        raw[1:] = np.maximum(raw[1:], raw[0] + 1)
+    of = np.concatenate([raw, raw[-1] + 1 + np.arange(domain.size - domain.values)])
+    return np.unique(of, return_inverse=True)[1].astype(np.int64)
+
+
+def _most_frequent(counts: Floats) -> Ints:
+    """The most frequent codes by themselves, the others together."""
+    of = np.full(len(counts), _BINS - 1, np.int64)
+    of[np.argsort(-counts, kind="stable")[: _BINS - 1]] = np.arange(_BINS - 1)
+    return of
 
 
 def telling(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Variable]:
@@ -132,7 +172,7 @@ def telling(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[V
     The first is one of a small domain, if there is any: what kind of row it is. The next one is
     that which says most beyond what the chosen ones say, as far as pairs tell.
     """
-    bins = [binned(item, codes[item.name][:_ROWS], 16) for item in variables]
+    bins = [binned(item, codes[item.name]) for item in variables]
     rows = [of[codes[item.name][:_ROWS]] for of, item in zip(bins, variables, strict=True)]
     usable = [k for k, of in enumerate(bins) if of.max() > 0]
     shared = {(i, j): _information(rows[i], rows[j]) for i in usable for j in usable}
@@ -145,7 +185,7 @@ def telling(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[V
             if i not in chosen
         }
         kinds = {i: gain for i, gain in gains.items() if variables[i].domain.size <= _KINDS}
-        gains = kinds if kinds and not chosen else gains
+        gains = kinds if kinds and not chosen and KINDS else gains
         best = max(gains, key=gains.__getitem__)
         chosen.append(best)
         for j in usable:
