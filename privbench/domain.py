@@ -7,7 +7,7 @@ values, in the column's order when ``ordered``; then come the special cells (for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +28,8 @@ class Domain:
         nullable: Whether the last code is NULL.
         core: Ordinary cells ``core[0] .. core[1]-1`` that the domain was made for; those outside
             are tails for what may lie far out, and mostly empty. None means all.
+        edges: First value of every ordinary cell, and one past the last, where cells differ in
+            width; for denoising alone, so neither stored nor compared.
 
     >>> Domain(10, ordered=True, specials=("other",), nullable=True).size
     12
@@ -38,12 +40,15 @@ class Domain:
     specials: tuple[str, ...] = ()
     nullable: bool = False
     core: tuple[int, int] | None = None
+    edges: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.values < 0 or self.size < 1:
             raise ValueError("a domain has at least one cell")
         if self.core is not None and not 0 <= self.core[0] <= self.core[1] <= self.values:
             raise ValueError("the core lies within the ordinary cells")
+        if self.edges is not None and len(self.edges) != self.values + 1:
+            raise ValueError("a domain has one edge more than ordinary cells")
 
     @property
     def size(self) -> int:

@@ -250,19 +250,24 @@ def _last_clear(noisy: Floats, sd: float) -> int:
     return last
 
 
-def concave(tail: Floats, sd: float) -> Floats:
-    """A concave quadratic's exponential in the bucket's number, by robust least squares.
+def concave(
+    tail: Floats, sd: float, place: Floats | None = None, widths: Floats | None = None
+) -> Floats:
+    """A concave quadratic's exponential in the bucket's place, by robust least squares.
 
     Args:
         tail: Noisy counts from the largest one on, shape (buckets,).
         sd: Standard deviation of the noise, above 0.
+        place: Place of every bucket, from 0 to 1; missing means its number.
+        widths: Width of every bucket, the first 1; missing means 1.
     """
-    place = np.arange(len(tail)) / max(len(tail) - 1, 1)
+    place = np.arange(len(tail)) / max(len(tail) - 1, 1) if place is None else place
+    wide = np.ones(len(tail)) if widths is None else widths
     first = np.log(max(float(tail[0]), sd, 1.0))
 
     def curve(parameters: Floats) -> Floats:
         height, slope, bend = parameters
-        return np.asarray(np.exp(np.clip(height + slope * place - bend * place**2, -50, 50)))
+        return np.asarray(wide * np.exp(np.clip(height + slope * place - bend * place**2, -50, 50)))
 
     def residuals(parameters: Floats) -> Floats:
         value = curve(parameters)

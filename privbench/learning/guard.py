@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats
 from privbench.learning.fanout import concave
+from privbench.learning.ranges import find_range
 
 Ints = NDArray[np.integer[Any]]
 
@@ -25,6 +26,9 @@ _REACH = 3
 #: Cells without rows to be seen that end a column, and cells before its end that tell how its
 #: counts fall off; fewest cells that a curve is fitted to.
 _GAP, _BACK, _FEWEST = 8, 20, 8
+#: Logarithm of the factor in distance that those cells span at least, and how far off the curve's
+#: sum may be.
+_FACTOR, _OFF = 1.5, 0.7
 #: Rows that a cell of a tail must be expected to hold.
 _ROW = 0.5
 
@@ -86,27 +90,47 @@ def taper(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     if domain.core is None or not domain.ordered or domain.values < _FEWEST or sd <= 0:
         return out
     inner = slice(domain.values)
-    out[inner] = _taper(out[inner], noisy[inner], sd)
-    out[inner] = _taper(out[inner][::-1], noisy[inner][::-1], sd)[::-1]
+    edges = np.arange(domain.values + 1) if domain.edges is None else np.array(domain.edges)
+    out[inner] = _taper(out[inner], noisy[inner], sd, edges)
+    out[inner] = _taper(out[inner][::-1], noisy[inner][::-1], sd, -edges[::-1])[::-1]
     whole = out.sum()
     return np.asarray(out * (counts.sum() / whole)) if whole > 0 else np.array(counts)
 
 
-def _taper(counts: Floats, noisy: Floats, sd: float) -> Floats:
-    """The upper end."""
+def _taper(counts: Floats, noisy: Floats, sd: float, edges: Ints) -> Floats:
+    """The upper end: by the logarithm of the distance from the mode, where most tails bend down.
+
+    The mode itself is often a spike (no votes, no answers) that tells nothing of the others.
+    """
     mode = int(np.argmax(noisy))
     last = _last_seen(noisy, sd, mode)
-    start = max(mode, last - _BACK)
+    ends = np.log1p((edges[mode:] - edges[mode]) / max(float(edges[mode + 1] - edges[mode]), 1.0))
+    back = int(np.searchsorted(ends, ends[last - mode] - _FACTOR))
+    start = mode + max(1, min(back, last - mode - _BACK))
     if len(noisy) - start < _FEWEST or last + 1 >= len(noisy):
         return counts
-    curve = concave(noisy[start:], max(sd, 0.5))
+    ends = ends[start - mode :]
+    widths, middles = np.diff(ends), (ends[1:] + ends[:-1]) / 2
+    place = (middles - middles[0]) / max(float(middles[-1] - middles[0]), 1e-9)
+    curve = concave(noisy[start:], max(sd, 0.5), place, widths / widths[0])
+    seen = slice(start, last + 1)
+    densest = float((counts[seen] / widths[: last + 1 - start]).max(initial=0.0))
+    tail = np.minimum(curve, densest * widths)[last + 1 - start :]
     out = np.array(counts)
-    out[last + 1 :] = np.minimum(curve[last + 1 - start :], counts[start : last + 1].max())
+    out[last + 1 :] = tail * _factor(float(noisy[last + 1 :].sum()), float(tail.sum()), len(tail), sd)
     return out
 
 
+def _factor(seen: float, expected: float, cells: int, sd: float) -> float:
+    """By how much a tail's noisy sum says that a curve is off, each by its precision."""
+    if expected <= 0:
+        return 1.0
+    trust = _OFF**2 / (_OFF**2 + cells * (sd / expected) ** 2)
+    return float(np.clip(1.0 + trust * (seen / expected - 1.0), 0.25, 4.0))
+
+
 def _last_seen(noisy: Floats, sd: float, mode: int) -> int:
-    """The last cell of a run that stands out, reached from the mode without a wide gap."""
+    """The last cell that stands out, in a run from the mode without a wide gap, or clearly."""
     seen = np.zeros(len(noisy), bool)
     sums = np.concatenate([[0.0], np.cumsum(noisy)])
     for width in (1, 2, 4):
@@ -117,7 +141,8 @@ def _last_seen(noisy: Floats, sd: float, mode: int) -> int:
         if cell - last > _GAP:
             break
         last = int(cell)
-    return last
+    ends = find_range(noisy, sd)
+    return last if ends is None else max(last, ends[1])
 
 
 def _reached(start: int, clear: Ints, alone: NDArray[np.bool_], step: int) -> int:

@@ -68,7 +68,9 @@ class EdgesRecoding:
     @property
     def domain(self) -> Domain:
         """The domain that `apply` maps into."""
-        return Domain(len(self.edges) - 1, True, self.specials, self.nullable, self.core)
+        edges = None if self.core is None else self.edges
+        cells = len(self.edges) - 1
+        return Domain(cells, True, self.specials, self.nullable, self.core, edges)
 
     def _code(self, *names: str, default: int) -> int:
         for name in names:
