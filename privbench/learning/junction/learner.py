@@ -261,8 +261,8 @@ class Learner:
             scale = max(self._scale(sd), 1e-9)
             base = predicted[i, j]
             if self.context.columns or self.has_children:
-                base = expected(noisy, base, scale, self.noise, self._ordered((i, j)))
                 base = implied(noisy, base, scale, self.noise, self._blocks((i, j)))
+                base = expected(noisy, base, scale, self.noise, self._ordered((i, j)))
             shrunk = shrink(noisy, base, scale, self.noise)
             margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)

@@ -27,13 +27,14 @@ from privbench.rng import generator
 
 Ints = NDArray[np.int64]
 #: Most pulls of a key.
-MOST = 1
+MOST = 2
 #: The most that a target unit counts, in source units.
 CAP = 4
 #: Masses beyond the ends of the bins of an ordered variable.
 _BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
 #: Largest domain of a variable that tells what kind of row it is, and most bins of one.
 KINDS=False
+SELF=False
 _KINDS, _BINS = 20, 10
 #: Synthetic rows that dependence is taken from.
 _ROWS = 20_000
@@ -180,7 +181,7 @@ def telling(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[V
     known = np.zeros(len(variables))
     while len(chosen) < min(MOST, len(usable)):
         gains = {
-            i: sum(max(shared[i, j] - known[j], 0.0) for j in usable)
+            i: sum(max(shared[i, j] - known[j], 0.0) for j in usable if SELF or j != i)
             for i in usable
             if i not in chosen
         }
