@@ -27,6 +27,7 @@ _EXPONENTS, _CUTS = (1.1, 1.4, 1.7, 2.0, 2.4), (10.0, 30.0, 100.0, 300.0, 1e3, 3
 _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
 #: A mean twice as large is half as likely beforehand: without evidence no clone grows giants.
 _MEAN_PRIOR = 1.0
+_SPREAD_PRIOR, _POWER_PRIOR = 0.3, 1.5
 
 
 def masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
@@ -54,6 +55,7 @@ def posterior(
     parents: float,
     target: tuple[float, float, float] | None,
     design: Floats | None = None,
+    shades: tuple[Floats, Floats] | None = None,
 ) -> Floats:
     """Posterior mean of the masses of buckets.
 
@@ -68,6 +70,7 @@ def posterior(
 
         design: How much a parent of every bucket adds to every noisy cell, shape (cells, buckets);
             missing means that cells are buckets.
+        shades: Factors on what parents add, if that is uncertain, and their log prior.
 
     Returns:
         Masses, shape (buckets,), positive, summing to 1.
@@ -75,7 +78,13 @@ def posterior(
     laws, prior = _family(tuple(starts.tolist()), tuple(ends.tolist()))
     scale = max(sd, 1e-9) / np.sqrt(2.0)
     seen = laws if design is None else laws @ design.T
-    logs = prior - np.abs(noisy - parents * seen).sum(axis=1) / scale
+    factors, beliefs = shades or (np.ones(1), np.zeros(1))
+    logs = prior + np.logaddexp.reduce(
+        [
+            belief - np.abs(noisy - parents * factor * seen).sum(axis=1) / scale
+            for factor, belief in zip(factors, beliefs, strict=True)
+        ]
+    )
     if target is not None:
         total, clip, noise = target
         middle = np.sqrt(np.maximum(starts, 0) * np.maximum(ends, 0).astype(np.float64))
@@ -126,10 +135,10 @@ def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Flo
             law = masses(float(mean), spread, first, last)
             for zero in _ZEROS:
                 rows.append(zero * nothing + (1.0 - zero) * law)
-                prior.append(-_MEAN_PRIOR * np.log(mean))
+                prior.append(-_MEAN_PRIOR * np.log(mean) - _SPREAD_PRIOR * spread**2)
     for law in _power_laws(first, last):
         mean = float(law @ np.sqrt(np.maximum(first, 0) * (last + 1.0)))
         for zero in _POWER_ZEROS:
             rows.append(zero * nothing + (1.0 - zero) * law)
-            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, _MEANS[0])))
+            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, _MEANS[0])) - _POWER_PRIOR)
     return np.array(rows), np.array(prior)

@@ -24,6 +24,8 @@ _NULL_SHARE = 0.15
 #: How far the number of references that are kept may be off, if rows tell it and if they do not.
 _OFF, _UNKNOWN = 0.1, 0.5
 _NULLS = "NULL share"
+#: Weights of targets that are referred to, against those of other rows; likely as they are large.
+_SHADES = 0.5 ** np.arange(7.0)
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
 
@@ -194,10 +196,11 @@ def fit_key(
         linked = sizes.best(key.table) * (1.0 - null - inside)
         linked = linked if outside is None else max(outside, 1.0)
         targets = sizes.weight(key.parent)
-        by_weight = linked * targets / sizes.rows[key.parent]
         off = _UNKNOWN if outside is None else _OFF
         most = linked * (1.0 + _OFF) + 3 * sizes.sd.get(key.table, 0.0)
-        law = _fan_in(query, spec, noisy, sd, targets, (by_weight, off * by_weight), most)
+        rows = (sizes.rows[key.parent], targets)
+        shades = _SHADES if spec.tables[key.parent].own else _SHADES[:1]
+        law = _fan_in(query, spec, noisy, sd, rows, (linked, off * linked), most, shades)
         return KeyModel.of(key, null=null, law=law)
     if "fan-out" in answers:
         law = _fan_out(spec, key, *answers["fan-out"][1:], sizes, null)
@@ -251,29 +254,38 @@ def _fan_in(
     spec: DatabaseSpec,
     noisy: Floats,
     sd: float,
-    targets: float,
+    rows: tuple[float, float],
     kept: tuple[float, float],
     most: float,
+    shades: Floats,
 ) -> FanLaw:
     """Deconvolve an interpolated histogram (P21) into a law over numbers of references.
 
     Non-negative least squares over octaves of counts: the released buckets at their precision, the
     number of targets, the number of references that are kept (with its standard deviation), and
     within its own size a prior: the posterior mean of a family of laws, since hubs are too few to
-    be seen in any one bucket. No target is referred to more often than ``most``, what there is to
-    refer: a bucket of more would, once drawn, take most references of all.
+    be seen in any one bucket. Targets may weigh less than other rows (a few people may own all of
+    them), so that fewer are seen than there are. No target is referred to more often than ``most``,
+    what there is to refer: a bucket of more would, once drawn, take most references of all.
     """
     if not isinstance(query, FanIn):
         raise TypeError("a fan-in law is fitted to a fan-in query")
-    design = _interpolation(query.scale(spec), query.buckets)
+    targets, weight = rows
+    design = _interpolation(query.scale(spec), query.buckets) * (weight / targets)
     linked, off = kept[0], max(kept[1], 1.0)
     goal = (linked, np.inf, off)
-    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design)
+    beliefs = np.log(shades)
+    prior = targets * posterior(
+        noisy, sd, _STARTS, _ENDS, targets, goal, design, (shades, beliefs)
+    )
+    seen = design @ prior
+    off_by = [np.abs(noisy - shade * seen).sum() * np.sqrt(2.0) / sd for shade in shades]
+    design = design * shades[int(np.argmax(beliefs - off_by))]
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
     # Hubs are few against the noise: what a bucket may hold beyond the prior falls with its size.
     loose = np.maximum(prior, sd * np.minimum(1.0, linked / targets / np.maximum(centre, 1.0)))
-    seen = design.T @ np.maximum(noisy - 2 * sd, 0.0)
-    loose = np.maximum(np.maximum(loose, seen), 1e-3)
+    clear = design.T @ np.maximum(noisy - 2 * sd, 0.0)
+    loose = np.maximum(np.maximum(loose, clear), 1e-3)
     rows = np.vstack(
         [
             design / sd,
