@@ -27,7 +27,6 @@ _EXPONENTS, _CUTS = (1.1, 1.4, 1.7, 2.0, 2.4), (10.0, 30.0, 100.0, 300.0, 1e3, 3
 _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
 #: A mean twice as large is half as likely beforehand: without evidence no clone grows giants.
 _MEAN_PRIOR = 1.0
-_SPREAD_PRIOR, _POWER_PRIOR = 0.3, 1.5
 
 
 def masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
@@ -135,10 +134,10 @@ def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Flo
             law = masses(float(mean), spread, first, last)
             for zero in _ZEROS:
                 rows.append(zero * nothing + (1.0 - zero) * law)
-                prior.append(-_MEAN_PRIOR * np.log(mean) - _SPREAD_PRIOR * spread**2)
+                prior.append(-_MEAN_PRIOR * np.log(mean))
     for law in _power_laws(first, last):
         mean = float(law @ np.sqrt(np.maximum(first, 0) * (last + 1.0)))
         for zero in _POWER_ZEROS:
             rows.append(zero * nothing + (1.0 - zero) * law)
-            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, _MEANS[0])) - _POWER_PRIOR)
+            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, _MEANS[0])))
     return np.array(rows), np.array(prior)

@@ -101,8 +101,10 @@ def budget_of(
     if not columns:
         return NOTHING
     noise = noise_sd(Histogram.of(spec, table, []), spec, amount / columns, start.accounting)
-    more = len(own_keys(spec, table)) + sum(has_links(spec, key) for key in spec.tables[table].keys)
-    return rule(rows, noise, columns + more, given)
+    children = len(own_keys(spec, table))
+    more = children + sum(has_links(spec, key) for key in spec.tables[table].keys)
+    joined = bool(children) or spec.tables[table].own is not None
+    return rule(rows, noise, columns + more, given, joined=joined)
 
 
 def released_weight(spec: DatabaseSpec, table: str, start: PlanInput) -> float:

@@ -33,6 +33,8 @@ COARSE, SCAN = 0.2, 0.4
 HOPELESS = -4.0
 
 _PIVOT = 124.0
+#: Level from which on tables that hang together measure a second round.
+_LATER = 3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,20 @@ class Budget:
 NOTHING = Budget(HOPELESS, 1.0, 0.0, 0.0, 0.0, 0, (), 16, 0.05)
 
 
-def rule(rows: float, noise: float, columns: int, given: int = 0) -> Budget:
+def rule(
+    rows: float, noise: float, columns: int, given: int = 0, *, joined: bool = False
+) -> Budget:
     """The budget of one table.
+
+    Joins are ruled by the few rows with many children. They are far below the noise of any one
+    table, so tables that own rows or are owned measure fewer pairs, and these better.
 
     Args:
         rows: Released weight of the table's rows, n̂.
         noise: Standard deviation, in rows, of a histogram with a ``columns``-th of the amount.
         columns: Number of attributes, at least 1.
         given: Number of attributes that are given.
+        joined: Whether the table's rows own others or are owned.
 
     >>> rule(48_842, 6.1875, 14).edges
     13
@@ -98,7 +106,9 @@ def rule(rows: float, noise: float, columns: int, given: int = 0) -> Budget:
     edges = 0 if level < HOPELESS else min(edges, max(columns - (not given), 0))
     if not edges:
         return Budget(level, 1.0, 0.0, 0.0, 0.0, 0, (), 16, 0.05)
-    rounds = _rounds(int(np.clip(round(level) - 2, 0, 12)), pairs - edges)
+    most = int(np.clip(round(level) - 2, 0, 12))
+    most = min(most, max(round(level - _LATER), 1)) if joined else most
+    rounds = _rounds(most, pairs - edges)
     one_ways = float(np.clip(0.9 - 0.085 * level, 0.45, 0.92))
     selection = float(np.clip(min(0.04 + 0.01 * level, 0.16 - 0.02 * level), 0.03, 0.08))
     rest = 1.0 - one_ways - selection

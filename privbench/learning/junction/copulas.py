@@ -49,11 +49,28 @@ def gumbel(first: Floats, second: Floats, theta: float) -> Floats:
     return np.asarray(first.sum() * np.maximum(cells, 0.0))
 
 
+def joe(first: Floats, second: Floats, theta: float) -> Floats:
+    """Counts of a Joe copula with given margins, shape (first, second); ``theta`` from 1 on.
+
+    Its largest values go together as in Gumbel's, the others less.
+    """
+    u, v = (
+        np.clip(1.0 - np.concatenate([[0.0], np.cumsum(part) / part.sum()]), 0.0, 1.0) ** theta
+        for part in (first, second)
+    )
+    below = 1.0 - (u[:, None] + v - u[:, None] * v) ** (1.0 / theta)
+    cells = np.diff(np.diff(below, axis=0), axis=1)
+    return np.asarray(first.sum() * np.maximum(cells, 0.0))
+
+
 def family(first: Floats, second: Floats) -> Floats:
     """Copulas with given margins, shape (copulas, first, second)."""
     down = [gumbel(first, second[::-1], float(theta))[:, ::-1] for theta in _THETAS]
     up = [gumbel(first, second, float(theta)) for theta in _THETAS]
-    return np.array([copula(first, second, float(rho)) for rho in _RHOS] + up + down)
+    steep = [joe(first, second, float(theta)) for theta in _THETAS]
+    fallen = [joe(first, second[::-1], float(theta))[:, ::-1] for theta in _THETAS]
+    normal = [copula(first, second, float(rho)) for rho in _RHOS]
+    return np.array(normal + up + down + steep + fallen)
 
 
 def explained(noisy: Floats, tables: Floats, scale: float, noise: Noise) -> Floats:
