@@ -117,7 +117,9 @@ def _taper(counts: Floats, noisy: Floats, sd: float, edges: Ints) -> Floats:
     densest = float((counts[seen] / widths[: last + 1 - start]).max(initial=0.0))
     tail = np.minimum(curve, densest * widths)[last + 1 - start :]
     out = np.array(counts)
-    out[last + 1 :] = tail * _factor(float(noisy[last + 1 :].sum()), float(tail.sum()), len(tail), sd)
+    out[last + 1 :] = tail * _factor(
+        float(noisy[last + 1 :].sum()), float(tail.sum()), len(tail), sd
+    )
     return out
 
 

@@ -198,9 +198,9 @@ def fit_key(
         targets = sizes.weight(key.parent)
         off = _UNKNOWN if outside is None else _OFF
         most = linked * (1.0 + _OFF) + 3 * sizes.sd.get(key.table, 0.0)
-        rows = (sizes.rows[key.parent], targets)
+        size = (sizes.rows[key.parent], targets)
         shades = _SHADES if spec.tables[key.parent].own else _SHADES[:1]
-        law = _fan_in(query, spec, noisy, sd, rows, (linked, off * linked), most, shades)
+        law = _fan_in(query, spec, noisy, sd, size, (linked, off * linked), most, shades)
         return KeyModel.of(key, null=null, law=law)
     if "fan-out" in answers:
         law = _fan_out(spec, key, *answers["fan-out"][1:], sizes, null)
@@ -254,7 +254,7 @@ def _fan_in(
     spec: DatabaseSpec,
     noisy: Floats,
     sd: float,
-    rows: tuple[float, float],
+    size: tuple[float, float],
     kept: tuple[float, float],
     most: float,
     shades: Floats,
@@ -270,14 +270,12 @@ def _fan_in(
     """
     if not isinstance(query, FanIn):
         raise TypeError("a fan-in law is fitted to a fan-in query")
-    targets, weight = rows
+    targets, weight = size
     design = _interpolation(query.scale(spec), query.buckets) * (weight / targets)
     linked, off = kept[0], max(kept[1], 1.0)
     goal = (linked, np.inf, off)
     beliefs = np.log(shades)
-    prior = targets * posterior(
-        noisy, sd, _STARTS, _ENDS, targets, goal, design, (shades, beliefs)
-    )
+    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, (shades, beliefs))
     seen = design @ prior
     off_by = [np.abs(noisy - shade * seen).sum() * np.sqrt(2.0) / sd for shade in shades]
     design = design * shades[int(np.argmax(beliefs - off_by))]

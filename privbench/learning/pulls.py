@@ -85,7 +85,7 @@ def product(factors: Sequence[Floats], bins: Sequence[Ints], targets: int) -> Fl
     logs = np.zeros(targets)
     for factor, held in zip(factors, bins, strict=True):
         logs += np.log(np.maximum(factor / factor.max(), _LEAST))[held]
-    return np.maximum(np.exp(logs - logs.max(initial=-np.inf)), _LEAST)
+    return np.asarray(np.maximum(np.exp(logs - logs.max(initial=-np.inf)), _LEAST))
 
 
 def popularity(counts: Ints, weights: Floats, races: Floats) -> Floats:

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from privbench.errors import ModelError
 from privbench.learning.fanout import constant
-from privbench.learning.junction.copulas import copula, expected, gumbel
+from privbench.learning.junction.copulas import copula, expected, gumbel, joe
 from privbench.learning.junction.fans import joint_law
+from privbench.learning.junction.implied import blocks_of, implied
 from privbench.learning.junction.pool import Pool
 from privbench.learning.junction.ties import find_ties, tie
+from privbench.learning.junction.tilts import Races, Seen, preferences
 from privbench.learning.keys import KeyModel
-from privbench.learning.pulls import Pull, attraction, popularity, rank_correlation
+from privbench.learning.pulls import Pull, attraction, popularity
 from privbench.rng import generator
 
 NOISES = pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -34,7 +36,7 @@ def comonotone():
     return np.diff(np.diff(below, axis=0), axis=1)
 
 
-@pytest.mark.parametrize("law", [copula, gumbel])
+@pytest.mark.parametrize("law", [copula, gumbel, joe])
 @pytest.mark.parametrize("strength", [0.0, 0.4, 0.9])
 def test_copulas_have_their_margins(law, strength):
     table = law(FIRST, SECOND, strength if law is copula else 1 + 4 * strength)
@@ -43,7 +45,9 @@ def test_copulas_have_their_margins(law, strength):
     assert table.sum(axis=0) == pytest.approx(SECOND, rel=0.01)
 
 
-@pytest.mark.parametrize(("law", "none", "most"), [(copula, 0.0, 0.9999), (gumbel, 1.0, 60.0)])
+@pytest.mark.parametrize(
+    ("law", "none", "most"), [(copula, 0.0, 0.9999), (gumbel, 1.0, 60.0), (joe, 1.0, 60.0)]
+)
 def test_copulas_reach_from_independence_to_growing_together(law, none, most):
     apart = np.outer(FIRST, SECOND) / 5000
     assert law(FIRST, SECOND, none) == pytest.approx(apart, abs=1e-6)
@@ -58,16 +62,18 @@ def test_falling_copulas_turn_round():
     assert up[-1, -1] > 10 * np.outer(FIRST, FIRST)[-1, -1] / 5000 > 100 * down[-1, -1]
 
 
-def test_largest_values_go_together_in_a_gumbel_copula():
-    """At the same rank correlation, its corner of the largest holds more than a Gaussian one."""
+def test_largest_values_go_together_most_in_joes_copula_and_least_in_a_gaussian_one():
+    """At the same mean product."""
     place = np.arange(9.0)
-    one = gumbel(FIRST, FIRST, 1.7)
-    rho = min(
-        np.linspace(0, 0.99, 200),
-        key=lambda r: abs(place @ (copula(FIRST, FIRST, r) - one) @ place),
-    )
-    two = copula(FIRST, FIRST, float(rho))
-    assert one[6:, 6:].sum() > 1.2 * two[6:, 6:].sum()
+
+    def alike(law, strengths):
+        goal = place @ gumbel(FIRST, FIRST, 1.7) @ place
+        tables = [law(FIRST, FIRST, float(strength)) for strength in strengths]
+        return min(tables, key=lambda table: abs(place @ table @ place - goal))[6:, 6:].sum()
+
+    normal = alike(copula, np.linspace(0, 0.99, 200))
+    steep = alike(joe, np.linspace(1, 4, 200))
+    assert 1.2 * normal < gumbel(FIRST, FIRST, 1.7)[6:, 6:].sum() < steep / 1.02
 
 
 @NOISES
@@ -166,84 +172,150 @@ def test_expected_tables_keep_their_total(rows, columns, seed, scale):
 # Which rows are referred to
 
 
-def test_attraction_gives_every_pull_its_shares():
-    g = generator(1, "attraction")
-    kind = g.choice(3, 4000, p=[0.7, 0.2, 0.1])
-    age = np.minimum(kind + g.integers(0, 4, 4000), 5)
-    codes = {"kind": kind.astype(np.uint8), "age": age.astype(np.uint8)}
+def test_attraction_multiplies_factors():
+    kind, age = np.array([0, 1, 2, 2], np.uint8), np.array([0, 5, 1, 4], np.uint8)
+    codes = {"kind": kind, "age": age}
     pulls = [
-        Pull("kind", np.arange(3), np.array([0.1, 0.3, 0.6])),
-        Pull("age", np.array([0, 0, 0, 1, 1, 1]), np.array([0.25, 0.75])),
+        Pull("kind", np.arange(3), np.array([2.0, 6.0, 4.0])),
+        Pull("age", np.array([0, 0, 0, 1, 1, 1]), np.array([1.0, 3.0])),
     ]
-    weights = attraction(pulls, codes, 4000)
-    assert weights.sum() == pytest.approx(1)
-    for pull in pulls:
-        held = np.bincount(pull.of[codes[pull.variable]], weights)
-        assert held == pytest.approx(pull.shares, abs=1e-3)
-    alone = attraction(pulls[:1], codes, 4000)
-    assert np.ptp(alone[kind == 2]) == pytest.approx(0, abs=1e-12)
-    unknown = attraction([Pull("gone", np.zeros(2, int), np.ones(1))], codes, 4000)
-    assert unknown == pytest.approx(np.full(4000, 1 / 4000))
+    assert attraction(pulls, codes, 4) == pytest.approx(np.array([2, 18, 4, 12]) / 18)
+    unknown = attraction([Pull("gone", np.zeros(2, int), np.ones(1))], codes, 4)
+    assert unknown.tolist() == [1.0] * 4
+    assert attraction([Pull("kind", np.arange(3), np.array([0.0, 1, 1]))], codes, 4)[0] > 0
     assert attraction(pulls, {"kind": kind[:0], "age": age[:0]}, 0).shape == (0,)
+
+
+def numbers_of(targets, seed):
+    """Counts of references, most of them 0."""
+    g = generator(seed, "numbers")
+    return np.where(g.random(targets) < 0.2, 1 + g.geometric(0.2, targets), 0)
+
+
+def test_popularity_goes_where_weights_are():
+    counts = numbers_of(20_000, 2)
+    races = generator(2, "p").exponential(size=20_000)
+    weights = np.where(np.arange(20_000) % 4 == 0, 9.0, 1.0)
+    out = popularity(counts, weights, races)
+    assert sorted(out[out > 0].tolist()) == sorted(counts[counts > 0].tolist())
+    # A fifth of all targets by races at rates 9 and 1: 1 − e^(−9t) and 1 − e^(−t), 0.2 on average.
+    light = np.delete(out, np.s_[::4])
+    assert (out[::4] > 0).mean() > 6 * (light > 0).mean()
+    # Most hubs are among the first of a race, so weight speaks for them more than for others.
+    assert out[::4][out[::4] > 0].mean() > light[light > 0].mean()
+    assert not popularity(np.zeros(9, int), np.ones(9), races[:9]).any()
+
+
+BINS, UNITS = 8, 3000
+
+
+def race(factors, cap, scale, seed, noise="laplace", rest=0):
+    """Targets of a variable, what races by known factors, and a noisy law of that."""
+    g = generator(seed, "race")
+    bins = np.minimum(g.geometric(0.45, 12_000) - 1, BINS - 1)
+    if rest:
+        bins[g.random(12_000) < 0.3] = BINS
+    counts = np.where(g.random(12_000) < 0.15, g.geometric(0.3, 12_000), 0)
+    counts[:20] = 200
+    units = g.integers(0, UNITS, 12_000)
+    races = Races(counts, units, 2500.0, cap, g.exponential(size=(2, 12_000)))
+    truth = np.bincount(bins, races.mass(factors[bins]), minlength=BINS + rest)
+    seen = truth + (g.laplace if noise == "laplace" else g.normal)(0, scale, len(truth))
+    other = Races(counts, units, 2500.0, cap, g.exponential(size=(2, 12_000)))
+    sd = scale * (np.sqrt(2.0) if noise == "laplace" else 1.0)
+    return Seen.of(seen, sd, noise, bins, BINS, 0.0), other, truth
+
+
+@NOISES
+@pytest.mark.parametrize("slope", [-1.0, 0.0, 1.5])
+def test_preferences_are_recovered_through_the_cap(slope, noise):
+    factors = np.exp(slope * np.linspace(-1, 2, BINS))
+    seen, races, truth = race(factors, 4.0, 10.0, 1, noise)
+    (found,) = preferences([seen], races, noise)
+    again = np.bincount(seen.bins, races.mass(found[seen.bins]), minlength=BINS)
+    assert np.abs(again / again.sum() - truth / truth.sum()).sum() < 0.12
+    uncapped = Races(races.counts, races.units, 2500.0, 1e9, races.numbers)
+    due, got = (
+        np.bincount(seen.bins, uncapped.mass(f[seen.bins]), minlength=BINS) / 2500.0
+        for f in (factors, found)
+    )
+    assert np.abs(due - got).sum() < 0.25
+
+
+def test_preferences_for_null_are_recovered():
+    factors = np.append(np.ones(BINS), 0.004)
+    seen, races, truth = race(factors, 4.0, 10.0, 2, rest=1)
+    assert truth[-1] < 0.02 * truth.sum()
+    (found,) = preferences([seen], races, "laplace")
+    again = np.bincount(seen.bins, races.mass(found[seen.bins]), minlength=BINS + 1)
+    assert again[-1] < 0.05 * again.sum()
+
+
+def test_preferences_follow_noise_less_than_its_cells_do():
+    errors, raw = [], []
+    factors = np.exp(np.linspace(-1, 2, BINS))
+    for seed in range(6):
+        seen, races, truth = race(factors, 4.0, 80.0, seed)
+        (found,) = preferences([seen], races, "laplace")
+        again = np.bincount(seen.bins, races.mass(found[seen.bins]), minlength=BINS)
+        clipped = np.maximum(seen.noisy, 0)
+        errors.append(np.abs(again / again.sum() - truth / truth.sum()).sum())
+        raw.append(np.abs(clipped / clipped.sum() - truth / truth.sum()).sum())
+    assert np.mean(errors) < 0.85 * np.mean(raw)
+
+
+def test_believed_slopes_hold_where_noise_rules():
+    g = generator(4, "belief")
+    bins = np.minimum(g.geometric(0.45, 4000) - 1, BINS - 1)
+    counts = numbers_of(4000, 4)
+    races = Races(counts, np.arange(4000), 800.0, 4.0, g.exponential(size=(2, 4000)))
+    noisy = g.laplace(0, 1e6, BINS)
+    slopes = {}
+    for belief in (0.0, 1.5):
+        (found,) = preferences([Seen(noisy, 1e6, bins, BINS, belief)], races, "laplace")
+        slopes[belief] = np.log(found[-1] / found[0])
+    assert abs(slopes[0.0]) < 0.7 < 2.0 < slopes[1.5]
+
+
+# Values that rule each other out
+
+
+def excluding(rows=15_000):
+    """A pair table in which NULL in one column means NULL in the other, and its independent law."""
+    g = generator(1, "excluding")
+    truth = np.zeros((11, 9))
+    truth[:10, :8] = g.gamma(2.0, 1.0, (10, 8))
+    truth *= 0.7 * rows / truth.sum()
+    truth[10, 8] = 0.3 * rows
+    apart = np.outer(truth.sum(axis=1), truth.sum(axis=0)) / rows
+    return truth, apart
+
+
+@NOISES
+def test_blocks_that_are_empty_are_told_from_noise(noise):
+    truth, apart = excluding()
+    blocks = blocks_of(11, 10), blocks_of(9, 8)
+    for seed in range(3):
+        found = implied(drawn(truth, 50.0, noise, seed), apart, 50.0, noise, blocks)
+        assert found.sum(axis=1) == pytest.approx(apart.sum(axis=1), rel=0.05)
+        wrong = found[10, :8].sum() + found[:10, 8].sum()
+        assert wrong < 0.02 * found.sum() < 0.2 * (apart[10, :8].sum() + apart[:10, 8].sum())
+
+
+def test_where_blocks_tell_nothing_a_prediction_stays():
+    truth, apart = excluding(300)
+    blocks = blocks_of(11, 10), blocks_of(9, 8)
+    found = implied(drawn(truth, 1e5, "laplace", 1), apart, 1e5, "laplace", blocks)
+    assert found == pytest.approx(apart, rel=0.01)
+    one = np.zeros(11, np.int64), np.zeros(9, np.int64)
+    assert implied(truth, apart, 1.0, "laplace", one) is apart
+
+
+# Places within bins
 
 
 def rank(values):
     return np.argsort(np.argsort(values)).astype(float)
-
-
-def numbers_of(targets, seed):
-    """Counts of references, most of them 0, and activity."""
-    g = generator(seed, "numbers")
-    counts = np.where(g.random(targets) < 0.2, 1 + g.geometric(0.2, targets), 0)
-    return counts, g.geometric(0.02, targets)
-
-
-@pytest.mark.parametrize("ranks", [0.0, 0.6, 0.95])
-def test_popular_targets_are_as_active_as_ranks_say(ranks):
-    counts, activity = numbers_of(20_000, 1)
-    # Where all are referred to, ranks of both are those of a Gaussian copula.
-    full = counts + 1 + generator(1, "full").permutation(20_000)
-    out = popularity(full, np.ones(20_000), activity, ranks, generator(2, "p"))
-    assert sorted(out.tolist()) == sorted(full.tolist())
-    found = np.corrcoef(rank(out), rank(activity + generator(3, "t").random(20_000)))[0, 1]
-    assert found == pytest.approx(6 / np.pi * np.arcsin(ranks / 2), abs=0.03)
-
-
-def test_popularity_goes_where_weights_are():
-    counts, _ = numbers_of(20_000, 2)
-    weights = np.where(np.arange(20_000) % 4 == 0, 9.0, 1.0)
-    flat = np.zeros(20_000, np.int64)
-    out = popularity(counts, weights, flat, 0.5, generator(2, "p"))
-    assert sorted(out[out > 0].tolist()) == sorted(counts[counts > 0].tolist())
-    # A fifth of all targets by races at rates 9 and 1: 1 − e^(−9t) and 1 − e^(−t), 0.2 on average.
-    assert (out[::4] > 0).mean() > 6 * (np.delete(out, np.s_[::4]) > 0).mean()
-    nothing = popularity(counts, np.where(weights > 1, 1.0, 0.0), flat, 0.0, generator(2, "p"))
-    assert (nothing[weights == 1] > 0).sum() == 0
-    assert not popularity(np.zeros(9, int), np.ones(9), np.arange(9), 0.5, generator(1, "p")).any()
-
-
-@pytest.mark.parametrize("truth", [0.2, 0.6, 0.96])
-def test_correlations_of_ranks_are_recovered(truth):
-    counts, activity = numbers_of(20_000, 3)
-    bins = np.minimum(np.log2(activity), 6).astype(int)
-    chosen = popularity(counts, np.ones(20_000), activity, truth, generator(5, "truth")) > 0
-    pull = np.bincount(bins[chosen], minlength=7) + generator(6, "noise").laplace(0, 10.0, 7)
-    found = rank_correlation(
-        pull, 10 * np.sqrt(2), bins, activity, counts, generator(7, "fit"), "laplace"
-    )
-    assert found == pytest.approx(truth, abs=0.08)
-
-
-def test_noise_leaves_the_belief():
-    counts, activity = numbers_of(2000, 3)
-    bins = np.minimum(np.log2(activity), 6).astype(int)
-    found = rank_correlation(
-        np.full(7, 60.0), 1e6, bins, activity, counts, generator(7, "fit"), "laplace"
-    )
-    assert 0.7 < found < 0.95
-
-
-# Places within bins
 
 
 def ordered_pair(rho, rows=400_000):
@@ -307,9 +379,9 @@ def test_tied_places_are_correlated_and_uniform():
 
 
 def key_model(role="ref"):
-    pulls = (Pull("kind", np.array([0, 1, 1]), np.array([0.25, 0.75])),)
+    pulls = (Pull("kind", np.array([0, 1, 1]), np.array([1.0, 0.75])),)
     targets = np.array([1.0, 2.0]) if role == "public" else None
-    return KeyModel("k", "t", role, True, False, 0.2, constant(2), targets, pulls, 0.6)
+    return KeyModel("k", "t", role, True, False, 0.2, constant(2), targets, pulls)
 
 
 @pytest.mark.parametrize("role", ["ref", "own", "public"])
@@ -318,7 +390,7 @@ def test_keys_round_trip(role):
     again = KeyModel.from_state(json.loads(json.dumps(state)), arrays)
     assert again.to_state()[0] == state
     assert again.pulls[0].of.tolist() == [0, 1, 1]
-    assert again.ranks == 0.6
+    assert again.pulls[0].factors.tolist() == [1.0, 0.75]
     assert (again.targets is not None) == (role == "public")
 
 
@@ -332,17 +404,13 @@ PULL_FAULTS = {
     "of table": lambda s: s.update(of=[[0, 1]]),
     "of ragged": lambda s: s.update(of=[[0], [0, 1]]),
     "of huge": lambda s: s.update(of=[2**70]),
-    "no shares": lambda s: s.update(shares=[]),
-    "shares sum": lambda s: s.update(shares=[0.5, 0.6]),
-    "shares below": lambda s: s.update(shares=[-0.5, 1.5]),
-    "shares nan": lambda s: s.update(shares=[float("nan"), 1.0]),
-    "shares number": lambda s: s.update(shares=1.0),
+    "no factors": lambda s: s.update(factors=[]),
+    "factors 0": lambda s: s.update(factors=[0.0, 0.0]),
+    "factors below": lambda s: s.update(factors=[-0.5, 1.5]),
+    "factors nan": lambda s: s.update(factors=[float("nan"), 1.0]),
+    "factors number": lambda s: s.update(factors=1.0),
 }
 KEY_FAULTS = {
-    "ranks 1": lambda s: s.update(ranks=1.0),
-    "ranks below": lambda s: s.update(ranks=-0.1),
-    "ranks nan": lambda s: s.update(ranks=float("nan")),
-    "ranks gone": lambda s: s.pop("ranks"),
     "pulls gone": lambda s: s.pop("pulls"),
     "pulls number": lambda s: s.update(pulls=3),
     "pulls text": lambda s: s.update(pulls=["kind"]),

@@ -184,6 +184,40 @@ def test_a_guarded_column_has_no_rows_a_thousand_times_too_large():
     assert sorted(beyond)[9] == 0
 
 
+def heavy_tailed(rows=40_000):
+    """Views of profiles: half of them 0, the others lognormal; cells as after a released range."""
+    g = generator(3, "views")
+    views = np.where(g.random(rows) < 0.5, 0, np.floor(np.exp(g.normal(1.3, 1.6, rows))))
+    edges = [*range(65), *(round(65 * 2 ** (k / 2)) for k in range(1, 24))]
+    counts, _ = np.histogram(views, edges)
+    return counts.astype(float), Domain(len(counts), True, core=(0, 64), edges=tuple(edges))
+
+
+def test_a_heavy_tail_beyond_a_spike_and_many_narrow_cells_stays():
+    """Cells of one value each hold a few rows, the wide ones behind them many again."""
+    truth, domain = heavy_tailed()
+    far = np.array(domain.edges[:-1]) >= 65
+    assert truth[far].sum() > 300
+    kept, farther = [], []
+    for seed in range(8):
+        noisy = truth + noise_of("laplace", 18.0, len(truth), seed)
+        level = np.where(truth > 40, truth, np.maximum(truth, 5.0))
+        found = guard(level, noisy, 18.0 * np.sqrt(2.0), domain)
+        kept.append(found[far].sum())
+        farther.append(found[far][12:].sum())
+    assert np.mean(kept) == pytest.approx(truth[far].sum(), rel=0.25)
+    assert min(kept) > 0.5 * truth[far].sum()
+    # From 65·2⁶ on there are next to none.
+    assert np.mean(farther) < 10
+
+
+def test_edges_of_a_domain_fit_its_cells():
+    with pytest.raises(ValueError, match="one edge more"):
+        Domain(3, True, edges=(0, 1, 2))
+    assert Domain(2, True, edges=(0, 1, 5)) == Domain(2, True)
+    assert Domain.from_json(Domain(2, True, edges=(0, 1, 5)).to_json()).edges is None
+
+
 # Tails in parts
 
 

@@ -278,7 +278,7 @@ def test_references_stay_in_their_unit_as_often_as_they_did(real, made):
 def test_references_prefer_the_right_kind_of_target(real, model, made):
     pull = model.tables["visits"].keys["product"].pulls[0]
     assert pull.variable == "sort"
-    assert pull.shares[pull.of[2]] > 0.75
+    assert pull.factors[pull.of[2]] == pull.factors.max()
     laws = []
     for rows in (real, made):
         sort, edges = rows.codes["products", "sort"], rows.edges["visits", "product"]
@@ -345,7 +345,7 @@ def key_of(header, table, name):
 def other_domain(header):
     """Pulls that know two kinds of products, of which there are four."""
     key = key_of(header, "visits", "product")
-    key["pulls"][0].update(of=[0, 1], shares=[0.5, 0.5])
+    key["pulls"][0].update(of=[0, 1], factors=[0.5, 0.5])
 
 
 TWO = {"starts": [0, 1], "ends": [0, 1], "mass": [0.5, 0.5], "exponents": [0.0, 0.0]}

@@ -42,7 +42,7 @@ def implied(
         return predicted
     block = first[:, None] * shape[1] + second
     seen, base, cells = (
-        np.bincount(block.ravel(), part.ravel(), minlength=shape[0] * shape[1])
+        np.bincount(block.ravel(), part.ravel(), shape[0] * shape[1]).astype(np.float64)
         for part in (noisy, predicted, np.ones(noisy.shape))
     )
     spread = (np.sqrt(2.0) if noise == "laplace" else 1.0) * scale * np.sqrt(cells)

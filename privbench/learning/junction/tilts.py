@@ -100,7 +100,7 @@ class Races:
             mass = popularity(self.counts, weights, race)
             mass *= self.weight / max(mass.sum(), 1.0)
             held = np.bincount(self.units, mass)
-            out += mass * np.minimum(1.0, self.cap / np.maximum(held, 1e-300))[self.units]
+            out += mass * (self.cap / np.maximum(held, self.cap))[self.units]
         return out / len(self.numbers)
 
 
@@ -170,7 +170,7 @@ def _explains(seen: Seen, mass: Floats, noise: Noise) -> float:
 def _correction(seen: Seen, mass: Floats, races: Races, noise: Noise) -> Floats:
     """Factor of every bin by which its count follows the noisy one as far as that stands out."""
     size = len(seen.noisy)
-    expected = np.bincount(seen.bins, mass, minlength=size)
+    expected = np.bincount(seen.bins, mass, size).astype(np.float64)
     units = np.unique(np.stack([seen.bins, races.units]), axis=1)[0]
     room = races.cap * np.bincount(units, minlength=size)
     found = shrink(seen.noisy, expected, seen.scale, noise)
