@@ -26,6 +26,8 @@ _POINTS = (np.arange(256) + 0.5) / 256
 _FEW = 120.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
+#: A bucket this many standard deviations off is not what a small family of laws says.
+_WRONG = 6.0
 #: How far the fitted curve itself may be off, relative to its value.
 _CURVE_ERROR = 0.3
 
@@ -154,20 +156,30 @@ def fit(
         target: Noisy Σ min(count, clip) over all parents, the clip, and the standard deviation of
             the noise; the law is tilted toward it where it stands out from its noise.
 
-    Few parents against the noise give a law of a small family (`fanfamily.posterior`). Where the
-    parents themselves are lost in it, the law is a plain one with the target's mean, or 1, at most
-    10, so that noise alone never makes a clone explode.
+    Few parents against the noise give a law of a small family (`fanfamily.posterior`), mended where
+    a bucket says clearly otherwise. Where the parents themselves are lost in it, the law is a plain
+    one with the target's mean, at most 10, so that noise alone never makes a clone explode; a
+    target that is lost too says nothing, and the mean is 1.
     """
     if parents < 4 * sd:
-        mean = 1.0 if target is None else min(max(target[0] / parents, 0.0), 10.0)
+        told = target is not None and target[0] >= 3 * target[2]
+        mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     if parents < _FEW * sd:
-        family = posterior(noisy, sd, starts, ends, parents, target)
-        return law_from_counts(family, starts, ends)
+        family = parents * posterior(noisy, sd, starts, ends, parents, target)
+        return law_from_counts(_against(family, noisy, sd), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
+
+
+def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
+    """A family's counts, taken from the histogram where noise does not explain the difference."""
+    seen = np.arange(len(noisy)) <= _last_clear(noisy, sd)
+    off = np.where(seen, np.maximum((noisy - family) ** 2 - (_WRONG * sd) ** 2, 0.0), 0.0)
+    variance = max(sd * sd, 1e-18)
+    return np.maximum((noisy * off + family * variance) / (off + variance), 1e-12)
 
 
 def _both(law: FanLaw, sd: float, parents: float, target: tuple[float, float, float]) -> float:
