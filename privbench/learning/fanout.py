@@ -13,11 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from privbench.circuit.draw import uniforms
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats, combine, project
+from privbench.learning.falloff import CURVE_ERROR, concave
 from privbench.learning.fanfamily import masses, posterior
 
 Ints = NDArray[np.int64]
@@ -28,8 +28,6 @@ _FEW = 120.0
 _CLEAR = 3.2
 #: A bucket this many standard deviations off is not what a small family of laws says.
 _WRONG = 6.0
-#: How far the fitted curve itself may be off, relative to its value.
-_CURVE_ERROR = 0.3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,7 +224,7 @@ def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
     # Where a bucket is further from the curve than noise explains, the curve is what is wrong.
     seen = np.arange(len(tail)) <= max(_last_clear(noisy, sd) - mode, 0)
     off = np.where(seen, (tail - curve) ** 2 - 9 * sd * sd, 0.0)
-    trust = np.maximum((_CURVE_ERROR * curve) ** 2, off)
+    trust = np.maximum((CURVE_ERROR * curve) ** 2, off)
     blended = (tail * trust + curve * sd * sd) / (trust + sd * sd)
     lost = (curve < 0.2) & (tail < _CLEAR * sd)
     blended = np.where(lost, 0.0, np.maximum(blended, 0.0))
@@ -260,31 +258,6 @@ def _last_clear(noisy: Floats, sd: float) -> int:
             break
         last = int(bucket)
     return last
-
-
-def concave(tail: Floats, sd: float) -> Floats:
-    """A concave quadratic's exponential in the bucket's number, by robust least squares.
-
-    Args:
-        tail: Noisy counts from the largest one on, shape (buckets,).
-        sd: Standard deviation of the noise, above 0.
-    """
-    place = np.arange(len(tail)) / max(len(tail) - 1, 1)
-    first = np.log(max(float(tail[0]), sd, 1.0))
-
-    def curve(parameters: Floats) -> Floats:
-        height, slope, bend = parameters
-        return np.asarray(np.exp(np.clip(height + slope * place - bend * place**2, -50, 50)))
-
-    def residuals(parameters: Floats) -> Floats:
-        value = curve(parameters)
-        return (tail - value) / np.sqrt(sd * sd + (_CURVE_ERROR * np.maximum(tail, 0)) ** 2)
-
-    low, high = [-5.0, -60.0, 0.0], [first + 5, 5.0, 60.0]
-    found = least_squares(
-        residuals, [first, -3.0, 1.0], bounds=(low, high), loss="soft_l1", max_nfev=200
-    )
-    return curve(np.asarray(found.x, np.float64))
 
 
 def _exponents(mass: Floats, starts: Ints, ends: Ints) -> Floats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats
-from privbench.learning.fanout import concave
+from privbench.learning.falloff import concave
 
 Ints = NDArray[np.integer[Any]]
 
