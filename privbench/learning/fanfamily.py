@@ -27,8 +27,8 @@ _ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 0.985, 0.995, 0.999)
 #: Exponents and cut-offs of power laws, and their shares of parents without children.
 _EXPONENTS, _CUTS = (1.1, 1.4, 1.7, 2.0, 2.4), (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
 _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
-#: A mean twice as large is half as likely beforehand: without evidence no clone grows giants. Below
-#: one child all means are as likely: without evidence no table vanishes either.
+#: A mean over all parents twice as large is half as likely beforehand: without evidence no clone
+#: grows giants. Below one child all means are as likely: without evidence no table vanishes either.
 _MEAN_PRIOR = 1.0
 
 
@@ -152,7 +152,7 @@ def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Flo
         for law in plain + even:
             for zero in _ZEROS:
                 rows.append(zero * nothing + (1.0 - zero) * law)
-                prior.append(-_MEAN_PRIOR * np.log(max(mean, 1.0)))
+                prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, 1.0)))
     for law in _power_laws(first, last):
         mean = float(law @ np.sqrt(np.maximum(first, 0) * (last + 1.0)))
         for zero in _POWER_ZEROS:
