@@ -61,6 +61,10 @@ def sample(
 ) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
+    Files hold rows as drawn, and say which rules they may break: CHECKs that are not understood,
+    UNIQUE indexes of expressions, EXCLUDE constraints and partition bounds are mended by `load`,
+    in a database. For files that keep them, load the model and COPY its tables out.
+
     \b
     Example:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2

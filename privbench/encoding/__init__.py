@@ -12,7 +12,7 @@ from privbench.encoding.base import (
     Released,
 )
 from privbench.encoding.integrity import Minted
-from privbench.encoding.keys import Role, role_of, table_coverage
+from privbench.encoding.keys import Role, role_of, table_coverage, unkept
 from privbench.encoding.registry import codec_from_json, reader
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "reader",
     "role_of",
     "table_coverage",
+    "unkept",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -134,9 +135,9 @@ class OrderedReader(ColumnReader):
     range: Range
     bins: int | None = None
 
-    @property
+    @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds, unless the range is public."""
+        """Bounds, unless the range is public; made once, since every stage of a fit asks."""
         if self.range.settled:
             return ()
         points = self.scale.candidates()

@@ -16,12 +16,17 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("email", r"^[^@\s]+@[^@\s]+\.[^@\s]+$"),
     ("url", r"^(?:[a-z]+://|www\.)\S+$"),
     ("hex", r"^(?:0x)?(?:[0-9a-f]{8,}|[0-9A-F]{8,})$"),
-    ("lower", r"^\p{Ll}+$"),
-    ("capitalised", r"^\p{Lu}\p{Ll}+$"),
-    ("upper", r"^\p{Lu}+$"),
+    ("lower", r"^[\p{Ll}]+$"),
+    ("capitalised", r"^[\p{Lu}][\p{Ll}]+$"),
+    ("upper", r"^[\p{Lu}]+$"),
     ("code", r"^[\p{Lu}0-9._/#-]+$"),
-    ("title", r"^\p{Lu}[\p{L}.'&-]*(?: [\p{Lu}0-9&][\p{L}.'&-]*)+$"),
+    ("title", r"^[\p{Lu}][\p{L}.'&-]*(?: [\p{Lu}0-9&][\p{L}.'&-]*)+$"),
     ("sentence", r"\S\s+\S"),
+)
+#: The same for texts in ASCII: classes of all of Unicode's letters take milliseconds to compile.
+_ASCII = tuple(
+    (name, pattern.replace(r"\p{Lu}", "A-Z").replace(r"\p{Ll}", "a-z").replace(r"\p{L}", "A-Za-z"))
+    for name, pattern in PATTERNS
 )
 #: Names of the classes, by code.
 SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
@@ -48,7 +53,8 @@ def _distinct(text: pa.Array) -> NDArray[np.uint8]:
     """Classes of distinct strings, with one more entry for NULL."""
     codes = np.full(len(text) + 1, len(PATTERNS), dtype=np.uint8)
     left = np.arange(len(text))
-    for code, (_, pattern) in enumerate(PATTERNS):
+    plain = pc.all(pc.string_is_ascii(text), min_count=0).as_py()
+    for code, (_, pattern) in enumerate(_ASCII if plain else PATTERNS):
         if not len(left):
             break
         match = pc.match_substring_regex(text, pattern).to_numpy(zero_copy_only=False)

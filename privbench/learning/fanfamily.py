@@ -21,11 +21,14 @@ Ints = NDArray[np.int64]
 #: that have none for another reason.
 _MEANS = np.geomspace(0.02, 3000.0, 96)
 _SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
+#: Spreads of rates that are rounded to counts instead: all parents have about as many children.
+_EVEN_SPREADS = (0.0, 0.2, 0.5)
 _ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 0.985, 0.995, 0.999)
 #: Exponents and cut-offs of power laws, and their shares of parents without children.
 _EXPONENTS, _CUTS = (1.1, 1.4, 1.7, 2.0, 2.4), (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
 _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
-#: A mean twice as large is half as likely beforehand: without evidence no clone grows giants.
+#: A mean over all parents twice as large is half as likely beforehand: without evidence no clone
+#: grows giants. Below one child all means are as likely: without evidence no table vanishes either.
 _MEAN_PRIOR = 1.0
 
 
@@ -43,6 +46,28 @@ def masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
     rates *= max(mean, 1e-6) / rates.mean()
     upper = np.asarray(poisson.cdf(ends[:, None], rates), np.float64).mean(axis=1)
     mass = np.maximum(np.diff(np.concatenate([[0.0], upper])), 1e-12)
+    return np.asarray(mass / mass.sum())
+
+
+def even_masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
+    """Masses of buckets for lognormal rates, each rounded up or down to a count at random.
+
+    Where a rule fixes how many children a parent has (three lines per order, one profile per
+    person), counts vary less than Poisson ones.
+
+    Args:
+        mean: Mean count.
+        spread: Standard deviation of the rates' logarithm.
+        starts: First count of every bucket.
+        ends: Last count of every bucket.
+    """
+    rates = np.exp(spread * norm.ppf((np.arange(64) + 0.5) / 64))
+    rates *= mean / rates.mean()
+    low = np.floor(rates)
+    # The share of rounded counts that are at most a bucket's last one.
+    below = np.clip(np.where(low <= ends[:, None], 1.0 - (rates - low), 0.0), 0.0, 1.0)
+    below = np.where(low + 1 <= ends[:, None], 1.0, below).mean(axis=1)
+    mass = np.maximum(np.diff(np.concatenate([[0.0], below])), 1e-12)
     return np.asarray(mass / mass.sum())
 
 
@@ -130,14 +155,15 @@ def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Flo
     nothing = (first == 0).astype(np.float64)
     rows, prior = [], []
     for mean in _MEANS:
-        for spread in _SPREADS:
-            law = masses(float(mean), spread, first, last)
+        plain = [masses(float(mean), spread, first, last) for spread in _SPREADS]
+        even = [even_masses(float(mean), spread, first, last) for spread in _EVEN_SPREADS]
+        for law in plain + even:
             for zero in _ZEROS:
                 rows.append(zero * nothing + (1.0 - zero) * law)
-                prior.append(-_MEAN_PRIOR * np.log(mean))
+                prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, 1.0)))
     for law in _power_laws(first, last):
         mean = float(law @ np.sqrt(np.maximum(first, 0) * (last + 1.0)))
         for zero in _POWER_ZEROS:
             rows.append(zero * nothing + (1.0 - zero) * law)
-            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, _MEANS[0])))
+            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, 1.0)))
     return np.array(rows), np.array(prior)

@@ -13,11 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from privbench.circuit.draw import uniforms
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats, combine, project
+from privbench.learning.falloff import CURVE_ERROR, concave
 from privbench.learning.fanfamily import masses, posterior
 
 Ints = NDArray[np.int64]
@@ -26,8 +26,8 @@ _POINTS = (np.arange(256) + 0.5) / 256
 _FEW = 120.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
-#: How far the fitted curve itself may be off, relative to its value.
-_CURVE_ERROR = 0.3
+#: A bucket this many standard deviations off is not what a small family of laws says.
+_WRONG = 6.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,20 +154,30 @@ def fit(
         target: Noisy Σ min(count, clip) over all parents, the clip, and the standard deviation of
             the noise; the law is tilted toward it where it stands out from its noise.
 
-    Few parents against the noise give a law of a small family (`fanfamily.posterior`). Where the
-    parents themselves are lost in it, the law is a plain one with the target's mean, or 1, at most
-    10, so that noise alone never makes a clone explode.
+    Few parents against the noise give a law of a small family (`fanfamily.posterior`), mended where
+    a bucket says clearly otherwise. Where the parents themselves are lost in it, the law is a plain
+    one with the target's mean, at most 10, so that noise alone never makes a clone explode; a
+    target that is lost too says nothing, and the mean is 1.
     """
     if parents < 4 * sd:
-        mean = 1.0 if target is None else min(max(target[0] / parents, 0.0), 10.0)
+        told = target is not None and target[0] >= 3 * target[2]
+        mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     if parents < _FEW * sd:
-        family = posterior(noisy, sd, starts, ends, parents, target)
-        return law_from_counts(family, starts, ends)
+        family = parents * posterior(noisy, sd, starts, ends, parents, target)
+        return law_from_counts(_against(family, noisy, sd), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
+
+
+def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
+    """A family's counts, taken from the histogram where noise does not explain the difference."""
+    seen = np.arange(len(noisy)) <= _last_clear(noisy, sd)
+    off = np.where(seen, np.maximum((noisy - family) ** 2 - (_WRONG * sd) ** 2, 0.0), 0.0)
+    variance = max(sd * sd, 1e-18)
+    return np.maximum((noisy * off + family * variance) / (off + variance), 1e-12)
 
 
 def _both(law: FanLaw, sd: float, parents: float, target: tuple[float, float, float]) -> float:
@@ -214,7 +224,7 @@ def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
     # Where a bucket is further from the curve than noise explains, the curve is what is wrong.
     seen = np.arange(len(tail)) <= max(_last_clear(noisy, sd) - mode, 0)
     off = np.where(seen, (tail - curve) ** 2 - 9 * sd * sd, 0.0)
-    trust = np.maximum((_CURVE_ERROR * curve) ** 2, off)
+    trust = np.maximum((CURVE_ERROR * curve) ** 2, off)
     blended = (tail * trust + curve * sd * sd) / (trust + sd * sd)
     lost = (curve < 0.2) & (tail < _CLEAR * sd)
     blended = np.where(lost, 0.0, np.maximum(blended, 0.0))
@@ -248,36 +258,6 @@ def _last_clear(noisy: Floats, sd: float) -> int:
             break
         last = int(bucket)
     return last
-
-
-def concave(
-    tail: Floats, sd: float, place: Floats | None = None, widths: Floats | None = None
-) -> Floats:
-    """A concave quadratic's exponential in the bucket's place, by robust least squares.
-
-    Args:
-        tail: Noisy counts from the largest one on, shape (buckets,).
-        sd: Standard deviation of the noise, above 0.
-        place: Place of every bucket, from 0 to 1; missing means its number.
-        widths: Width of every bucket, the first 1; missing means 1.
-    """
-    place = np.arange(len(tail)) / max(len(tail) - 1, 1) if place is None else place
-    wide = np.ones(len(tail)) if widths is None else widths
-    first = np.log(max(float(tail[0]), sd, 1.0))
-
-    def curve(parameters: Floats) -> Floats:
-        height, slope, bend = parameters
-        return np.asarray(wide * np.exp(np.clip(height + slope * place - bend * place**2, -50, 50)))
-
-    def residuals(parameters: Floats) -> Floats:
-        value = curve(parameters)
-        return (tail - value) / np.sqrt(sd * sd + (_CURVE_ERROR * np.maximum(tail, 0)) ** 2)
-
-    low, high = [-5.0, -60.0, 0.0], [first + 5, 5.0, 60.0]
-    found = least_squares(
-        residuals, [first, -3.0, 1.0], bounds=(low, high), loss="soft_l1", max_nfev=200
-    )
-    return curve(np.asarray(found.x, np.float64))
 
 
 def _exponents(mass: Floats, starts: Ints, ends: Ints) -> Floats:

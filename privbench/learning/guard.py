@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats
-from privbench.learning.fanout import concave
+from privbench.learning.falloff import concave
 from privbench.learning.ranges import find_range
 
 Ints = NDArray[np.integer[Any]]

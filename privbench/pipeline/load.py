@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
 from privbench.config import Config
+from privbench.encoding import CoverageLine, unkept
 from privbench.errors import UsageError
 from privbench.pipeline import ddl_guard
 from privbench.pipeline.decode import CloneTable, decode
@@ -26,6 +28,12 @@ from privbench.postgres.mend import Mended, Mending
 from privbench.workload.split import statements
 
 FileFormat = Literal["csv", "parquet"]
+#: Constraints over pairs of rows in what pg_dump prints: the table, and the constraint.
+_OVERLAPS = re.compile(
+    r"^ALTER TABLE (?:ONLY )?(\S.*)\n"
+    r"\s+ADD CONSTRAINT (.* (?:EXCLUDE USING .*|.* WITHOUT OVERLAPS\)));$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -163,6 +171,9 @@ def sample(
 ) -> list[str]:
     """Write a model's clone as files, one a table.
 
+    Rows are as drawn: what `load` mends in a database (CHECKs that are not understood, expression
+    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break.
+
     Args:
         model: The model file.
         output: A directory that is empty or does not exist.
@@ -172,7 +183,7 @@ def sample(
         reporter: Told of stages.
 
     Returns:
-        A line each of what was written.
+        A line each of what was written, then of the rules that the files may break.
 
     Raises:
         ModelError: The model is damaged.
@@ -189,7 +200,20 @@ def sample(
             path = folder / _file_name(item, file_format)
             _write_file(item, path, file_format)
             lines.append(f"{path}: {item.rows:,} rows")
-    return lines
+    return lines + _unmended(found, tables)
+
+
+def _unmended(model: Model, tables: list[CloneTable]) -> list[str]:
+    """What files may break, since only a database can tell which rows keep such a rule."""
+    lines = [line for item in tables if not item.public for line in unkept(item.table)]
+    found = [f"{_place(line)}: {line.why}" for line in lines]
+    found += [f"{table}: {rule}" for table, rule in _OVERLAPS.findall(model.ddl.post_data)]
+    head = "As drawn: rows of these files may break rules that `load` mends in a database:"
+    return [head, *(f"  {line}" for line in found)] if found else []
+
+
+def _place(line: CoverageLine) -> str:
+    return f"{line.table} ({line.column})" if line.column else f"{line.table} ({line.how})"
 
 
 def check_target(source: str, target_dsn: str, *, replace: bool) -> None:

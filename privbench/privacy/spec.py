@@ -95,7 +95,8 @@ class DatabaseSpec:
     relation: Relation = Relation()
 
     def __post_init__(self) -> None:
-        for table in self.tables.values():
+        owned = [table for table in self.tables.values() if table.own is not None]
+        for table in owned:
             own = [key for key in table.keys if key.role == "own"]
             if len(own) > 1:
                 raise SchemaError(
@@ -103,12 +104,12 @@ class DatabaseSpec:
                     table=table.name,
                     remedy="Declare one of them REF: leave it out of 'own'.",
                 )
-            if own and self.relation.unit == "row":
+            if self.relation.unit == "row":
                 raise SchemaError(
                     "unit = 'row' has no OWN keys.", table=table.name, remedy="Set own = []."
                 )
-        for name in self.tables:
-            self.ancestors(name)
+        for table in owned:
+            self.ancestors(table.name)
 
     def ancestors(self, table: str) -> tuple[str, ...]:
         """Owners of a table's rows, nearest first; the last one is the root of the forest's tree.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from privbench.learning.denoise import Floats, Noise, noise_law
 from privbench.learning.keyfit import Sizes, asks, fit_key, measure_links
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item, rows_item, shares
-from privbench.privacy import DatabaseSpec, KeySpec, Query, Session, allocate
+from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Query, Session, allocate
 from privbench.privacy.queries import Histogram, Total
 from privbench.synthesizers.base import PlanInput, PlannedEvent
 
@@ -67,8 +67,15 @@ class Fitting:
 
     def measure(self, query: Query, amount: float, label: str) -> tuple[Floats, float]:
         """A measurement and the standard deviation of its noise, in counts."""
-        noisy = self.session.measure(query, amount, label)
-        return np.asarray(noisy, np.float64), self.session.noise_scale(query, amount)
+        (found,) = self.measure_all([Measurement(query, amount, label)])
+        return found
+
+    def measure_all(self, questions: Sequence[Measurement]) -> list[tuple[Floats, float]]:
+        """Measurements that do not depend on each other's answers, as one batch; as `measure`."""
+        return [
+            (np.asarray(noisy, np.float64), self.session.noise_scale(item.query, item.amount))
+            for item, noisy in zip(questions, self.session.measure_all(questions), strict=True)
+        ]
 
     def one_way(self, table: str, attribute: str, amount: float) -> tuple[Floats, float]:
         """Measure one attribute's histogram; a root table's size is learned from it too."""

@@ -238,7 +238,7 @@ class DatabaseFit:
             budget,
             fitting.start.accounting,
             fitting.noise,
-            fitting.measure,
+            fitting.measure_all,
             fitting.session.select,
         )
         learner.rows = rows

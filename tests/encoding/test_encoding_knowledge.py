@@ -323,6 +323,15 @@ def test_shape_classes_cover_their_names():
     assert [SHAPES[code] for code in codes] == list(samples)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(st.sampled_from("aZ0.,@ /#-_&'\n\t:wx"), max_size=9)))
+def test_shapes_of_ascii_are_those_of_all_letters(texts):
+    """One text beyond ASCII among them takes the patterns over all of Unicode."""
+    assert shapes(pa.array([*texts, "é"], pa.string()))[:-1].tolist() == (
+        shapes(pa.array(texts, pa.string())).tolist()
+    )
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 300))), st.integers(0, 2**32))
 def test_made_text_has_the_length_asked_for(pairs, seed):

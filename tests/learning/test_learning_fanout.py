@@ -135,3 +135,30 @@ def test_laws_in_few_buckets_stay_there(true, sd):
     for seed in range(10):
         law = fit(held + laplace(sd, seed), sd, STARTS, ENDS, held.sum())
         assert np.abs(law.mass - held / held.sum()).sum() / 2 < 0.1
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_few_parents_with_as_many_children_each_keep_them(count):
+    """A drowned total (off by thousands) must not crush what the histogram tells, nor swell it."""
+    parents, sd, off = 150, 22.0, 3800.0
+    for seed in range(20):
+        total = max(parents * count + np.random.default_rng(seed).laplace(0, off), 1.0)
+        noisy = buckets(np.full(parents, count)) + laplace(sd, seed)
+        law = fit(noisy, sd, STARTS, ENDS, parents, (total, 100.0, off))
+        assert 0.5 * count < law.mean() < 2.0 * count
+
+
+def test_a_clear_bucket_beats_the_family():
+    held = np.zeros(len(STARTS))
+    held[[1, 4]] = 1200.0, 1200.0
+    for seed in range(10):
+        law = fit(held + laplace(22.0, seed), 22.0, STARTS, ENDS, held.sum())
+        assert np.abs(law.mass - held / held.sum()).sum() / 2 < 0.15
+
+
+@pytest.mark.parametrize(("total", "mean"), [(1.0, 1.0), (8000.0, 1.0), (60.0, None)])
+def test_lost_parents_with_a_lost_total_have_one_child(total, mean):
+    """Only a total that stands out from its noise tells how many children lost parents have."""
+    noise = 3800.0 if mean else 1.0
+    law = fit(laplace(8.0), 8.0, STARTS, ENDS, 20.0, (total, 100.0, noise))
+    assert law.mean() == pytest.approx(mean or 3.0, rel=0.2)

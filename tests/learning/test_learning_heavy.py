@@ -43,7 +43,10 @@ def scanned(counts, scale, noise, seed=1):
         asked.append(label)
         return noisy(exact, scale, noise, seed + len(asked)), sd
 
-    raw = measure_one_ways(spec, "t", 1.0, rule(1e6, 1.0, 3), measure, noise)["x"]
+    def measure_all(questions):
+        return [measure(item.query, item.amount, item.label) for item in questions]
+
+    raw = measure_one_ways(spec, "t", 1.0, rule(1e6, 1.0, 3), measure_all, noise)["x"]
     return asked, raw, denoise_one_way(raw, domain, counts.sum(), noise)
 
 

@@ -13,6 +13,7 @@ import pytest
 from integrity import pg_dump, schema_of, whole
 
 from privbench import pipeline, synthesizers
+from privbench.config import Config
 from privbench.errors import ConfigError, SchemaError, TargetError, UsageError
 from privbench.pipeline import Model
 
@@ -231,3 +232,24 @@ def test_empty_tables_and_one_row(make_database, tmp_path, name):
     pipeline.clone(source, target, config)
     assert schema_of(target) == schema_of(source)
     whole(target)
+
+
+def test_sample_says_which_rules_its_files_may_break(make_database, fitted, tmp_path):
+    """A load mends them; nothing is said where all rules are kept by construction."""
+    assert not any("may break" in line for line in pipeline.sample(fitted, tmp_path / "market"))
+    source = make_database()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE stay (id integer PRIMARY KEY, a integer, b integer, during int4range,"
+            " CONSTRAINT odd CHECK ((a * b) % 7 <> 3), CONSTRAINT apart CHECK (a < b),"
+            " CONSTRAINT alone EXCLUDE USING gist (during WITH &&));"
+            "INSERT INTO stay SELECT i, 0, 7, int4range(i, i + 1) FROM generate_series(1, 50) i"
+        )
+    base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
+    pipeline.fit(source, pipeline.inspect(source, base=base).config, tmp_path / "m")
+    said = pipeline.sample(tmp_path / "m", tmp_path / "files")
+    start = next(place for place, line in enumerate(said) if "may break" in line)
+    assert said[start + 1 :] == [
+        "  public.stay (a, b): CHECK odd is not understood",
+        "  public.stay: alone EXCLUDE USING gist (during WITH &&)",
+    ]

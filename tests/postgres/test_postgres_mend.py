@@ -371,3 +371,32 @@ def test_a_key_without_overlaps_is_kept(loaded, each_server):
     assert same
     assert ask(dsn, "SELECT count(*), count(DISTINCT upper(at) - lower(at)) FROM p") == [(20, 1)]
     assert mended.deleted == {}
+
+
+def test_arrays_over_a_domain_are_filled_with_what_the_domain_takes(loaded):
+    """Whose CHECK is not understood; arrays that hold something, or nothing, stay as they are."""
+    ddl = """
+    CREATE DOMAIN even AS integer CHECK (VALUE % 2 = 0);
+    CREATE DOMAIN far AS even CHECK (VALUE % 7 = 3 AND VALUE > 50);
+    CREATE DOMAIN odd_text AS text CHECK (length(VALUE) % 2 = 1 AND VALUE = upper(VALUE));
+    CREATE DOMAIN never AS integer CHECK (VALUE * VALUE < VALUE);
+    CREATE TABLE t (id int PRIMARY KEY, a even[] NOT NULL, b far[], c odd_text[], d never[])
+    """
+    rows = pa.table(
+        {
+            "id": list(range(40)),
+            "a": ["{NULL,NULL,NULL}"] * 38 + ["{}", "{8,NULL}"],
+            "b": ["{NULL}"] * 39 + [None],
+            "c": ["{NULL,NULL}"] * 40,
+            "d": ["{NULL}"] * 40,
+        }
+    )
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert mended.changed == {"public.t": 38 + 39 + 40}
+    filled = "SELECT count(*), count(x), count(DISTINCT x) > {} FROM t, unnest({}) AS x"
+    assert ask(dsn, filled.format(15, "a")) == [(38 * 3 + 2, 38 * 3 + 1, True)]
+    assert ask(dsn, filled.format(0, "b")) == [(39, 39, True)]
+    assert ask(dsn, filled.format(3, "c")) == [(80, 80, True)]
+    assert ask(dsn, filled.format(-1, "d")) == [(40, 0, True)]
+    assert ask(dsn, "SELECT a::text FROM t WHERE id >= 38 ORDER BY id") == [("{}",), ("{8,NULL}",)]

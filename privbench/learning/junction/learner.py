@@ -21,7 +21,7 @@ from privbench.learning.junction.copulas import expected
 from privbench.learning.junction.implied import Ints, blocks_of, implied
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
-    Measure,
+    MeasureAll,
     denoise_one_way,
     fill_bins,
     measure_one_ways,
@@ -38,7 +38,7 @@ from privbench.learning.junction.structure import (
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
 from privbench.learning.keys import own_keys
-from privbench.privacy import DatabaseSpec, Query, noise_sd
+from privbench.privacy import DatabaseSpec, Measurement, Query, noise_sd
 from privbench.privacy.events import Accounting
 from privbench.privacy.queries import Axis, Histogram, PairScores, PublicArray
 from privbench.privacy.query import GRID
@@ -69,7 +69,7 @@ class Learner:
         budget: The rule's decision.
         accounting: ``pure`` or ``zcdp``.
         noise: Law of the noise.
-        measure: Asks the session for a measurement.
+        measure_all: Asks the session for measurements.
         select: Asks the session for a selection.
         rows: Released weight of all rows; set by the fit, as is all that follows.
         variables: What is drawn with a row: attributes, and what is added before `learn`.
@@ -85,7 +85,7 @@ class Learner:
     budget: Budget
     accounting: Accounting
     noise: Noise
-    measure: Measure
+    measure_all: MeasureAll
     select: Select
     rows: float = 1.0
     variables: list[Variable] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Learner:
             return
         amount = self.amount * self.budget.one_ways
         raws = measure_one_ways(
-            self.spec, self.table, amount, self.budget, self.measure, self.noise
+            self.spec, self.table, amount, self.budget, self.measure_all, self.noise
         )
         self.rows = weight_of(raws, *(total or (None, 0.0)))
         self.sums = [raw.total for raw in raws.values()]
@@ -254,10 +254,15 @@ class Learner:
             return
         sizes, axes, shares = self._sizes, self._axes, self._shares
         parts = table_parts([sizes[i] * sizes[j] for i, j in pairs])
-        for number, ((i, j), share) in enumerate(zip(pairs, parts, strict=True)):
-            query = Histogram(self.table, (axes[i], axes[j]))
-            label = f"{what} pair {number + 1} of {self.table}"
-            noisy, sd = self.measure(query, self.amount * part * share, label)
+        questions = [
+            Measurement(
+                Histogram(self.table, (axes[i], axes[j])),
+                self.amount * part * share,
+                f"{what} pair {number + 1} of {self.table}",
+            )
+            for number, ((i, j), share) in enumerate(zip(pairs, parts, strict=True))
+        ]
+        for (i, j), (noisy, sd) in zip(pairs, self.measure_all(questions), strict=True):
             scale = max(self._scale(sd), 1e-9)
             base = predicted[i, j]
             if self.context.columns or self.has_children:

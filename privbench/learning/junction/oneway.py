@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,12 +16,16 @@ from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, colu
 from privbench.learning.junction.heavy import apart, heavy_codes, opened
 from privbench.learning.junction.ordered import denoise_ordered
 from privbench.learning.junction.unordered import denoise_unordered
-from privbench.privacy import DatabaseSpec, Query
+from privbench.privacy import DatabaseSpec, Measurement, Query
 from privbench.privacy.queries import Column, Histogram, PublicArray
 
 Ints = NDArray[np.int64]
-#: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
-Measure = Callable[[Query, float, str], tuple[Floats, float]]
+#: Noisy values and their standard deviation.
+Answer = tuple[Floats, float]
+#: Asks for a measurement: (query, amount, label).
+Measure = Callable[[Query, float, str], Answer]
+#: Asks for measurements that do not depend on each other's answers.
+MeasureAll = Callable[[Sequence[Measurement]], list[Answer]]
 
 #: Fewest ordered cells that are worth a walk.
 _WALK = 9
@@ -60,54 +64,70 @@ def measure_one_ways(
     table: str,
     amount: float,
     budget: Budget,
-    measure: Measure,
+    measure_all: MeasureAll,
     noise: Noise,
 ) -> dict[str, Raw]:
-    """Noisy histograms of all attributes of a table.
+    """Noisy histograms of all attributes of a table; all of them at once, in at most three batches.
 
     Args:
         spec: What is public.
         table: The table.
         amount: What may be spent on all of them.
         budget: The rule's decision, for the choice of cells.
-        measure: Asks the session.
+        measure_all: Asks the session.
         noise: Law of the noise.
     """
     domains = spec.tables[table].attributes
     parts = column_parts({name: domain.size for name, domain in domains.items()})
-    return {
-        name: _measure(spec, table, name, amount * parts[name], budget.refine, measure, noise)
+    steps = {
+        name: _steps(spec, table, name, amount * parts[name], budget.refine, noise)
         for name in domains
     }
+    return _in_step(steps, measure_all)
 
 
-def _measure(
-    spec: DatabaseSpec,
-    table: str,
-    name: str,
-    amount: float,
-    refine: bool,
-    measure: Measure,
-    noise: Noise,
-) -> Raw:
+#: Asks one measurement after the other.
+_Steps = Generator[Measurement, Answer, Raw]
+
+
+def _in_step(steps: Mapping[str, _Steps], measure_all: MeasureAll) -> dict[str, Raw]:
+    """The results of all, by batches of the next question of each."""
+    found: dict[str, Raw] = {}
+    asked = {name: next(step) for name, step in steps.items()}
+    while asked:
+        answers = dict(zip(asked, measure_all(list(asked.values())), strict=True))
+        asked = {}
+        for name, answer in answers.items():
+            try:
+                asked[name] = steps[name].send(answer)
+            except StopIteration as done:
+                found[name] = done.value
+    return {name: found[name] for name in steps}
+
+
+def _steps(
+    spec: DatabaseSpec, table: str, name: str, amount: float, refine: bool, noise: Noise
+) -> _Steps:
+    """Measure one attribute: at once, or coarse cells, a scan for heavy values, and fine cells."""
     domain = spec.tables[table].attributes[name]
     label = f"one-way of {table}.{name}"
     if not is_large(domain):
-        noisy, sd = measure(Histogram.of(spec, table, [name]), amount, label)
+        noisy, sd = yield Measurement(Histogram.of(spec, table, [name]), amount, label)
         return Raw(np.arange(domain.size), noisy, sd)
     cell = coarse_cells(domain)
     query = _query(spec, table, name, cell)
     if not refine:
-        noisy, sd = measure(query, amount, label)
+        noisy, sd = yield Measurement(query, amount, label)
         return Raw(cell, noisy, sd)
-    noisy, sd = measure(query, amount * COARSE, f"coarse {label}")
+    noisy, sd = yield Measurement(query, amount * COARSE, f"coarse {label}")
     scan = opened(cell, noisy, sd * COARSE / SCAN, domain)
-    seen, seen_sd = measure(_query(spec, table, name, scan), amount * SCAN, f"scan {label}")
+    query = _query(spec, table, name, scan)
+    seen, seen_sd = yield Measurement(query, amount * SCAN, f"scan {label}")
     heavy = heavy_codes(cell, scan, seen, seen_sd, noise)
     light = noisy - np.bincount(cell[heavy], seen[scan[heavy]], len(noisy))
     rest = 1 - COARSE - SCAN
     finer = apart(_refine(cell, light, sd * COARSE / rest, domain), heavy)
-    fine, fine_sd = measure(_query(spec, table, name, finer), amount * rest, label)
+    fine, fine_sd = yield Measurement(_query(spec, table, name, finer), amount * rest, label)
     return Raw(finer, fine, fine_sd, heavy)
 
 

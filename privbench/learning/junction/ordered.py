@@ -24,6 +24,8 @@ Bools = NDArray[np.bool_]
 #: Cells this many noise scales above zero are taken as they are.
 TRUSTED = 24.0
 _PERIOD, _MOST_PERIODIC = 5, 400
+#: Standard deviations of noise by which the sum of every fifth cell is off, to be looked at.
+_OFF = 2.0
 _JUMP = 0.02
 _RATES = np.array([0.02, 0.1, 0.3, 0.6])
 #: Settings that are less likely than this, against the likeliest, do not count.
@@ -41,6 +43,7 @@ class _Cells:
         prior: Law of the states, learned from all cells.
         smooth: The same, smoothed over neighbouring states.
         shift: Step of the log-count that widths alone explain, shape (cells,).
+        apart: Of every `_PERIOD` cells, those that hold more or fewer rows than the others.
     """
 
     states: Floats
@@ -48,6 +51,7 @@ class _Cells:
     prior: Floats
     smooth: Floats
     shift: Floats
+    apart: tuple[int, ...]
 
 
 def denoise_ordered(
@@ -111,7 +115,20 @@ def _prepare(
         shift[1:] = np.clip(np.diff(np.log(widths)), -8.0, 8.0)
     smooth = 0.5 * (prior @ _walks(states, 0.4) + prior @ _walks(states, 1.2))
     evidence = Evidence(seen, alone, single / alone[:, None])
-    return _Cells(states, evidence, prior, smooth, shift)
+    spread = scale if noise == "laplace" else scale / np.sqrt(2.0)
+    return _Cells(states, evidence, prior, smooth, shift, _apart(noisy, np.sqrt(2.0) * spread))
+
+
+def _apart(noisy: Floats, sd: float) -> tuple[int, ...]:
+    """Remainders of cells whose sum is off by more than noise; only they can be a chain apart."""
+    cells = len(noisy)
+    if not 3 * _PERIOD <= cells <= _MOST_PERIODIC:
+        return ()
+    rests = np.arange(cells) % _PERIOD
+    sizes = np.bincount(rests, minlength=_PERIOD)
+    off = np.abs(np.bincount(rests, noisy, _PERIOD) - sizes * noisy.mean())
+    seen = off > _OFF * sd * np.sqrt(sizes * (1.0 - sizes / cells))
+    return tuple(np.flatnonzero(seen).tolist())
 
 
 def _walks(states: Floats, width: float) -> Floats:
@@ -204,10 +221,8 @@ def _chains(cells: _Cells) -> Iterator[_Chain]:
     same = np.zeros(len(everything), np.int64)
     run = _run(cells, everything, Walks(_joined(free, kept), same, cells.smooth, _RATES))
     yield _Chain(run.logs - 1.0, ((everything, run),))
-    if not 3 * _PERIOD <= len(everything) <= _MOST_PERIODIC:
-        return
     walks = Walks(_joined(free, kept[1:]), same, cells.smooth, _RATES[:3])
-    for rest in range(_PERIOD):
+    for rest in cells.apart:
         split = everything % _PERIOD == rest
         first = _run(cells, everything[split], walks)
         second = _run(cells, everything[~split], walks)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
-from privbench.postgres.mend import exclusions, orphans, partitions, rows, uniques
+from privbench.postgres.mend import exclusions, orphans, partitions, rows, uniques, within
 from privbench.postgres.mend.checks import Checks
 from privbench.schema import Table
 
@@ -81,6 +81,8 @@ class Mending:
         self._touched |= {key for key, count in moved.items() if count}
         self._lost |= self._touched
         self._note(moved, gone)
+        for table in self._tables:
+            self._note({table.key: within.fill(self._connection, table)}, {})
         for _ in range(ROUNDS):
             if not self._round(last=False):
                 break
