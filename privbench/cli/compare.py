@@ -135,6 +135,12 @@ def run(
 )
 @click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
 @click.option("--openmetrics", metavar="FILE", help="Figures as OpenMetrics text.")
+@click.option(
+    "--model",
+    "model_path",
+    metavar="MODEL",
+    help="Model of the clone: the heat map shows its circuits.",
+)
 @_replay_options
 @click.option(
     "--floor/--no-floor",
@@ -167,6 +173,7 @@ def compare(
     config_path: str | None,
     output: str,
     gates: tuple[str, ...],
+    model_path: str | None,
     **given: Any,
 ) -> None:
     """Replay a workload on SOURCE and TARGET and report how close they are. CONFIDENTIAL.
@@ -187,6 +194,7 @@ def compare(
             read_config(config_path) if config_path else None,
             output,
             gates,
+            model=pipeline.modelled(model_path) if model_path else None,
             on_result=_progress(teller),
             **given,
         )

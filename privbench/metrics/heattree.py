@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,14 @@ _ROWS, _CUTS = 50_000, 16
 
 Kind = Literal["sum", "product", "leaf"]
 Codes = Sequence[NDArray[np.unsignedinteger]]
+
+
+class Step(Protocol):
+    """A condition that routes rows."""
+
+    @property
+    def condition(self) -> sql.Composable:
+        """As SQL, with bare column names; never NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +96,14 @@ class Node:
         kind: Sum, product or leaf.
         parent: Place of its parent; None for the root.
         columns: Names of the columns in its scope.
-        route: Splits that a row has to pass from the root on, and whether they have to hold.
+        route: Conditions that a row has to pass from the root on, and whether they have to hold.
         when: The last of them in words, where the parent is a sum node.
     """
 
     kind: Kind
     parent: int | None
     columns: tuple[str, ...]
-    route: tuple[tuple[Split, bool], ...]
+    route: tuple[tuple[Step, bool], ...]
     when: str
 
 
