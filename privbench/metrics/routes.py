@@ -15,7 +15,7 @@ from privbench.encoding.categories import ListCodec
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
 from privbench.postgres.csvtext import csv_blocks
-from privbench.privacy.recoding import ABOVE, BELOW
+from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF
 
 #: Values of a list that are named.
 _NAMED = 3
@@ -36,13 +36,8 @@ class Route:
 
 
 def drawable(codec: Codec) -> bool:
-    """Whether sets of a column's codes can be told as conditions on its values.
-
-    Lists can, and grids without codes for NaN and the infinities.
-    """
-    if isinstance(codec, OrderedCodec):
-        return set(codec.recoding.specials) <= {BELOW, ABOVE}
-    return isinstance(codec, ListCodec)
+    """Whether sets of a column's codes can be told as conditions on its values: grids and lists."""
+    return isinstance(codec, (OrderedCodec, ListCodec))
 
 
 def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
@@ -90,15 +85,7 @@ def _named(values: list[str]) -> str:
 
 
 def _ordered(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:
-    domain, edges = codec.recoding.domain, codec.recoding.edges
-    below, above = (name in codec.recoding.specials for name in (BELOW, ABOVE))
-    cells = mask[: domain.values]
-    lower = [mask[domain.special_code(BELOW)]] if below else []
-    upper = [mask[domain.special_code(ABOVE)]] if above else []
-    line = np.array([*lower, *cells, *upper])
-    # Without such cells, the first and the last one take what lies beyond.
-    cuts = list(edges) if below else list(edges[1:])
-    cuts = cuts if above else cuts[:-1]
+    line, cuts = _line(codec, mask)
     pieces = [_piece(codec, *ends) for ends in _runs(line, cuts)]
     if not pieces:
         return None, ""
@@ -106,36 +93,69 @@ def _ordered(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[sql.Composab
     return sql.SQL("({})").format(joined), " or ".join(words for _, words in pieces)
 
 
-def _runs(line: NDArray[np.bool_], cuts: list[int]) -> Iterator[tuple[int | None, int | None]]:
+def _line(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], list[_Cut]]:
+    """Whether each cell is chosen, in PostgreSQL's order of values, and what parts neighbours.
+
+    Without cells for what lies beyond, the first and the last one take it. NaN comes last.
+    """
+    domain = codec.recoding.domain
+
+    def special(name: str) -> list[bool]:
+        known = name in codec.recoding.specials
+        return [bool(mask[domain.special_code(name)])] if known else []
+
+    first, last, lone = special(IS_NEG_INF), special(IS_POS_INF), special(IS_NAN)
+    below, above = special(BELOW), special(ABOVE)
+    cells = mask[: domain.values].tolist()
+    edges = [_Cut(point=point) for point in codec.recoding.edges]
+    cuts = [_Cut(text="-Infinity", after=True)] * len(first)
+    cuts += edges if below else edges[1:]
+    cuts = cuts if above else cuts[:-1]
+    cuts += [_Cut(text="Infinity")] * len(last) + [_Cut(text="NaN")] * len(lone)
+    return np.array([*first, *below, *cells, *above, *last, *lone]), cuts
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What parts two cells: a grid point, or a value that is none; behind it or before it."""
+
+    point: int | None = None
+    text: str = ""
+    after: bool = False
+
+
+def _runs(line: NDArray[np.bool_], cuts: list[_Cut]) -> Iterator[tuple[_Cut | None, _Cut | None]]:
     """Ends of the runs of true cells; None for an open end. Cut i lies behind cell i."""
     steps = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
     for first, end in zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True):
         yield cuts[first - 1] if first else None, cuts[end - 1] if end < len(line) else None
 
 
-def _piece(codec: OrderedCodec, low: int | None, high: int | None) -> tuple[sql.Composable, str]:
-    name = sql.Identifier(codec.column)
-    tests, words = [], []
-    for sign, edge in ((">=", low), ("<", high)):
-        if edge is None:
-            continue
-        text = _text(codec, edge)
-        form = sql.SQL("{} " + sign + " {}::{}")
-        tests.append(form.format(name, sql.Literal(text), sql.SQL(codec.type.sql)))
-        words.append(text)
+def _piece(codec: OrderedCodec, low: _Cut | None, high: _Cut | None) -> tuple[sql.Composable, str]:
+    name, kind = sql.Identifier(codec.column), sql.SQL(codec.type.sql)
+    tests = [
+        sql.SQL("{} " + signs[cut.after] + " {}::{}").format(name, _text(codec, cut), kind)
+        for signs, cut in (((">=", ">"), low), (("<", "<="), high))
+        if cut is not None
+    ]
     if not tests:
         return sql.SQL("{} IS NOT NULL").format(name), "any value"
-    shown = [word.removesuffix(" 00:00:00") for word in words]
-    both = sql.SQL("({})").format(sql.SQL(" AND ").join(tests))
-    if low is not None and high is not None and codec.type.base in _INTEGERS:
-        return both, f"= {low}" if high - low == 1 else f"{low} – {high - 1}"
-    if low is None:
-        return both, f"< {shown[0]}"
-    return both, f"≥ {shown[0]}" if high is None else f"{shown[0]} to < {shown[1]}"
+    return sql.SQL("({})").format(sql.SQL(" AND ").join(tests)), _words(codec, low, high)
 
 
-def _text(codec: OrderedCodec, point: int) -> str:
+def _words(codec: OrderedCodec, low: _Cut | None, high: _Cut | None) -> str:
+    shown = [_text(codec, cut).removesuffix(" 00:00:00") if cut else "" for cut in (low, high)]
+    if low is None or high is None:
+        return f"≥ {shown[0]}" if low else f"< {shown[1]}"
+    if codec.type.base in _INTEGERS and low.point is not None and high.point is not None:
+        alone = high.point - low.point == 1
+        return f"= {low.point}" if alone else f"{low.point} – {high.point - 1}"
+    return f"{shown[0]} to < {shown[1]}"
+
+
+def _text(codec: OrderedCodec, cut: _Cut) -> str:
     scale = scale_of(codec.type)
-    assert scale is not None
-    values = pa.table({"edge": scale.build(np.array([point], dtype=np.int64), {})})
+    if cut.point is None or scale is None:
+        return cut.text
+    values = pa.table({"edge": scale.build(np.array([cut.point], dtype=np.int64), {})})
     return b"".join(csv_blocks([values], 1)).decode().strip().strip('"')

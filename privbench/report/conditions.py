@@ -16,7 +16,6 @@ from sqlglot import exp
 
 from privbench.encoding.base import Codec
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.within import END, FIRST, shares
 from privbench.workload.query import parse
@@ -66,11 +65,6 @@ class Truth:
         ends = [FIRST, *(end for run in self.runs for end in run), END]
         gaps = zip(ends[::2], ends[1::2], strict=True)
         return Truth(tuple((a, b) for a, b in gaps if a < b), _TRUE - self.null)
-
-
-def readable(codec: Codec) -> bool:
-    """Whether conditions on a column can be read: it has a grid or a list, and one attribute."""
-    return isinstance(codec, (OrderedCodec, ListCodec))
 
 
 def weights(conditions: Iterable[str], codec: Codec) -> NDArray[np.float64] | None:
