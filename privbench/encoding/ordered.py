@@ -32,8 +32,8 @@ from privbench.errors import ConfigError
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
 from privbench.schema import Column
 
-#: Public ranges of at most this many grid steps get one cell per step: five digits, and days.
-MAX_STEPS = 2**17
+#: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
+MAX_STEPS = 2**18
 
 
 @dataclass(frozen=True, slots=True)

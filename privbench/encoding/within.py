@@ -15,6 +15,7 @@ from privbench.encoding.floating import FloatScale, value
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
 from privbench.encoding.temporal import TimestampScale
+from privbench.encoding.text import TextCodec
 
 Floats = NDArray[np.float64]
 #: Half-open runs of grid points, or of places in a list, ascending and apart.
@@ -27,17 +28,24 @@ END: Final = 2**63
 _SECOND = 1_000_000
 
 
+def listed(codec: Codec) -> tuple[str, ...] | None:
+    """The values that a column's first codes stand for: a declared list, or released labels."""
+    if isinstance(codec, ListCodec):
+        return codec.values
+    return codec.labels if isinstance(codec, TextCodec) else None
+
+
 def shares(codec: Codec, spans: Spans, null: bool) -> Floats | None:
     """The share of every code's cell that lies in the spans.
 
     Args:
-        codec: Of a column with one attribute.
-        spans: On the type's grid; of a list without a grid, places in the list.
+        codec: The column's.
+        spans: On the type's grid; of a list or labels without a grid, places among them.
         null: Whether NULL satisfies the condition.
 
     Returns:
         Shape (domain size,), 0 to 1: what the model's value of each code satisfies; None for a
-        codec without a grid or a list.
+        codec without a grid, a list or labels.
 
     >>> from privbench.schema import ColumnType
     >>> codec = ListCodec("c", ColumnType("text", "text"), True, ("a", "b"), False, False, True)
@@ -46,7 +54,7 @@ def shares(codec: Codec, spans: Spans, null: bool) -> Floats | None:
     """
     if isinstance(codec, OrderedCodec):
         found = _ordered(codec, spans)
-    elif isinstance(codec, ListCodec):
+    elif listed(codec) is not None:
         found = _listed(codec, spans)
     else:
         return None
@@ -56,18 +64,20 @@ def shares(codec: Codec, spans: Spans, null: bool) -> Floats | None:
     return found
 
 
-def _listed(codec: ListCodec, spans: Spans) -> Floats:
-    """Listed values; ``other`` is drawn from the list."""
-    domain = codec.domains[codec.column]
-    scale = scale_of(codec.type)
-    places = np.arange(len(codec.values))
+def _listed(codec: Codec, spans: Spans) -> Floats:
+    """Listed values; ``other`` is drawn from a declared list, and is no label."""
+    domain, values = codec.domains[codec.column], listed(codec) or ()
+    scale = scale_of(codec.type) if isinstance(codec, ListCodec) else None
+    places = np.arange(len(values) + 1)
     if scale is not None:
-        places = np.array([scale.parse(text) for text in codec.values], dtype=np.int64)
-    inside = np.zeros(len(places), dtype=np.bool_)
+        places[:-1] = [scale.parse(text) for text in values]
+    inside = np.zeros(len(places))
     for first, end in spans:
-        inside |= (places >= first) & (places <= end - 1)
-    found = np.full(domain.size, inside.mean() if len(inside) else 0.0)
-    found[: domain.values] = inside
+        inside[(places >= first) & (places <= end - 1)] = 1.0
+    if isinstance(codec, ListCodec):
+        inside[-1] = inside[:-1].mean() if values else 0.0
+    found = np.full(domain.size, inside[-1])
+    found[: domain.values] = inside[:-1]
     return found
 
 

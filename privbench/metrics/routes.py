@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.encoding import Codec
-from privbench.encoding.categories import ListCodec
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
+from privbench.encoding.within import listed
 from privbench.postgres.csvtext import csv_blocks
-from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF
+from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF, OTHER
 
 #: Values of a list that are named.
 _NAMED = 3
@@ -36,8 +36,8 @@ class Route:
 
 
 def drawable(codec: Codec) -> bool:
-    """Whether sets of a column's codes can be told as conditions on its values: grids and lists."""
-    return isinstance(codec, (OrderedCodec, ListCodec))
+    """Whether sets of a column's codes can be told as conditions: grids, lists and labels."""
+    return isinstance(codec, OrderedCodec) or listed(codec) is not None
 
 
 def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
@@ -49,11 +49,10 @@ def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
     """
     null = codec.domains[codec.column].null_code
     nulls = null is not None and bool(mask[null])
-    if isinstance(codec, ListCodec):
-        condition, words = _listed(codec, mask)
-    else:
-        assert isinstance(codec, OrderedCodec)
+    if isinstance(codec, OrderedCodec):
         condition, words = _ordered(codec, mask)
+    else:
+        condition, words = _listed(codec, mask)
     name = sql.Identifier(codec.column)
     if condition is None:
         return Route(sql.SQL("{} IS NULL").format(name), f"{codec.column} is NULL")
@@ -62,17 +61,17 @@ def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
     return Route(found, f"{codec.column} {words}{' or NULL' if nulls else ''}")
 
 
-def _listed(codec: ListCodec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:
-    domain = codec.domains[codec.column]
-    chosen = [value for value, kept in zip(codec.values, mask, strict=False) if kept]
-    others = [value for value, kept in zip(codec.values, mask, strict=False) if not kept]
-    outside = codec.other and bool(mask[domain.special_code("other")])
+def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:
+    domain, values = codec.domains[codec.column], listed(codec) or ()
+    chosen = [value for value, kept in zip(values, mask, strict=False) if kept]
+    others = [value for value, kept in zip(values, mask, strict=False) if not kept]
+    outside = OTHER in domain.specials and bool(mask[domain.special_code(OTHER)])
     if not chosen and not outside:
         return None, ""
-    values = others if outside else chosen
+    named = others if outside else chosen
     form = "NOT ({} = ANY({}::{}[]))" if outside else "{} = ANY({}::{}[])"
     condition = sql.SQL(form).format(
-        sql.Identifier(codec.column), sql.Literal(values), sql.SQL(codec.type.sql)
+        sql.Identifier(codec.column), sql.Literal(named), sql.SQL(codec.type.sql)
     )
     if outside:
         return condition, f"not {_named(others)}" if others else "any value"

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from privbench.encoding.base import Codec
-from privbench.encoding.categories import ListCodec
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.within import END, FIRST, shares
+from privbench.encoding.within import END, FIRST, listed, shares
 from privbench.workload.query import parse
 
 Runs = tuple[tuple[int, int], ...]
@@ -173,11 +172,11 @@ def _compared(kind: type[exp.Expr], text: str, codec: Codec) -> Truth:
     scale = scale_of(codec.type)
     if scale is not None:
         return Truth(_joined(_on_grid(kind, text, scale)))
-    if kind is exp.EQ and isinstance(codec, ListCodec):
-        listed = [
-            value.rstrip() if codec.type.base == "bpchar" else value for value in codec.values
-        ]
-        return Truth(((listed.index(text), listed.index(text) + 1),) if text in listed else ())
+    values = listed(codec)
+    if kind is exp.EQ and values is not None:
+        padded = codec.type.base == "bpchar"
+        known = [value.rstrip() if padded else value for value in values]
+        return Truth(((known.index(text), known.index(text) + 1),) if text in known else ())
     # Texts compare by a collation, which only the server knows.
     return _unread()
 

@@ -15,7 +15,7 @@ from privbench.circuit import Builder, marginal
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding import Codec, reader
-from privbench.encoding.base import Bounds
+from privbench.encoding.base import Bounds, BoundsNeed
 from privbench.encoding.within import shares
 from privbench.metrics.modelled import ModelledTable
 from privbench.metrics.modeltree import ModelNode, draw, heats
@@ -32,9 +32,16 @@ def _number(name: str, size: int, *, not_null: bool = True) -> tuple[Column, Col
     return Column(name, 1, kind, not_null=not_null), ColumnConfig(kind="range", min=0, max=size - 1)
 
 
-def _codec(column: Column, config: ColumnConfig, delta: float = 0.0) -> Codec:
-    plan = reader(column, Table(TableName("public", "t"), (column,)), config, delta)
-    released = {need.attribute: Bounds(10, 60) for need in plan.needs}
+#: δ with which labels may be released, and what is.
+DELTA, LABELS = 1e-6, ("it's {blue} %s", "red", "x")
+
+
+def _codec(column: Column, config: ColumnConfig) -> Codec:
+    plan = reader(column, Table(TableName("public", "t"), (column,)), config, DELTA)
+    released = {
+        need.attribute: Bounds(10, 60) if isinstance(need, BoundsNeed) else LABELS
+        for need in plan.needs
+    }
     return plan.finish(released)
 
 
@@ -152,6 +159,7 @@ KINDS = {
               {"kind": "range", "min": 0, "max": 99}),
     "rate": (ColumnType("double precision", "float8", category="N"), {}),
     "word": (ColumnType("text", "text", category="S"), {"values": ["red", "it's {blue} %s", "x"]}),
+    "label": (ColumnType("text", "text", category="S"), {"kind": "categories"}),
     "flag": (ColumnType("boolean", "bool", category="B"), {}),
 }  # fmt: skip
 VALUES = {
@@ -163,6 +171,7 @@ VALUES = {
     "price": "(i * 37 % 11000) / 100.0",
     "rate": "i / 7.0 - 20",
     "word": "(ARRAY['red', 'it''s {blue} %s', 'x', 'other'])[1 + i % 4]",
+    "label": "(ARRAY['red', 'it''s {blue} %s', 'x', 'other'])[1 + i % 4]",
     "flag": "i % 3 = 0",
 }
 
@@ -183,13 +192,19 @@ def _codes(connection: psycopg.Connection, name: str) -> tuple[Codec, np.ndarray
     """The codec of a column and the codes of its rows, as the reader makes them."""
     kind, config = KINDS[name]
     column = Column(name, 1, kind)
-    plan = reader(column, Table(TableName("public", "t"), (column,)), ColumnConfig(**config), 0.0)
-    ((expression, alias),) = plan.select(sql.Identifier(name))
-    query = sql.SQL("SELECT {} FROM t ORDER BY ctid").format(expression)
-    rows = [row[0] for row in connection.execute(query).fetchall()]
-    read = plan.read({alias: pa.array(rows)})[name]
+    table = Table(TableName("public", "t"), (column,))
+    plan = reader(column, table, ColumnConfig(**config), DELTA)
+    wanted = plan.select(sql.Identifier(name))
+    parts = sql.SQL(", ").join(expression for expression, _ in wanted)
+    query = sql.SQL("SELECT {} FROM t ORDER BY ctid").format(parts)
+    cells = zip(*connection.execute(query).fetchall(), strict=True)
+    batch = {alias: pa.array(cell) for (_, alias), cell in zip(wanted, cells, strict=True)}
+    read = plan.read(batch)[name]
     codec = _codec(column, ColumnConfig(**config))
     recoding = codec.recodings.get(name)
+    if isinstance(read, pa.DictionaryArray):
+        numbers = read.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return codec, recoding.apply(numbers, read.dictionary)  # type: ignore[union-attr,call-arg]
     return codec, np.asarray(read if recoding is None else recoding.apply(read))
 
 
@@ -221,6 +236,8 @@ CONDITIONS = {
               "NOT (small = 1 AND small IS NULL)", "small > '-2'::integer"],
     "day": ["day >= '2020-02-01'::date", "day < date '2020-01-05'", "day = '2020-01-09'"],
     "word": ["word = 'red'", "word <> 'red'", "word IN ('x', 'red', 'absent')", "word IS NULL"],
+    "label": ["label = 'red'", "label <> 'red'", "label IN ('x', 'absent')", "label IS NULL",
+              "NOT (label = 'red' OR label = 'x')"],
     "flag": ["flag", "NOT flag", "flag = false", "flag IS TRUE", "flag IS NOT TRUE"],
     "price": ["price < 12.345", "price >= 12.34", "price = 3.7"],
 }  # fmt: skip
