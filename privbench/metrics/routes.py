@@ -74,7 +74,7 @@ def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | Non
         sql.Identifier(codec.column), sql.Literal(named), sql.SQL(codec.type.sql)
     )
     if outside:
-        return condition, f"not {_named(others)}" if others else "any value"
+        return condition, f"not {_named(others)}" if others else "not NULL"
     return condition, ("= " if len(chosen) == 1 else "in ") + _named(chosen)
 
 
@@ -138,7 +138,7 @@ def _piece(codec: OrderedCodec, low: _Cut | None, high: _Cut | None) -> tuple[sq
         if cut is not None
     ]
     if not tests:
-        return sql.SQL("{} IS NOT NULL").format(name), "any value"
+        return sql.SQL("{} IS NOT NULL").format(name), "not NULL"
     return sql.SQL("({})").format(sql.SQL(" AND ").join(tests)), _words(codec, low, high)
 
 

@@ -57,7 +57,7 @@ def _sides(part: HeatMapPart) -> tuple[tuple[str, str, str], ...]:
     """What is drawn side by side: its field, its heading and the heading's class."""
     sides = (("real", "source", "realname"), ("clone", "clone", "copyname"))
     model = (("model", "model, by its circuit", ""),) if part.circuit == "model" else ()
-    return (*model, *sides)
+    return (*sides, *model)
 
 
 def heat(share: float | None) -> str:
