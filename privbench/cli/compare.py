@@ -131,7 +131,8 @@ def run(
     "gates",
     multiple=True,
     metavar="COND",
-    help="'qerror.p95 > 5', 'query.qerror > 100', 'drift.qerror.p95 > 1.2'.",
+    help="Exit code 1 if it holds: 'qerror.p95 > 5', 'query.qerror > 100', "
+    "'drift.qerror.p95 > 1.2'.",
 )
 @click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
 @click.option("--openmetrics", metavar="FILE", help="Figures as OpenMetrics text.")
@@ -161,7 +162,11 @@ def run(
     metavar="N",
     help="Then run the workload by N clients at once on each side, in turns.",
 )
-@click.option("--baseline", metavar="FILE", help="comparison.json of an earlier comparison.")
+@click.option(
+    "--baseline",
+    metavar="FILE",
+    help="comparison.json of an earlier comparison: tells what has changed.",
+)
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @click.pass_obj
 def compare(
