@@ -131,10 +131,17 @@ def run(
     "gates",
     multiple=True,
     metavar="COND",
-    help="'qerror.p95 > 5', 'query.qerror > 100', 'drift.qerror.p95 > 1.2'.",
+    help="Exit code 1 if it holds: 'qerror.p95 > 5', 'query.qerror > 100', "
+    "'drift.qerror.p95 > 1.2'.",
 )
 @click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
 @click.option("--openmetrics", metavar="FILE", help="Figures as OpenMetrics text.")
+@click.option(
+    "--model",
+    "model_path",
+    metavar="MODEL",
+    help="Model of the clone: the heat map shows its circuits.",
+)
 @_replay_options
 @click.option(
     "--floor/--no-floor",
@@ -155,7 +162,11 @@ def run(
     metavar="N",
     help="Then run the workload by N clients at once on each side, in turns.",
 )
-@click.option("--baseline", metavar="FILE", help="comparison.json of an earlier comparison.")
+@click.option(
+    "--baseline",
+    metavar="FILE",
+    help="comparison.json of an earlier comparison: tells what has changed.",
+)
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @click.pass_obj
 def compare(
@@ -167,6 +178,7 @@ def compare(
     config_path: str | None,
     output: str,
     gates: tuple[str, ...],
+    model_path: str | None,
     **given: Any,
 ) -> None:
     """Replay a workload on SOURCE and TARGET and report how close they are. CONFIDENTIAL.
@@ -187,6 +199,7 @@ def compare(
             read_config(config_path) if config_path else None,
             output,
             gates,
+            model=pipeline.modelled(model_path) if model_path else None,
             on_result=_progress(teller),
             **given,
         )

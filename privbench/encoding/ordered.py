@@ -33,8 +33,8 @@ from privbench.errors import ConfigError
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
 from privbench.schema import Column
 
-#: Public ranges of at most this many grid steps get one cell per step: five digits, and days.
-MAX_STEPS = 2**17
+#: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
+MAX_STEPS = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class OrderedCodec(Codec):
         """A value in the cell of every code; beyond the last cell, one near it."""
         values = codes[self.column]
         domain = self.recoding.domain
-        lows, highs = self._cells(domain)
+        lows, highs = self.cells()
         scale = scale_of(self.type)
         assert scale is not None
         points = scale.draw(lows[values], highs[values], rng)
@@ -253,8 +253,9 @@ class OrderedCodec(Codec):
         }
         return scale.build(points, {**marks, "null": null_mask(values, domain)})
 
-    def _cells(self, domain: Domain) -> tuple[Points, Points]:
-        """First point, and one past the last, of every code's cell."""
+    def cells(self) -> tuple[Points, Points]:
+        """First point, and one past the last, of every code's cell; NULL and NaN have any."""
+        domain = self.recoding.domain
         edges = np.array(self.recoding.edges, dtype=np.int64)
         lows = np.full(domain.size, edges[0], dtype=np.int64)
         highs = np.full(domain.size, edges[1], dtype=np.int64)

@@ -1,14 +1,23 @@
-"""How strongly two columns hang together, from their contingency table."""
+"""How strongly two columns hang together, from the pairs of codes that occur.
+
+A clone's free text may have as many values as rows, so nothing here is as large as the product of
+two columns' values.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.metrics.kld import Coded
 from privbench.metrics.summary import Floats
+
+Codes = NDArray[np.integer[Any]]
+#: Pairs are counted in a table of at most so many cells a row and beside that, else sorted.
+_CELLS_A_ROW, _CELLS = 4, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,64 +61,82 @@ def association(columns: list[Coded], ordered: list[bool]) -> Association:
                 (columns[i].clone, columns[j].clone),
             )
             for side, (one, other) in enumerate(pairs):
-                table = contingency(one, other, (columns[i].size, columns[j].size))
-                out[side, i, j] = out[side, j, i] = measure(table)
+                out[side, i, j] = out[side, j, i] = measure(one, other)
     return Association(out[0], out[1])
 
 
-def contingency(
-    one: NDArray[np.unsignedinteger], other: NDArray[np.unsignedinteger], shape: tuple[int, int]
-) -> Floats:
+def contingency(one: Codes, other: Codes, shape: tuple[int, int]) -> Floats:
     """Counts of the pairs of codes, of the given shape."""
     codes = one.astype(np.int64) * shape[1]
     codes += other
     return np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
-def spearman(table: Floats) -> float:
-    """Spearman's rank correlation of two ordered codes, ties by mid-ranks.
+def spearman(one: Codes, other: Codes) -> float:
+    """Spearman's rank correlation of two ordered columns, ties by mid-ranks.
 
     Args:
-        table: Counts, shape (k, m); row 0 and column 0 are NULL and left out.
+        one: Codes, shape (rows,); rows with code 0 (NULL) in either column are left out.
+        other: Likewise.
 
     Returns:
         In [−1, 1]; NaN where a column is constant.
 
-    >>> float(spearman(np.pad(np.diag([1.0, 2.0, 3.0]), ((1, 0), (1, 0)))))
+    >>> spearman(np.array([1, 2, 2, 3, 0]), np.array([1, 2, 2, 3, 1]))
     1.0
     """
-    inner = table[1:, 1:]
-    total = inner.sum()
-    if total == 0:
+    first, second, counts = _pairs(one, other)
+    known = (first > 0) & (second > 0)
+    first, second, counts = first[known], second[known], counts[known]
+    if not len(counts):
         return float("nan")
-    x, y = _midranks(inner.sum(axis=1)), _midranks(inner.sum(axis=0))
-    x, y = x - inner.sum(axis=1) @ x / total, y - inner.sum(axis=0) @ y / total
-    spread = (inner.sum(axis=1) @ x**2) * (inner.sum(axis=0) @ y**2)
+    x, y = (_midranks(codes, counts)[codes] for codes in (first, second))
+    x, y = x - np.average(x, weights=counts), y - np.average(y, weights=counts)
+    spread = (counts @ x**2) * (counts @ y**2)
     if spread <= 0:
         return float("nan")
-    return float(np.clip((x @ inner @ y) / np.sqrt(spread), -1.0, 1.0))
+    return float(np.clip((counts @ (x * y)) / np.sqrt(spread), -1.0, 1.0))
 
 
-def _midranks(counts: Floats) -> Floats:
-    return np.asarray(np.cumsum(counts) - counts / 2)
-
-
-def cramers_v(table: Floats) -> float:
+def cramers_v(one: Codes, other: Codes) -> float:
     """Cramér's V, corrected for bias (Bergsma 2013): two independent columns are near 0.
 
     Args:
-        table: Counts, shape (k, m); empty rows and columns take no part.
+        one: Codes, shape (rows,).
+        other: Likewise.
 
     Returns:
         In [0, 1]; NaN where a column is constant.
     """
-    used = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    n, (k, m) = used.sum(), used.shape
+    first, second, counts = _pairs(one, other)
+    if not len(counts):
+        return float("nan")
+    rows, columns = np.bincount(first, counts), np.bincount(second, counts)
+    n, k, m = counts.sum(), np.count_nonzero(rows), np.count_nonzero(columns)
     if n < 2 or min(k, m) < 2:
         return float("nan")
-    expected = np.outer(used.sum(axis=1), used.sum(axis=0)) / n
-    phi = float(np.sum((used - expected) ** 2 / expected)) / n
+    # Σ (o − e)²/e over all cells is Σ o²/e − n over those that occur.
+    phi = float(np.sum(counts**2 / (rows[first] * columns[second]))) - 1.0
     excess = max(0.0, phi - (k - 1) * (m - 1) / (n - 1))
-    rows, columns = (size - (size - 1) ** 2 / (n - 1) for size in (k, m))
-    room = min(rows, columns) - 1
+    sizes = (size - (size - 1) ** 2 / (n - 1) for size in (k, m))
+    room = min(sizes) - 1
     return float(np.sqrt(min(1.0, excess / room))) if room > 0 else float("nan")
+
+
+def _pairs(one: Codes, other: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """The pairs of codes that occur, and how often."""
+    width = int(other.max(initial=0)) + 1
+    joint = one.astype(np.int64) * width
+    joint += other
+    if (int(one.max(initial=0)) + 1) * width <= _CELLS_A_ROW * len(one) + _CELLS:
+        table = np.bincount(joint)
+        found = np.flatnonzero(table)
+        counts = table[found]
+    else:
+        found, counts = np.unique(joint, return_counts=True)
+    return found // width, found % width, counts.astype(np.float64)
+
+
+def _midranks(codes: NDArray[np.int64], counts: Floats) -> Floats:
+    each = np.asarray(np.bincount(codes, counts), dtype=np.float64)
+    return np.asarray(np.cumsum(each) - each / 2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,14 @@ _ROWS, _CUTS = 50_000, 16
 
 Kind = Literal["sum", "product", "leaf"]
 Codes = Sequence[NDArray[np.unsignedinteger]]
+
+
+class Step(Protocol):
+    """A condition that routes rows."""
+
+    @property
+    def condition(self) -> sql.Composable:
+        """As SQL, with bare column names; never NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +96,14 @@ class Node:
         kind: Sum, product or leaf.
         parent: Place of its parent; None for the root.
         columns: Names of the columns in its scope.
-        route: Splits that a row has to pass from the root on, and whether they have to hold.
+        route: Conditions that a row has to pass from the root on, and whether they have to hold.
         when: The last of them in words, where the parent is a sum node.
     """
 
     kind: Kind
     parent: int | None
     columns: tuple[str, ...]
-    route: tuple[tuple[Split, bool], ...]
+    route: tuple[tuple[Step, bool], ...]
     when: str
 
 
@@ -121,6 +129,10 @@ class _Grower:
 
     def __init__(self, columns: Sequence[CodedColumn], codes: Codes) -> None:
         self.columns, self.codes = columns, codes
+        # The clone's values have codes too: only those that occur here take room.
+        compact = [np.unique(column, return_inverse=True) for column in codes]
+        self.seen = [seen for seen, _ in compact]
+        self.places = [place for _, place in compact]
         self.nodes: list[Node] = []
 
     def grow(
@@ -163,15 +175,15 @@ class _Grower:
         return len(self.nodes) - 1
 
     def _table(self, rows: NDArray[np.intp], one: int, other: int) -> Floats:
-        shape = (self.columns[one].coded.size, self.columns[other].coded.size)
-        return contingency(self.codes[one][rows], self.codes[other][rows], shape)
+        shape = (len(self.seen[one]), len(self.seen[other]))
+        return contingency(self.places[one][rows], self.places[other][rows], shape)
 
     def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The columns in groups that do not hang together."""
         groups = [{column} for column in scope]
         for place, one in enumerate(scope):
             for other in scope[:place]:
-                if cramers_v(self._table(rows, one, other)) > DEPENDENT:
+                if cramers_v(self.places[one][rows], self.places[other][rows]) > DEPENDENT:
                     joined = [group for group in groups if group & {one, other}]
                     groups = [group for group in groups if group not in joined]
                     groups.append(set().union(*joined))
@@ -182,8 +194,10 @@ class _Grower:
         best: tuple[float, int, Split] | None = None
         for number in scope:
             tables = [self._table(rows, number, other) for other in scope if other != number]
-            for cut in _cuts(self.columns[number], tables[0].sum(axis=1)):
-                held = cut.holds(np.arange(self.columns[number].coded.size, dtype=np.uint32))
+            counts = np.zeros(self.columns[number].coded.size)
+            counts[self.seen[number]] = tables[0].sum(axis=1)
+            for cut in _cuts(self.columns[number], counts):
+                held = cut.holds(self.seen[number])
                 told = sum(_information(table, held) for table in tables)
                 if best is None or told > best[0]:
                     best = (told, number, cut)

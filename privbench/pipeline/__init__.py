@@ -16,6 +16,7 @@ from privbench.pipeline.inspection import (
 )
 from privbench.pipeline.load import LoadReport, check_target, load, sample
 from privbench.pipeline.model import Model, Promise, require_writable
+from privbench.pipeline.modelled import modelled
 from privbench.pipeline.planning import PlanReport, parse_rows, plan
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.rebinding import rebind
@@ -44,6 +45,7 @@ __all__ = [
     "ledger_cap",
     "ledger_show",
     "load",
+    "modelled",
     "parse_rows",
     "plan",
     "rebind",

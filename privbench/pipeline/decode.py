@@ -101,7 +101,7 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
     tables = [model.schema.table(key) for key in sorted(model.tables)]
-    codecs = {table.key: _codecs(model, table.key) for table in tables}
+    codecs = {table.key: codecs_of(model, table.key) for table in tables}
     minted = mint_database(
         tables,
         {t.key: _whole(t, tables, codecs[t.key], drawn, seed) for t in tables},
@@ -120,7 +120,12 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     ]
 
 
-def _codecs(model: Model, key: str) -> dict[str, Codec]:
+def codecs_of(model: Model, key: str) -> dict[str, Codec]:
+    """The codecs of a private table's modelled columns.
+
+    Raises:
+        ModelError: The model is damaged.
+    """
     return {name: codec_from_json(data) for name, data in model.tables[key]["codecs"].items()}
 
 

@@ -1,8 +1,7 @@
-"""Choose queries for the heat map, learn a small circuit for their columns, and count."""
+"""Draw a small circuit of the columns that the workload asks about, and count both sides on it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,16 +10,18 @@ from privbench.errors import DatabaseError
 from privbench.metrics import heatmap, heattree
 from privbench.metrics.fidelity import TableFidelity
 from privbench.metrics.heatmap import Heat, Predicate
-from privbench.metrics.heattree import Node
+from privbench.metrics.modelled import ModelledTable
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
+from privbench.report.collect_modelmap import released
 from privbench.report.collect_predicates import predicates
 from privbench.report.document import QueryPart
 from privbench.report.document_views import HeatMapPart, HeatNodePart, HeatQueryPart
+from privbench.report.heat_choice import Drawing, choose, held_by
 from privbench.schema import Schema, Table
 
-#: Tables with a heat map, and columns of a circuit: more would not be readable.
-_TABLES, _COLUMNS = 6, 6
+#: Tables with a heat map: more would not be readable.
+_TABLES = 6
 
 Asked = dict[str, dict[str, list[Predicate]]]
 
@@ -31,6 +32,7 @@ def heatmaps(
     schema: Schema,
     found: Mapping[str, TableFidelity],
     queries: Sequence[QueryPart],
+    model: Mapping[str, ModelledTable],
 ) -> list[HeatMapPart]:
     """Heat maps of the tables that the workload asks most about.
 
@@ -40,6 +42,7 @@ def heatmaps(
         schema: The source's schema.
         found: The compared tables, by key.
         queries: The queries with their figures.
+        model: Tables of a released model, whose circuits are drawn instead of learned ones.
 
     Returns:
         At most six, the table with the most queries first. Tables of whose compared columns the
@@ -49,11 +52,11 @@ def heatmaps(
         DatabaseError: The source refused to learn from.
     """
     asked = _asked(schema, found, queries)
-    order = sorted(asked, key=lambda key: -len(asked[key]))
-    made = [
-        _heatmap(source, clone, schema.table(key), found[key], asked[key], queries)
-        for key in order[:_TABLES]
-    ]
+    made = []
+    for key in sorted(asked, key=lambda key: -len(asked[key]))[:_TABLES]:
+        drawing = released(model[key], asked[key], queries) if key in model else None
+        drawing = drawing or _learned(found[key], asked[key], queries)
+        made.append(_heatmap(source, clone, schema.table(key), found[key], drawing))
     return [part for part in made if part is not None]
 
 
@@ -79,96 +82,44 @@ def _heatmap(
     clone: Snapshot,
     table: Table,
     compared: TableFidelity,
-    asked: Mapping[str, list[Predicate]],
-    queries: Sequence[QueryPart],
+    drawing: Drawing | None,
 ) -> HeatMapPart | None:
-    chosen, names = _chosen(asked, queries)
+    real, copied = compared.columns[0].coded.real, compared.columns[0].coded.clone
+    if drawing is None or not len(real):
+        return None
+    share = min(1.0, heatmap.MOST_ROWS / max(len(real), len(copied)))
+    sides = [_count(side, table, drawing, share) for side in (source, clone)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    return _part(table, drawing, (sides[0], sides[1]), share < 1)
+
+
+def _learned(
+    compared: TableFidelity, asked: Mapping[str, list[Predicate]], queries: Sequence[QueryPart]
+) -> Drawing | None:
+    """A small circuit learned from the source's rows, for the report alone."""
+    picks, names = choose(asked, queries)
     columns = [column for column in compared.columns if column.plan.column.name in names]
     if len(columns) < 2 or not len(columns[0].coded.real):
         return None
-    nodes = heattree.learn(columns)
-    held = [
-        [predicate for predicate in asked[query.id] if predicate.columns <= names]
-        for query, _ in chosen
-    ]
-    rows = max(len(columns[0].coded.real), len(columns[0].coded.clone))
-    share = min(1.0, heatmap.MOST_ROWS / rows)
-    sides = [_count(side, table, nodes, held, share) for side in (source, clone)]
-    if sides[0] is None or sides[1] is None:
-        return None
-    return _part(table, nodes, chosen, held, (sides[0], sides[1]), share < 1)
+    return Drawing(heattree.learn(columns), picks, held_by(picks, asked, names))
 
 
-def _chosen(
-    asked: Mapping[str, list[Predicate]], queries: Sequence[QueryPart]
-) -> tuple[list[tuple[QueryPart, str]], set[str]]:
-    """Queries to show, and the columns of the circuit.
-
-    The worst answer among those that ask about the most columns decides the columns, filled up with
-    those asked about most; a typical answer and the best one are then taken from the queries that
-    ask about no other columns.
-    """
-    names = {key: _names(held) for key, held in asked.items()}
-    order = sorted(
-        (query for query in queries if query.id in asked and query.qerror is not None),
-        key=lambda query: query.qerror or 0.0,
-    )
-    if not order:
-        return [], set()
-    worst = _widest(order, names)[-1]
-    columns = _columns(names, worst.id)
-    inside = _widest([query for query in order if names[query.id] <= columns], names)
-    picks = [(worst, "the worst answer")]
-    if inside:
-        picks += [(inside[len(inside) // 2], "a typical answer"), (inside[0], "the best answer")]
-    once: dict[str, tuple[QueryPart, str]] = {}
-    for query, why in picks:
-        once.setdefault(query.id, (query, why))
-    return list(once.values()), columns
-
-
-def _widest(queries: Sequence[QueryPart], names: Mapping[str, set[str]]) -> list[QueryPart]:
-    """Those that ask about at least three columns, or about as many as any does."""
-    least = min(3, max((len(names[query.id]) for query in queries), default=0))
-    return [query for query in queries if len(names[query.id]) >= least]
-
-
-def _names(held: Sequence[Predicate]) -> set[str]:
-    return {name for predicate in held for name in predicate.columns}
-
-
-def _columns(names: Mapping[str, set[str]], first: str) -> set[str]:
-    often = Counter(name for held in names.values() for name in sorted(held))
-    ranked = dict.fromkeys([*sorted(names[first]), *(name for name, _ in often.most_common())])
-    return set(list(ranked)[:_COLUMNS])
-
-
-def _count(
-    side: Snapshot,
-    table: Table,
-    nodes: Sequence[Node],
-    held: Sequence[Sequence[Predicate]],
-    share: float,
-) -> Heat | None:
+def _count(side: Snapshot, table: Table, drawing: Drawing, share: float) -> Heat | None:
     """None where a predicate cannot be evaluated by itself (it names something out of reach)."""
     try:
         with side.connection.transaction():
-            return heatmap.count(side.connection, table, nodes, held, share)
+            return heatmap.count(side.connection, table, drawing.nodes, drawing.held, share)
     except DatabaseError:
         return None
 
 
-def _part(
-    table: Table,
-    nodes: Sequence[Node],
-    chosen: Sequence[tuple[QueryPart, str]],
-    held: Sequence[Sequence[Predicate]],
-    sides: tuple[Heat, Heat],
-    sampled: bool,
-) -> HeatMapPart:
+def _part(table: Table, drawing: Drawing, sides: tuple[Heat, Heat], sampled: bool) -> HeatMapPart:
     real, clone = sides
+    model = drawing.model
     return HeatMapPart(
         table=table.key,
+        circuit="source" if model is None else "model",
         sampled=sampled,
         nodes=[
             HeatNodePart(
@@ -178,19 +129,21 @@ def _part(
                 columns=list(node.columns),
                 real_rows=int(real.rows[place]),
                 clone_rows=int(clone.rows[place]),
+                model_share=None if model is None else round(float(model.ways[place]), 6),
             )
-            for place, node in enumerate(nodes)
+            for place, node in enumerate(drawing.nodes)
         ],
         queries=[
             HeatQueryPart(
                 query=query.id,
                 why=why,
-                predicates=[predicate.text for predicate in held[place]],
+                predicates=[predicate.text for predicate in drawing.held[place]],
                 qerror=query.qerror,
                 real=_shares(real.shares[place]),
                 clone=_shares(clone.shares[place]),
+                model=[] if model is None else _shares(model.shares[place]),
             )
-            for place, (query, why) in enumerate(chosen)
+            for place, (query, why) in enumerate(drawing.picks)
         ],
     )
 

@@ -10,6 +10,7 @@ from privbench.metrics import canon
 from privbench.metrics.correlation import association
 from privbench.metrics.fanout import fanout, label
 from privbench.metrics.fidelity import TableFidelity
+from privbench.metrics.modelled import ModelledTable
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.collect_heatmap import heatmaps
@@ -33,6 +34,7 @@ def collect(
     theirs: Schema,
     found: Mapping[str, TableFidelity],
     queries: Sequence[QueryPart],
+    model: Mapping[str, ModelledTable],
 ) -> ViewsPart:
     """Correlations, fan-outs and heat maps of both sides: CONFIDENTIAL.
 
@@ -43,6 +45,7 @@ def collect(
         theirs: The clone's.
         found: The compared tables, by key.
         queries: The queries with their figures.
+        model: Tables of the released model, where one is given.
 
     Raises:
         DatabaseError: One of the databases refused.
@@ -51,7 +54,7 @@ def collect(
     return ViewsPart(
         correlations=[_correlation(key, held) for key, held in found.items() if _matters(held)],
         fanouts=[_fanout(source, clone, schema, key) for key in keys],
-        heatmaps=heatmaps(source, clone, schema, found, queries),
+        heatmaps=heatmaps(source, clone, schema, found, queries, model),
     )
 
 

@@ -8,9 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from privbench.config import Config
+from privbench.errors import UsageError
+from privbench.metrics.modelled import Modelled
 from privbench.report import baseline as earlier
 from privbench.report import figures, files, parts, parts_work
-from privbench.report.document import ComparisonDocument, QueryPart, WorkloadPart
+from privbench.report.document import ComparisonDocument, ModelPart, QueryPart, WorkloadPart
 from privbench.report.document_work import LoadPart
 from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, measure, schema_of
@@ -40,6 +42,7 @@ def compare(
     other_workload: bool = False,
     junit: str | Path | None = None,
     openmetrics: str | Path | None = None,
+    model: Modelled | None = None,
     on_result: OnResult | None = None,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
@@ -70,6 +73,8 @@ def compare(
         other_workload: Take a baseline of another workload.
         junit: Where to write gates and integrity checks as JUnit XML.
         openmetrics: Where to write the figures as OpenMetrics text.
+        model: The released model that the clone was made from: the heat map then shows its own
+            circuits.
         on_result: Told of every query that ran.
 
     Returns:
@@ -77,7 +82,7 @@ def compare(
         `privbench.report.gates.enforce`.
 
     Raises:
-        UsageError: A gate, the workload, the baseline or the config is wrong.
+        UsageError: A gate, the workload, the baseline, the config or the model is wrong.
         DatabaseError: A database refused.
     """
     wanted = parse(gates)
@@ -87,7 +92,10 @@ def compare(
         earlier.require_same(old, queries, other_workload)
     folder = files.prepare(out_dir)
     left_out = _left_out(floor, explain, concurrency)
-    _check_gates(wanted, schema_of(source_dsn, config), left_out, old is not None)
+    schema = schema_of(source_dsn, config)
+    _check_gates(wanted, schema, left_out, old is not None)
+    if model is not None:
+        _check_model(model, schema)
     dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
     ran = replay(
         queries,
@@ -104,8 +112,10 @@ def compare(
     )
     loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
     answered = parts.queries(queries, ran)
-    measured = measure(source_dsn, target_dsn, config, answered)
+    measured = measure(source_dsn, target_dsn, config, answered, model)
     document = _document(queries, answered, ran, loaded, measured)
+    if model is not None:
+        document = document.model_copy(update={"model": _model_part(model)})
     if old is not None:
         document = _drifted(document, old)
     checked = [gate.check(document.figures, document.queries) for gate in wanted]
@@ -141,6 +151,21 @@ def _check_gates(
         known |= earlier.names(known)
     for gate in wanted:
         gate.require(known)
+
+
+def _check_model(model: Modelled, schema: Schema) -> None:
+    """Refuse a model of another schema before the long work."""
+    columns = {table.key: {column.name for column in table.columns} for table in schema}
+    for key, table in model.tables.items():
+        missing = sorted(set(table.codecs) - columns.get(key, set()))
+        if key not in columns or missing:
+            raise UsageError(
+                "the model is of another schema than the source: the source has no such "
+                + ("column." if key in columns else "table."),
+                table=key,
+                column=missing[0] if key in columns else None,
+                remedy="Give the model that the clone was made from, and the config of its fit.",
+            )
 
 
 def _load(
@@ -203,6 +228,10 @@ def _document(
     )
     named = figures.collect(document, found.fidelity.values())
     return document.model_copy(update={"figures": named})
+
+
+def _model_part(model: Modelled) -> ModelPart:
+    return ModelPart(digest=model.digest, synthesizer=model.synthesizer, promise=model.promise)
 
 
 def _drifted(document: ComparisonDocument, old: ComparisonDocument) -> ComparisonDocument:

@@ -50,6 +50,20 @@ class WorkloadPart(Part):
     digest: str
 
 
+class ModelPart(Part):
+    """The released model whose circuits the heat map shows.
+
+    Attributes:
+        digest: SHA-256 of its file.
+        synthesizer: What learned it.
+        promise: Its guarantee; this report is not covered by it.
+    """
+
+    digest: str
+    synthesizer: str
+    promise: str
+
+
 class AnswerPart(Part):
     """One query on one side: see `privbench.workload.Answer`.
 
@@ -251,6 +265,7 @@ class ComparisonDocument(Part):
         load: The workload run by several clients at once, where asked for.
         drift: Against the baseline, where one was given.
         views: What the pictures of the HTML report are drawn from.
+        model: The released model, where one was given.
     """
 
     schema_version: Literal[1] = 1
@@ -274,6 +289,7 @@ class ComparisonDocument(Part):
     load: LoadPart | None = None
     drift: DriftPart | None = None
     views: ViewsPart = Field(default_factory=ViewsPart)
+    model: ModelPart | None = None
 
     @property
     def failed(self) -> bool:

@@ -76,6 +76,7 @@ class HeatNodePart(Part):
         columns: Its scope.
         real_rows: Rows of the source that are routed to it.
         clone_rows: Likewise of the clone.
+        model_share: Probability of that in the released model, where the circuit is the model's.
     """
 
     kind: Literal["sum", "product", "leaf"]
@@ -84,6 +85,7 @@ class HeatNodePart(Part):
     columns: list[str]
     real_rows: int
     clone_rows: int
+    model_share: float | None = None
 
 
 class HeatQueryPart(Part):
@@ -97,6 +99,8 @@ class HeatQueryPart(Part):
         real: For each node, the share of the source's rows routed to it that satisfy the
             predicates on columns of its scope; None where no row is routed to it.
         clone: Likewise.
+        model: Where the circuit is a released model's, the model's own probability of the
+            predicates, given that a row is routed there; else empty.
     """
 
     query: str
@@ -105,19 +109,23 @@ class HeatQueryPart(Part):
     qerror: float | None
     real: list[float | None]
     clone: list[float | None]
+    model: list[float | None] = Field(default_factory=list)
 
 
 class HeatMapPart(Part):
-    """One table's circuit, learned from the source, and queries that colour it.
+    """One table's circuit and queries that colour it.
 
     Attributes:
         table: The table.
+        circuit: Whether it was learned from the source's rows, for the report alone, or is the
+            released model's own.
         sampled: Whether only a random sample of the rows was counted.
         nodes: Parents before their children.
         queries: At least one.
     """
 
     table: str
+    circuit: Literal["source", "model"] = "source"
     sampled: bool
     nodes: list[HeatNodePart]
     queries: list[HeatQueryPart]

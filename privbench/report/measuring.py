@@ -9,6 +9,7 @@ from privbench.config import Config
 from privbench.metrics import integrity, statistics
 from privbench.metrics.columns import is_public
 from privbench.metrics.fidelity import TableFidelity, fidelity
+from privbench.metrics.modelled import Modelled
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
@@ -55,7 +56,11 @@ def _introspect(connection: Connection, config: Config | None) -> Schema:
 
 
 def measure(
-    source_dsn: str, target_dsn: str, config: Config | None, queries: Sequence[QueryPart]
+    source_dsn: str,
+    target_dsn: str,
+    config: Config | None,
+    queries: Sequence[QueryPart],
+    model: Modelled | None = None,
 ) -> Measured:
     """Compare tables, integrity and statistics of one frozen moment of each database.
 
@@ -64,6 +69,7 @@ def measure(
         target_dsn: The clone; only read.
         config: Names the schemas, public tables and public bins.
         queries: The queries with their figures, some of which colour the heat map.
+        model: The released model whose circuits the heat map draws.
 
     Raises:
         DatabaseError: One of the databases refused.
@@ -88,7 +94,10 @@ def measure(
                     )
                 )
         checks = integrity.check(clone.connection, schema, theirs)
-        found.views = collect_views.collect(source, clone, schema, theirs, found.fidelity, queries)
+        tables = model.tables if model else {}
+        found.views = collect_views.collect(
+            source, clone, schema, theirs, found.fidelity, queries, tables
+        )
     found.checks = [CheckPart(**asdict(check)) for check in checks]
     found.statistics = parts_work.statistics_part(known)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from privbench.config import Config
 from privbench.report import ComparisonDocument, compare
 from privbench.workload import Query, Workload
+
+sys.path.insert(0, str(Path(__file__).parent))  # lets the tests import their helper by name
 
 LIBRARY = """
 CREATE TABLE readers (

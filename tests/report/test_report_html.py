@@ -6,75 +6,14 @@ import base64
 import gzip
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import Page, at, wrong
 
 from privbench.report import ComparisonDocument
 from privbench.report.html import render
-from privbench.report.trace import FORMS, PAIRS
-
-#: Cells with digits that are no figures of the comparison.
-_NAMES = {"code", "pre", "sql", "grade"}
-
-
-class Page(HTMLParser):
-    """What the tests look for in a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.loads: list[str] = []
-        self.sections: list[str] = []
-        self.scripts = 0
-        self.words: list[str] = []
-        self.figures: list[tuple[dict[str, str], str]] = []
-        self.bare: list[str] = []
-        self.data: dict[str, str] = {}
-        self._open: list[tuple[str, dict[str, str], list[str]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attrs}
-        self.scripts += tag == "script"
-        if tag == "section":
-            self.sections.append(values["id"])
-        if tag != "a":
-            self.loads += [values[name] for name in ("src", "href") if values.get(name)]
-        if tag not in ("meta", "link", "br", "img", "input"):
-            self._open.append((tag, values, []))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self._open or self._open[-1][0] != tag:
-            return
-        _, values, said = self._open.pop()
-        text = " ".join("".join(said).split())
-        if "data-figure" in values and "data-as" in values:
-            self.figures.append((values, text))
-        if tag == "script" and (values.get("id") or self._open[-1][1].get("class") == "chart"):
-            self.data[values.get("id") or self._open[-1][1]["id"]] = "".join(said)
-        if tag == "td" and re.search(r"\d", "".join(self._own(values, said))):
-            self.bare.append(text)
-        if self._open and tag not in ("script", "style"):
-            self._open[-1][2].append("".join(said) if self._plain(values, tag) else " ")
-
-    def handle_data(self, data: str) -> None:
-        if self._open:
-            self._open[-1][2].append(data)
-            if self._open[-1][0] not in ("script", "style"):
-                self.words.append(data)
-
-    @staticmethod
-    def _plain(values: dict[str, str], tag: str) -> bool:
-        """Whether a parent's text goes on with this element's."""
-        return "data-figure" not in values and tag not in _NAMES
-
-    @staticmethod
-    def _own(values: dict[str, str], said: list[str]) -> list[str]:
-        """Text of a cell that is neither a traced figure nor a name."""
-        named = "data-figure" in values or {"sql", "left"} & set(values.get("class", "").split())
-        return [] if named else said
 
 
 @pytest.fixture(scope="module")
@@ -82,33 +21,9 @@ def page(document: ComparisonDocument, folder: Path) -> Page:
     return Page((folder / "report.html").read_text())
 
 
-def _at(data: Any, pointer: str) -> Any:
-    """What a JSON pointer points at."""
-    for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        data = data[int(name)] if isinstance(data, list) else data[name]
-    return data
-
-
-def _wrong(data: Any, values: dict[str, str], shown: str) -> bool:
-    """Whether an element shows something else than the place that it names."""
-    found, form = _at(data, values["data-figure"]), values["data-as"]
-    if form == "within":  # a figure within a sentence
-        printed = (FORMS["number"](found), FORMS["percent"](found))
-        return not any(text in shown for text in printed)
-    if form in ("checks", "violated"):
-        kind = [check for check in found if check["kind"] == values["data-kind"]]
-        counted = len(kind) if form == "checks" else sum(check["violations"] > 0 for check in kind)
-        return shown != str(counted)
-    if form in PAIRS:
-        return shown != PAIRS[form](found, _at(data, values["data-against"]))
-    return shown != FORMS[form](found)
-
-
 def test_every_figure_stands_in_the_json(page: Page, folder: Path) -> None:
     data = json.loads((folder / "comparison.json").read_text())
-    wrong = [(values, shown) for values, shown in page.figures if _wrong(data, values, shown)]
-    assert not wrong
+    assert not [(values, shown) for values, shown in page.figures if wrong(data, values, shown)]
     assert len(page.figures) > 300
     prefixes = {values["data-figure"].split("/")[1] for values, _ in page.figures}
     assert {"qerror", "runtime", "tables", "views", "queries", "figures", "integrity"} <= prefixes
@@ -120,8 +35,8 @@ def test_a_wrong_figure_would_be_found(page: Page, folder: Path) -> None:
     data = json.loads((folder / "comparison.json").read_text())
     data["qerror"]["overall"]["p95"] += 1
     data["figures"]["qerror.p50"] += 1
-    wrong = {v["data-figure"] for v, shown in page.figures if _wrong(data, v, shown)}
-    assert wrong == {"/qerror/overall/p95", "/figures/qerror.p50"}
+    found = {v["data-figure"] for v, shown in page.figures if wrong(data, v, shown)}
+    assert found == {"/qerror/overall/p95", "/figures/qerror.p50"}
 
 
 def test_charts_show_the_queries_of_the_json(page: Page, folder: Path) -> None:
@@ -153,7 +68,7 @@ def test_pictures_show_the_shares_of_the_json(page: Page, folder: Path) -> None:
     assert len(columns) == sum(len(table["columns"]) for table in data["tables"]) > 3
     for place in columns:
         labels, real, clone = cells[place]
-        found = _at(data, place)
+        found = at(data, place)
         assert labels == found["labels"]
         assert real == pytest.approx(found["real"], rel=5e-3)
         assert clone == pytest.approx(found["clone"], rel=5e-3)

@@ -44,13 +44,20 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
     if not maps:
         return None
     return {
-        "maps": [(part, _spots(part.nodes), *_size(part.nodes)) for part in maps],
+        "maps": [(part, _spots(part.nodes), *_size(part.nodes), _sides(part)) for part in maps],
         "box": BOX,
         "heat": heat,
         "asked": _asked,
         "cut": cut,
         "steps": STEPS,
     }
+
+
+def _sides(part: HeatMapPart) -> tuple[tuple[str, str, str], ...]:
+    """What is drawn side by side: its field, its heading and the heading's class."""
+    sides = (("real", "source", "realname"), ("clone", "clone", "copyname"))
+    model = (("model", "model, by its circuit", ""),) if part.circuit == "model" else ()
+    return (*sides, *model)
 
 
 def heat(share: float | None) -> str:
@@ -124,10 +131,10 @@ def _heights(nodes: list[HeatNodePart]) -> list[float]:
 SECTION = Section(
     name="heatmap",
     title="Query heat map",
-    intro="A table as a circuit (sum-product network): × nodes set columns apart that do not hang "
-    "together, + nodes split the rows by a condition, leaves are single columns. Colour and number "
-    "of a node are the share of the rows that come to it which satisfy the query’s predicates on "
-    "the node’s columns. Where both trees have the same colours, the clone answers the query right "
-    "for the right reasons; where they differ, the branch says which rows it gets wrong.",
+    intro="A table as a circuit (sum-product network): × nodes set columns apart, + nodes split "
+    "the rows by a condition, leaves are single columns. Colour and number of a node are the share "
+    "of the rows that come to it which satisfy the query’s predicates on the node’s columns. Where "
+    "the trees have the same colours, the clone answers the query right for the right reasons; "
+    "where they differ, the branch says which rows it gets wrong.",
     values=_values,
 )

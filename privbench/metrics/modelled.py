@@ -1,0 +1,82 @@
+"""A released model as the heat map needs it: circuits, and the way they branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from privbench.circuit import Circuit
+from privbench.encoding import Codec
+from privbench.learning.bins import Ints
+from privbench.learning.junction.model import TableLaw
+from privbench.synthesizers.base import FittedModel
+from privbench.synthesizers.junction_model import JunctionModel
+
+
+@dataclass(frozen=True, eq=False)
+class ModelledTable:
+    """The released law of one table's rows.
+
+    Attributes:
+        circuit: Its circuit.
+        codecs: By column, what its codes stand for.
+        above: By attribute, the one whose sum nodes stand right above its own; None where only the
+            owner's attributes, or nothing, do.
+        bins: By attribute, the bin of every code: a sum node has one child for each bin.
+    """
+
+    circuit: Circuit
+    codecs: Mapping[str, Codec]
+    above: Mapping[str, str | None] = field(default_factory=dict)
+    bins: Mapping[str, Ints] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """A released model.
+
+    Attributes:
+        digest: SHA-256 of the model file.
+        synthesizer: What learned it.
+        promise: Its guarantee, in one sentence.
+        tables: The private tables, by key.
+    """
+
+    digest: str
+    synthesizer: str
+    promise: str
+    tables: Mapping[str, ModelledTable]
+
+
+def modelled_tables(
+    fitted: FittedModel, codecs: Mapping[str, Mapping[str, Codec]]
+) -> dict[str, ModelledTable]:
+    """The tables of a fitted model.
+
+    Circuits of other synthesizers than ``privbench`` branch on nothing that a row shows, so they
+    have neither `ModelledTable.above` nor `ModelledTable.bins`.
+
+    Args:
+        fitted: The model.
+        codecs: By table and column.
+    """
+    if not isinstance(fitted, JunctionModel):
+        circuits = fitted.circuits.items()
+        return {key: ModelledTable(circuit, codecs[key]) for key, circuit in circuits}
+    return {
+        key: ModelledTable(fitted.circuits[key], codecs[key], _above(law), _bins(law))
+        for key, law in fitted.laws.items()
+    }
+
+
+def _above(law: TableLaw) -> dict[str, str | None]:
+    names, given = list(law.domains), len(law.given)
+    found: dict[str, str | None] = {}
+    for number, name in enumerate(names, given):
+        place = law.tree.layout.above(number)
+        found[name] = None if place is None or place < given else names[place - given]
+    return found
+
+
+def _bins(law: TableLaw) -> dict[str, Ints]:
+    return {name: bins.of for name, bins in zip(law.domains, law.bins, strict=True)}

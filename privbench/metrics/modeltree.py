@@ -1,0 +1,247 @@
+"""The circuit of a released model, small enough to be drawn.
+
+The circuit of a junction tree has a sum node over the bins of a column for every state of the
+columns above it: thousands of nodes. Drawn are the columns that are asked about and those where
+their branches part, in the circuit's own order; sum nodes of one column that come together once the
+other columns are summed out are one node, and its bins are put together to two or three branches of
+about equal probability. Nothing of this reads a row: structure and probabilities are the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.circuit import marginal, probabilities
+from privbench.learning.bins import Ints
+from privbench.metrics.heattree import Kind, Node
+from privbench.metrics.modelled import ModelledTable
+from privbench.metrics.routes import Route, drawable, route_of
+from privbench.metrics.summary import Floats
+
+#: Branches of the first sum node on a path, of the second, …; least probability of a branch.
+_BRANCHES, _LEAST = (3, 2), 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNode:
+    """One drawn node.
+
+    Attributes:
+        node: As it is drawn, with conditions in SQL.
+        codes: By column, the codes of the rows that come to it; columns that are not there may
+            have any.
+    """
+
+    node: Node
+    codes: Mapping[str, NDArray[np.bool_]]
+
+
+def draw(model: ModelledTable, names: Iterable[str]) -> list[ModelNode]:
+    """The circuit over a few columns.
+
+    Args:
+        model: The table's.
+        names: Columns, each with a codec that `routes.drawable` accepts.
+
+    Returns:
+        Parents before their children.
+    """
+    grower = _Grower(model, sorted(names))
+    grower.grow(grower.roots, None, (), {}, 0)
+    return grower.nodes
+
+
+def heats(
+    model: ModelledTable,
+    nodes: Sequence[ModelNode],
+    queries: Sequence[Mapping[str, Floats]],
+) -> tuple[Floats, list[Floats]]:
+    """Exact probabilities by the model's circuit.
+
+    Args:
+        model: The table's.
+        nodes: From `draw`.
+        queries: For each query, weights of the codes of the columns that it has predicates on.
+
+    Returns:
+        For each node the probability that a row comes to it, shape (nodes,); and for each query
+        that of its predicates on the node's columns, given that a row comes to it; NaN where none
+        does.
+    """
+    found = np.array([_node_heats(model, item, queries) for item in nodes]).T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return found[0], [np.clip(met / found[0], 0.0, 1.0) for met in found[1:]]
+
+
+def _node_heats(
+    model: ModelledTable, item: ModelNode, queries: Sequence[Mapping[str, Floats]]
+) -> Floats:
+    """Probability of the way to a node, then of the way and each query's predicates."""
+    asked = {name for query in queries for name in query if name in item.node.columns}
+    weights: dict[str, Floats] = {}
+    for name in {*asked, *item.codes}:
+        size = model.circuit.domains[name].size
+        way = item.codes.get(name, np.ones(size))
+        met = [
+            query[name] if name in query and name in item.node.columns else np.ones(size)
+            for query in queries
+        ]
+        weights[name] = np.asarray(np.stack([np.ones(size), *met]) * way, dtype=np.float64)
+    if not weights:
+        return np.ones(1 + len(queries))
+    return probabilities(model.circuit, weights)
+
+
+class _Grower:
+    """Adds nodes from the root down."""
+
+    def __init__(self, model: ModelledTable, names: Sequence[str]) -> None:
+        self.model, self.asked = model, frozenset(names)
+        self.kept = _kept(model, names)
+        self.below: dict[str | None, list[str]] = {}
+        for name in self.kept:
+            self.below.setdefault(_nearest(model, name, self.kept), []).append(name)
+        self.roots = tuple(self.below.get(None, ()))
+        self.nodes: list[ModelNode] = []
+
+    def grow(
+        self,
+        roots: tuple[str, ...],
+        parent: int | None,
+        route: tuple[Route, ...],
+        codes: Mapping[str, NDArray[np.bool_]],
+        depth: int,
+    ) -> None:
+        """Add the node over some columns and all that stand below them in the circuit."""
+        scope = self._scope(roots)
+        if len(scope) == 1:
+            self._add("leaf", parent, scope, route, codes)
+        elif len(roots) > 1:
+            place = self._add("product", parent, scope, route, codes)
+            for root in roots:
+                self.grow((root,), place, route, codes, depth)
+        else:
+            self._branch(roots[0], parent, route, codes, depth)
+
+    def _branch(
+        self,
+        root: str,
+        parent: int | None,
+        route: tuple[Route, ...],
+        codes: Mapping[str, NDArray[np.bool_]],
+        depth: int,
+    ) -> None:
+        """A sum node over the bins of a column; below each the column and what hangs on it."""
+        scope = self._scope((root,))
+        groups = self._groups(root, codes, depth)
+        if len(groups) < 2:
+            place = self._add("product", parent, scope, route, codes)
+            for name in scope:
+                self._add("leaf", place, (name,), route, codes)
+            return
+        place = self._add("sum", parent, scope, route, codes)
+        for mask in groups:
+            further = (*route, route_of(self.model.codecs[root], mask))
+            inside = {**codes, root: mask}
+            below = tuple(self.below.get(root, ()))
+            if root not in self.asked:
+                self.grow(below, place, further, inside, depth + 1)
+                continue
+            product = self._add("product", place, scope, further, inside)
+            self._add("leaf", product, (root,), further, inside)
+            for child in below:
+                self.grow((child,), product, further, inside, depth + 1)
+
+    def _add(
+        self,
+        kind: Kind,
+        parent: int | None,
+        scope: tuple[str, ...],
+        route: tuple[Route, ...],
+        codes: Mapping[str, NDArray[np.bool_]],
+    ) -> int:
+        routed = parent is not None and self.nodes[parent].node.kind == "sum"
+        when = route[-1].words if routed else ""
+        node = Node(kind, parent, scope, tuple((step, True) for step in route), when)
+        self.nodes.append(ModelNode(node, codes))
+        return len(self.nodes) - 1
+
+    def _scope(self, roots: Iterable[str]) -> tuple[str, ...]:
+        """Columns asked about at or below some columns."""
+        found: list[str] = []
+        for root in roots:
+            found += [root] if root in self.asked else []
+            found += self._scope(self.below.get(root, ()))
+        return tuple(found)
+
+    def _groups(
+        self, root: str, codes: Mapping[str, NDArray[np.bool_]], depth: int
+    ) -> list[NDArray[np.bool_]]:
+        """Codes of a column in branches, by whole bins; fewer than two where it cannot branch."""
+        if depth >= len(_BRANCHES) or root not in self.model.bins:
+            return []
+        given = {name: mask.astype(np.float64) for name, mask in codes.items()}
+        law = marginal(self.model.circuit, root, given=given)
+        of, domain = self.model.bins[root], self.model.circuit.domains[root]
+        mass = np.bincount(of, law)
+        lone = None if domain.null_code is None else int(of[domain.null_code])
+        place = _grouped(mass / max(mass.sum(), 1e-300), _BRANCHES[depth], domain.ordered, lone)
+        return [place[of] == group for group in np.unique(place)]
+
+
+def _grouped(mass: Floats, most: int, ordered: bool, lone: int | None) -> Ints:
+    """Group of every bin.
+
+    Args:
+        mass: Probability of every bin, sums to 1; at least one.
+        most: How many groups there may be.
+        ordered: Whether neighbours belong together; else the likeliest bins stand alone.
+        lone: The bin that holds NULL; it stands alone where it is likely, else with the last.
+    """
+    place = np.zeros(len(mass), np.int64)
+    if not ordered:
+        order = np.argsort(-mass, kind="stable")[: min(most, len(mass)) - 1]
+        heavy = order[mass[order] >= _LEAST]
+        place[heavy] = 1 + np.arange(len(heavy))
+        if 1.0 - float(mass[heavy].sum()) < _LEAST:
+            place[place == 0] = 1
+        return place
+    null = np.arange(len(mass)) == lone
+    alone = bool(null.any()) and mass[null].sum() >= _LEAST
+    left = np.where(null & alone, 0.0, mass)
+    middle = (np.cumsum(left) - left / 2) / max(float(left.sum()), 1e-300)
+    room = most - 1 if alone else most
+    place = np.minimum((middle * room).astype(np.int64), room - 1)
+    for group in range(room):
+        if mass[place == group].sum() < _LEAST:
+            place[place == group] = max(group - 1, 0)
+    if alone:
+        place[null] = most
+    return place
+
+
+def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
+    """The columns asked about, and others under which two branches with some of them part."""
+    branches: dict[str, set[str]] = {}
+    for name in names:
+        child, above = name, model.above.get(name)
+        while above is not None:
+            branches.setdefault(above, set()).add(child)
+            child, above = above, model.above.get(above)
+    parting = [name for name, below in branches.items() if len(below) > 1 and name not in names]
+    return [*names, *(name for name in parting if _drawable(model, name))]
+
+
+def _drawable(model: ModelledTable, name: str) -> bool:
+    return name in model.codecs and drawable(model.codecs[name])
+
+
+def _nearest(model: ModelledTable, name: str, kept: Sequence[str]) -> str | None:
+    above = model.above.get(name)
+    while above is not None and above not in kept:
+        above = model.above.get(above)
+    return above

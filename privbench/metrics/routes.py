@@ -1,0 +1,160 @@
+"""Codes of a model's column as a condition on the column's values, in SQL and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.encoding import Codec
+from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.scale import scale_of
+from privbench.encoding.within import listed
+from privbench.postgres.csvtext import csv_blocks
+from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF, OTHER
+
+#: Values of a list that are named.
+_NAMED = 3
+_INTEGERS = ("int2", "int4", "int8")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A condition that every row meets or not; it is never NULL.
+
+    Attributes:
+        condition: As SQL, with the bare column name.
+        words: For people.
+    """
+
+    condition: sql.Composable
+    words: str
+
+
+def drawable(codec: Codec) -> bool:
+    """Whether sets of a column's codes can be told as conditions: grids, lists and labels."""
+    return isinstance(codec, OrderedCodec) or listed(codec) is not None
+
+
+def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
+    """The condition that a value has one of some codes.
+
+    Args:
+        codec: One that is `drawable`.
+        mask: Which codes, shape (domain size,); at least one.
+    """
+    null = codec.domains[codec.column].null_code
+    nulls = null is not None and bool(mask[null])
+    if isinstance(codec, OrderedCodec):
+        condition, words = _ordered(codec, mask)
+    else:
+        condition, words = _listed(codec, mask)
+    name = sql.Identifier(codec.column)
+    if condition is None:
+        return Route(sql.SQL("{} IS NULL").format(name), f"{codec.column} is NULL")
+    # NULL comes to the node that its code comes to.
+    found = sql.SQL("coalesce({}, {})").format(condition, sql.Literal(nulls))
+    return Route(found, f"{codec.column} {words}{' or NULL' if nulls else ''}")
+
+
+def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:
+    domain, values = codec.domains[codec.column], listed(codec) or ()
+    chosen = [value for value, kept in zip(values, mask, strict=False) if kept]
+    others = [value for value, kept in zip(values, mask, strict=False) if not kept]
+    outside = OTHER in domain.specials and bool(mask[domain.special_code(OTHER)])
+    if not chosen and not outside:
+        return None, ""
+    named = others if outside else chosen
+    form = "NOT ({} = ANY({}::{}[]))" if outside else "{} = ANY({}::{}[])"
+    condition = sql.SQL(form).format(
+        sql.Identifier(codec.column), sql.Literal(named), sql.SQL(codec.type.sql)
+    )
+    if outside:
+        return condition, f"not {_named(others)}" if others else "not NULL"
+    return condition, ("= " if len(chosen) == 1 else "in ") + _named(chosen)
+
+
+def _named(values: list[str]) -> str:
+    more = f", … ({len(values)})" if len(values) > _NAMED else ""
+    return ", ".join(values[:_NAMED]) + more
+
+
+def _ordered(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:
+    line, cuts = _line(codec, mask)
+    pieces = [_piece(codec, *ends) for ends in _runs(line, cuts)]
+    if not pieces:
+        return None, ""
+    joined = sql.SQL(" OR ").join(condition for condition, _ in pieces)
+    return sql.SQL("({})").format(joined), " or ".join(words for _, words in pieces)
+
+
+def _line(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], list[_Cut]]:
+    """Whether each cell is chosen, in PostgreSQL's order of values, and what parts neighbours.
+
+    Without cells for what lies beyond, the first and the last one take it. NaN comes last.
+    """
+    domain = codec.recoding.domain
+
+    def special(name: str) -> list[bool]:
+        known = name in codec.recoding.specials
+        return [bool(mask[domain.special_code(name)])] if known else []
+
+    first, last, lone = special(IS_NEG_INF), special(IS_POS_INF), special(IS_NAN)
+    below, above = special(BELOW), special(ABOVE)
+    cells = mask[: domain.values].tolist()
+    edges = [_Cut(point=point) for point in codec.recoding.edges]
+    cuts = [_Cut(text="-Infinity", after=True)] * len(first)
+    cuts += edges if below else edges[1:]
+    cuts = cuts if above else cuts[:-1]
+    cuts += [_Cut(text="Infinity")] * len(last) + [_Cut(text="NaN")] * len(lone)
+    return np.array([*first, *below, *cells, *above, *last, *lone]), cuts
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What parts two cells: a grid point, or a value that is none; behind it or before it."""
+
+    point: int | None = None
+    text: str = ""
+    after: bool = False
+
+
+def _runs(line: NDArray[np.bool_], cuts: list[_Cut]) -> Iterator[tuple[_Cut | None, _Cut | None]]:
+    """Ends of the runs of true cells; None for an open end. Cut i lies behind cell i."""
+    steps = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
+    for first, end in zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True):
+        yield cuts[first - 1] if first else None, cuts[end - 1] if end < len(line) else None
+
+
+def _piece(codec: OrderedCodec, low: _Cut | None, high: _Cut | None) -> tuple[sql.Composable, str]:
+    name, kind = sql.Identifier(codec.column), sql.SQL(codec.type.sql)
+    tests = [
+        sql.SQL("{} " + signs[cut.after] + " {}::{}").format(name, _text(codec, cut), kind)
+        for signs, cut in (((">=", ">"), low), (("<", "<="), high))
+        if cut is not None
+    ]
+    if not tests:
+        return sql.SQL("{} IS NOT NULL").format(name), "not NULL"
+    return sql.SQL("({})").format(sql.SQL(" AND ").join(tests)), _words(codec, low, high)
+
+
+def _words(codec: OrderedCodec, low: _Cut | None, high: _Cut | None) -> str:
+    shown = [_text(codec, cut).removesuffix(" 00:00:00") if cut else "" for cut in (low, high)]
+    if low is None or high is None:
+        return f"≥ {shown[0]}" if low else f"< {shown[1]}"
+    if codec.type.base in _INTEGERS and low.point is not None and high.point is not None:
+        alone = high.point - low.point == 1
+        return f"= {low.point}" if alone else f"{low.point} – {high.point - 1}"
+    return f"{shown[0]} to < {shown[1]}"
+
+
+def _text(codec: OrderedCodec, cut: _Cut) -> str:
+    scale = scale_of(codec.type)
+    if cut.point is None or scale is None:
+        return cut.text
+    values = pa.table({"edge": scale.build(np.array([cut.point], dtype=np.int64), {})})
+    return b"".join(csv_blocks([values], 1)).decode().strip().strip('"')

@@ -1,0 +1,197 @@
+"""What a condition says of one column: runs of its grid, or of its list, and NULL.
+
+A released model holds cells, not values, so a condition has to be read before its probability can
+be asked for. Comparisons with literals, IN, BETWEEN, IS NULL and what AND, OR and NOT make of them
+are read exactly, with SQL's three truth values; any other condition is not read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from privbench.encoding.base import Codec
+from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.within import END, FIRST, listed, shares
+from privbench.workload.query import parse
+
+Runs = tuple[tuple[int, int], ...]
+#: SQL's truth values, so that AND is the least, OR the greatest, and NOT 1 − x.
+_TRUE, _UNKNOWN, _FALSE = 1.0, 0.5, 0.0
+_ALL: Runs = ((FIRST, END),)
+_MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE,
+    exp.EQ: exp.EQ, exp.NEQ: exp.NEQ,
+}  # fmt: skip
+
+
+class _UnreadError(Exception):
+    """The condition is not of the kinds that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Where a condition holds.
+
+    Attributes:
+        runs: Half-open runs of places, ascending and apart.
+        null: What it is of NULL.
+    """
+
+    runs: Runs
+    null: float = _UNKNOWN
+
+    def both(self, other: Truth) -> Truth:
+        """AND."""
+        cut = [
+            (max(a, c), min(b, d))
+            for a, b in self.runs
+            for c, d in other.runs
+            if max(a, c) < min(b, d)
+        ]
+        return Truth(_joined(cut), min(self.null, other.null))
+
+    def either(self, other: Truth) -> Truth:
+        """OR."""
+        return Truth(_joined([*self.runs, *other.runs]), max(self.null, other.null))
+
+    def negated(self) -> Truth:
+        """NOT."""
+        ends = [FIRST, *(end for run in self.runs for end in run), END]
+        gaps = zip(ends[::2], ends[1::2], strict=True)
+        return Truth(tuple((a, b) for a, b in gaps if a < b), _TRUE - self.null)
+
+
+def weights(conditions: Iterable[str], codec: Codec) -> NDArray[np.float64] | None:
+    """Weights of a column's codes under conditions that all have to hold.
+
+    Args:
+        conditions: SQL conditions on that column alone, its name without the table's.
+        codec: The column's.
+
+    Returns:
+        Shape (domain size,), 0 to 1; None where one of them cannot be read.
+    """
+    whole = Truth(_ALL, _TRUE)
+    for text in conditions:
+        tree = parse(f"SELECT 1 WHERE {text}")
+        try:
+            whole = whole.both(_truth(tree.args["where"].this, codec) if tree else _unread())
+        except (_UnreadError, ValueError):
+            return None
+    return shares(codec, whole.runs, whole.null == _TRUE)
+
+
+def _unread() -> Truth:
+    raise _UnreadError
+
+
+def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
+    found: list[tuple[int, int]] = []
+    for first, end in sorted(runs):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((first, end))
+    return tuple(found)
+
+
+def _truth(tree: exp.Expr, codec: Codec) -> Truth:
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        return _truth(tree.left, codec).both(_truth(tree.right, codec))
+    if isinstance(tree, exp.Or):
+        return _truth(tree.left, codec).either(_truth(tree.right, codec))
+    if isinstance(tree, exp.Not):
+        return _truth(tree.this, codec).negated()
+    if isinstance(tree, exp.Column) and codec.type.base == "bool":
+        return _compared(exp.EQ, "true", codec)
+    if not _is_column(tree.this):
+        return _mirrored(tree, codec)
+    if isinstance(tree, exp.Is):
+        return _is(tree, codec)
+    if isinstance(tree, exp.In):
+        return _any([_literal(item) for item in tree.expressions], codec)
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low, high = _literal(tree.args["low"]), _literal(tree.args["high"])
+        return _compared(exp.GTE, low, codec).both(_compared(exp.LTE, high, codec))
+    if type(tree) in _MIRROR:
+        return _compared(type(tree), _literal(tree.expression), codec)
+    return _unread()
+
+
+def _mirrored(tree: exp.Expr, codec: Codec) -> Truth:
+    """``5 < x``."""
+    if type(tree) in _MIRROR and _is_column(tree.expression):
+        return _compared(_MIRROR[type(tree)], _literal(tree.this), codec)
+    return _unread()
+
+
+def _is(tree: exp.Is, codec: Codec) -> Truth:
+    """``IS NULL`` and ``IS TRUE``; sqlglot writes NOT around them or inside, by its version."""
+    said = tree.expression
+    if isinstance(said, exp.Null):
+        found = Truth((), _TRUE)
+    elif isinstance(said, exp.Boolean):
+        found = Truth(_compared(exp.EQ, str(said.this).lower(), codec).runs, _FALSE)
+    else:
+        return _unread()
+    return found.negated() if tree.args.get("negate") else found
+
+
+def _any(values: list[str], codec: Codec) -> Truth:
+    if not values:
+        return _unread()
+    return Truth(_joined(run for text in values for run in _compared(exp.EQ, text, codec).runs))
+
+
+def _is_column(tree: object) -> bool:
+    return isinstance(tree, exp.Expr) and isinstance(tree.unnest(), exp.Column)
+
+
+def _literal(tree: exp.Expr) -> str:
+    """The text of a literal, casts and signs around it or not."""
+    while isinstance(tree, (exp.Paren, exp.Cast)):
+        tree = tree.this
+    if isinstance(tree, exp.Neg):
+        return f"-{_literal(tree.this)}"
+    if isinstance(tree, exp.Boolean):
+        return str(tree.this).lower()
+    if isinstance(tree, exp.Literal):
+        return str(tree.this)
+    raise _UnreadError
+
+
+def _compared(kind: type[exp.Expr], text: str, codec: Codec) -> Truth:
+    if kind is exp.NEQ:
+        return _compared(exp.EQ, text, codec).negated()
+    scale = scale_of(codec.type)
+    if scale is not None:
+        return Truth(_joined(_on_grid(kind, text, scale)))
+    values = listed(codec)
+    if kind is exp.EQ and values is not None:
+        padded = codec.type.base == "bpchar"
+        known = [value.rstrip() if padded else value for value in values]
+        return Truth(((known.index(text), known.index(text) + 1),) if text in known else ())
+    # Texts compare by a collation, which only the server knows.
+    return _unread()
+
+
+def _on_grid(kind: type[exp.Expr], text: str, scale: Scale) -> Iterator[tuple[int, int]]:
+    """Grid points for which ``point <kind> literal``; a literal may lie between two points."""
+    down, up = scale.parse(text), scale.parse_up(text)
+    if kind is exp.EQ:
+        if down == up:
+            yield down, down + 1
+    elif kind is exp.LT:
+        yield FIRST, up
+    elif kind is exp.LTE:
+        yield FIRST, down + 1
+    elif kind is exp.GT:
+        yield down + 1, END
+    else:
+        yield up, END

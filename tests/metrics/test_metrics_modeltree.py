@@ -1,0 +1,303 @@
+"""The circuit of a released model, drawn: against enumeration, and against PostgreSQL."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+from psycopg import sql
+
+from privbench.circuit import Builder, marginal
+from privbench.config import ColumnConfig
+from privbench.domain import Domain
+from privbench.encoding import Codec, reader
+from privbench.encoding.base import Bounds, BoundsNeed
+from privbench.encoding.within import shares
+from privbench.metrics.modelled import ModelledTable
+from privbench.metrics.modeltree import ModelNode, draw, heats
+from privbench.metrics.routes import drawable, route_of
+from privbench.report.conditions import weights
+from privbench.rng import generator
+from privbench.schema import Column, ColumnType, Table, TableName
+
+SIZES = {"a": 4, "b": 3, "hidden": 3, "c": 5}
+
+
+def _number(name: str, size: int, *, not_null: bool = True) -> tuple[Column, ColumnConfig]:
+    kind = ColumnType("integer", "int4", category="N")
+    return Column(name, 1, kind, not_null=not_null), ColumnConfig(kind="range", min=0, max=size - 1)
+
+
+#: δ with which labels may be released, and what is.
+DELTA, LABELS = 1e-6, ("it's {blue} %s", "red", "x")
+
+
+def _codec(column: Column, config: ColumnConfig) -> Codec:
+    plan = reader(column, Table(TableName("public", "t"), (column,)), config, DELTA)
+    released = {
+        need.attribute: Bounds(10, 60) if isinstance(need, BoundsNeed) else LABELS
+        for need in plan.needs
+    }
+    return plan.finish(released)
+
+
+@pytest.fixture(scope="module")
+def model() -> ModelledTable:
+    """a on top; below it b and a column that nobody asks about; c below that one."""
+    numbers = generator(5)
+    domains = {name: Domain(size, ordered=True) for name, size in SIZES.items()}
+    builder = Builder(domains)
+
+    def column(name: str, below: list[int]) -> int:
+        leaves = builder.leaves(name, np.eye(SIZES[name]))
+        children = [int(leaf) for leaf in leaves]
+        if below:
+            children = [
+                builder.product([leaf, below[place % len(below)]])
+                for place, leaf in enumerate(children)
+            ]
+        return builder.sum(children, numbers.random(SIZES[name]) + 0.1)
+
+    cs = [column("c", []) for _ in range(3)]
+    hiddens = [column("hidden", cs) for _ in range(4)]
+    bs = [column("b", []) for _ in range(4)]
+    both = [builder.product([one, other]) for one, other in zip(bs, hiddens, strict=True)]
+    column("a", both)
+    above = {"a": None, "b": "a", "hidden": "a", "c": "hidden"}
+    codecs = {name: _codec(*_number(name, size)) for name, size in SIZES.items()}
+    bins = {name: np.arange(size) for name, size in SIZES.items()}
+    bins["c"] = np.array([0, 0, 1, 1, 2])
+    return ModelledTable(builder.build(), codecs, above, bins)
+
+
+def _worlds(model: ModelledTable) -> dict[tuple[int, ...], float]:
+    """The probability of every row, by the law of pairs given the others: plain multiplication."""
+    found = {}
+    for world in itertools.product(*(range(size) for size in SIZES.values())):
+        row = {
+            name: np.eye(size)[code]
+            for (name, size), code in zip(SIZES.items(), world, strict=True)
+        }
+        found[world] = float(marginal(model.circuit, "a", given=row).sum())
+    return found
+
+
+def _share(
+    worlds: dict[tuple[int, ...], float],
+    item: ModelNode,
+    query: dict[str, np.ndarray],
+) -> tuple[float, float]:
+    names = list(SIZES)
+    way = met = 0.0
+    for world, mass in worlds.items():
+        row = dict(zip(names, world, strict=True))
+        if not all(mask[row[name]] for name, mask in item.codes.items()):
+            continue
+        way += mass
+        held = [vector[row[name]] for name, vector in query.items() if name in item.node.columns]
+        met += mass * float(np.prod(held))
+    return way, met
+
+
+def test_probabilities_are_those_of_all_worlds(model: ModelledTable) -> None:
+    nodes = draw(model, ["a", "b", "c"])
+    worlds = _worlds(model)
+    assert sum(worlds.values()) == pytest.approx(1)
+    queries = [
+        {"a": np.array([0, 1, 0.5, 0]), "c": np.array([0, 1, 1, 0.25, 0])},
+        {"b": np.eye(3)[2]},
+    ]
+    ways, found = heats(model, nodes, queries)
+    assert {item.node.kind for item in nodes} == {"sum", "product", "leaf"}
+    assert (nodes[0].node.kind, nodes[0].node.columns) == ("sum", ("a", "b", "c"))
+    for place, item in enumerate(nodes):
+        for query, heat in zip(queries, found, strict=True):
+            way, met = _share(worlds, item, query)
+            assert ways[place] == pytest.approx(way)
+            assert heat[place] == pytest.approx(met / way)
+
+
+def test_branches_share_out_what_comes_to_a_sum_node(model: ModelledTable) -> None:
+    nodes = draw(model, ["a", "b", "c"])
+    ways, _ = heats(model, nodes, [])
+    for place, item in enumerate(nodes):
+        below = [at for at, other in enumerate(nodes) if other.node.parent == place]
+        if item.node.kind == "sum":
+            assert sum(ways[at] for at in below) == pytest.approx(ways[place])
+            assert all(nodes[at].node.when for at in below)
+        else:
+            assert all(ways[at] == pytest.approx(ways[place]) for at in below)
+    assert len(nodes) <= 60
+
+
+def test_a_column_under_which_branches_part_is_drawn(model: ModelledTable) -> None:
+    """b and c hang on a, which is not asked about: its branches are there, it is no leaf."""
+    nodes = draw(model, ["b", "c"])
+    assert nodes[0].node.kind == "sum"
+    assert nodes[1].node.when.startswith("a ")
+    assert {item.node.columns for item in nodes if item.node.kind == "leaf"} == {("b",), ("c",)}
+
+
+def test_a_model_without_branches_sets_columns_apart(model: ModelledTable) -> None:
+    flat = ModelledTable(model.circuit, model.codecs)
+    assert [item.node.kind for item in draw(flat, ["a", "c"])] == ["product", "leaf", "leaf"]
+
+
+KINDS = {
+    "small": (ColumnType("integer", "int4", category="N"), {"kind": "range", "min": -3, "max": 8}),
+    "wide": (ColumnType("bigint", "int8", category="N"), {"kind": "range", "min": 0, "max": 10**6}),
+    "open": (ColumnType("integer", "int4", category="N"), {}),
+    "day": (ColumnType("date", "date", category="D"),
+            {"kind": "range", "min": "2020-01-01", "max": "2020-03-01"}),
+    "moment": (ColumnType("timestamp without time zone", "timestamp", category="D"),
+               {"kind": "range", "min": "2020-01-01", "max": "2020-03-01"}),
+    "price": (ColumnType("numeric(8,2)", "numeric", category="N", precision=8, scale=2),
+              {"kind": "range", "min": 0, "max": 99}),
+    "rate": (ColumnType("double precision", "float8", category="N"), {}),
+    "word": (ColumnType("text", "text", category="S"), {"values": ["red", "it's {blue} %s", "x"]}),
+    "label": (ColumnType("text", "text", category="S"), {"kind": "categories"}),
+    "flag": (ColumnType("boolean", "bool", category="B"), {}),
+}  # fmt: skip
+VALUES = {
+    "small": "(i % 14) - 4",
+    "wide": "(i * 7919) % 1000001",
+    "open": "i % 160 - 40",
+    "day": "date '2019-12-28' + i % 80",
+    "moment": "timestamp '2020-01-01' + i * interval '4211 seconds'",
+    "price": "(i * 37 % 11000) / 100.0",
+    "rate": "i / 7.0 - 20",
+    "word": "(ARRAY['red', 'it''s {blue} %s', 'x', 'other'])[1 + i % 4]",
+    "label": "(ARRAY['red', 'it''s {blue} %s', 'x', 'other'])[1 + i % 4]",
+    "flag": "i % 3 = 0",
+}
+
+
+@pytest.fixture(scope="module")
+def values(make_database: Callable[..., str]) -> str:
+    """1,200 rows of all kinds, every ninth value NULL."""
+    dsn = make_database()
+    columns = ", ".join(f"{name} {kind.sql}" for name, (kind, _) in KINDS.items())
+    made = ", ".join(f"CASE WHEN i % 9 > 0 THEN {text} END" for text in VALUES.values())
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE t ({columns})".encode())
+        connection.execute(f"INSERT INTO t SELECT {made} FROM generate_series(1, 1200) i".encode())
+    return dsn
+
+
+def _codes(connection: psycopg.Connection, name: str) -> tuple[Codec, np.ndarray]:
+    """The codec of a column and the codes of its rows, as the reader makes them."""
+    kind, config = KINDS[name]
+    column = Column(name, 1, kind)
+    table = Table(TableName("public", "t"), (column,))
+    plan = reader(column, table, ColumnConfig(**config), DELTA)
+    wanted = plan.select(sql.Identifier(name))
+    parts = sql.SQL(", ").join(expression for expression, _ in wanted)
+    query = sql.SQL("SELECT {} FROM t ORDER BY ctid").format(parts)
+    cells = zip(*connection.execute(query).fetchall(), strict=True)
+    batch = {alias: pa.array(cell) for (_, alias), cell in zip(wanted, cells, strict=True)}
+    read = plan.read(batch)[name]
+    codec = _codec(column, ColumnConfig(**config))
+    recoding = codec.recodings.get(name)
+    if isinstance(read, pa.DictionaryArray):
+        numbers = read.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return codec, recoding.apply(numbers, read.dictionary)  # type: ignore[union-attr,call-arg]
+    return codec, np.asarray(read if recoding is None else recoding.apply(read))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_rows_go_where_their_codes_go(values: str, name: str) -> None:
+    """A branch's SQL takes exactly the rows whose codes are the branch's."""
+    numbers = generator(7, name)
+    with psycopg.connect(values, autocommit=True) as connection:
+        codec, codes = _codes(connection, name)
+        assert drawable(codec)
+        size = codec.domains[name].size
+        masks = [numbers.random(size) < share for share in (0.02, 0.3, 0.5, 0.8)]
+        masks += [np.arange(size) < size // 2, np.arange(size) >= size // 2]
+        masks += [np.arange(size) == place for place in (0, 1, size - 1)]
+        for mask in masks:
+            if not mask.any():
+                continue
+            route = route_of(codec, mask)
+            query = sql.SQL("SELECT {} FROM t ORDER BY ctid").format(route.condition)
+            taken = [row[0] for row in connection.execute(query).fetchall()]
+            assert taken == mask[codes].tolist(), (route.condition.as_string(None), route.words)
+
+
+CONDITIONS = {
+    "small": ["small = 3", "small <> 3", "4 > small", "small BETWEEN 1 AND 5",
+              "small IN (1, 2, 77)", "small NOT IN (1, 2)", "NOT (small < 2 OR small > 6)",
+              "small IS NULL",
+              "small IS NOT NULL", "small >= 2.5", "small = 2.5", "small = 1 OR small IS NULL",
+              "NOT (small = 1 AND small IS NULL)", "small > '-2'::integer"],
+    "day": ["day >= '2020-02-01'::date", "day < date '2020-01-05'", "day = '2020-01-09'"],
+    "word": ["word = 'red'", "word <> 'red'", "word IN ('x', 'red', 'absent')", "word IS NULL"],
+    "label": ["label = 'red'", "label <> 'red'", "label IN ('x', 'absent')", "label IS NULL",
+              "NOT (label = 'red' OR label = 'x')"],
+    "flag": ["flag", "NOT flag", "flag = false", "flag IS TRUE", "flag IS NOT TRUE"],
+    "price": ["price < 12.345", "price >= 12.34", "price = 3.7"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), [(n, t) for n, held in CONDITIONS.items() for t in held])
+def test_conditions_mean_what_postgresql_says(values: str, name: str, text: str) -> None:
+    """Where every code is one value, its weight is PostgreSQL's answer for it."""
+    with psycopg.connect(values, autocommit=True) as connection:
+        codec, codes = _codes(connection, name)
+        rows = f"SELECT ({text}) IS TRUE, {_own(name)} FROM t ORDER BY ctid"
+        answers = connection.execute(rows.encode()).fetchall()
+    found = weights([text], codec)
+    assert found is not None
+    held = np.array([row[0] for row in answers], dtype=np.float64)
+    inside = np.array([row[1] for row in answers])
+    if name == "price":  # cells of many values: in the mean over the rows
+        assert found[codes][inside].mean() == pytest.approx(held[inside].mean(), abs=0.01)
+    else:
+        assert found[codes][inside].tolist() == held[inside].tolist()
+
+
+def _own(name: str) -> str:
+    """Whether a value is one of those that its cell stands for, not one beyond the last cell."""
+    config = KINDS[name][1]
+    if "min" in config:
+        return f"{name} IS NULL OR {name} BETWEEN '{config['min']}' AND '{config['max']}'"
+    return "word IS DISTINCT FROM 'other'" if name == "word" else "true"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word LIKE 'r%'",
+        "word < 'red'",
+        "lower(word) = 'red'",
+        "small > (SELECT 1)",
+        "small + 1 > 2",
+    ],
+)
+def test_what_cannot_be_read_is_not_guessed(text: str) -> None:
+    name = "word" if "word" in text else "small"
+    kind, config = KINDS[name]
+    assert weights([text], _codec(Column(name, 1, kind), ColumnConfig(**config))) is None
+
+
+@pytest.mark.parametrize("name", ["wide", "price", "moment", "rate", "open"])
+def test_a_cell_counts_as_much_as_its_draws_satisfy(name: str) -> None:
+    """Against 20,000 values that the codec draws in one cell."""
+    kind, config = KINDS[name]
+    codec = _codec(Column(name, 1, kind, not_null=True), ColumnConfig(**config))
+    lows, highs = codec.cells()  # type: ignore[attr-defined]
+    numbers = generator(11, name)
+    widest = int(np.argmax(highs - lows)) if name != "rate" else 40
+    low, high = int(lows[widest]), int(highs[widest])
+    middle = low + (high - low) // 3
+    drawn = codec.decode({name: np.full(20_000, widest)}, numbers)
+    points = reader(
+        Column(name, 1, kind), Table(TableName("public", "t"), ()), ColumnConfig(**config), 0.0
+    ).scale.unbuild(drawn)  # type: ignore[attr-defined]
+    found = shares(codec, [(low, middle)], null=False)
+    assert found is not None
+    assert found[widest] == pytest.approx((points < middle).mean(), abs=0.015)

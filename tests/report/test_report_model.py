@@ -1,0 +1,137 @@
+"""The heat map over a released model's own circuit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pages import Page, wrong
+
+from privbench import pipeline
+from privbench.config import Config
+from privbench.errors import UsageError
+from privbench.report import ComparisonDocument, compare
+from privbench.workload import Query, QueryResult, Workload
+
+CONFIG = """
+[privacy]
+epsilon = 50.0
+seed = 3
+[ledger]
+path = "{ledger}"
+[tables."public.branches"]
+role = "public"
+[tables."public.loans"]
+own = ["reader"]
+[tables."public.loans".columns.weeks]
+kind = "range"
+min = 1
+max = 20
+[tables."public.readers".columns.city]
+values = ["Aarhus", "Bergen", "Turku"]
+[tables."public.readers".columns.born]
+kind = "range"
+min = 1930
+max = 2020
+"""
+
+
+@pytest.fixture(scope="module")
+def model_path(library: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    path = folder / "library.privbench"
+    pipeline.fit(library, Config.loads(CONFIG.replace("{ledger}", str(folder / "ledger"))), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("out") / "report"
+
+
+@pytest.fixture(scope="module")
+def document(library: str, library_clone: str, model_path: Path, out: Path) -> ComparisonDocument:
+    texts = [
+        "SELECT count(*) FROM readers WHERE born < 1980 AND member AND city = 'Turku'",
+        "SELECT count(*) FROM readers WHERE born BETWEEN 1950 AND 1959 AND member",
+        "SELECT count(*) FROM readers WHERE city IN ('Aarhus', 'Turku') AND born IS NULL",
+        "SELECT count(*) FROM readers WHERE city LIKE 'A%' AND born > 1990",
+        "SELECT count(*) FROM loans WHERE weeks > 3 AND taken >= '2023-06-01'",
+    ]
+    queries = Workload("few", tuple(Query(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
+    return compare(
+        library,
+        library_clone,
+        queries,
+        Config.loads(CONFIG.replace("{ledger}", str(out / "unused"))),
+        out,
+        repeats=1,
+        warmup=0,
+        floor=False,
+        explain=False,
+        model=pipeline.modelled(model_path),
+    )
+
+
+def test_the_models_circuit_stands_beside_source_and_clone(
+    document: ComparisonDocument, library: str
+) -> None:
+    maps = {part.table: part for part in document.views.heatmaps}
+    readers = maps["public.readers"]
+    assert readers.circuit == maps["public.loans"].circuit == "model"
+    assert readers.nodes[0].model_share == 1
+    assert any(node.kind == "sum" for node in readers.nodes)
+    assert {name for node in readers.nodes for name in node.columns} == {"born", "city", "member"}
+    for query in readers.queries:
+        assert len(query.model) == len(query.real) == len(query.clone) == len(readers.nodes)
+        assert not any("LIKE" in text for text in query.predicates)
+        # At ε = 50 the model is near the source: at the root and, by and large, everywhere.
+        assert query.model[0] == pytest.approx(query.real[0], abs=0.05)
+    for node in readers.nodes:
+        assert node.model_share == pytest.approx(node.real_rows / 400, abs=0.1)
+
+
+def test_branches_share_out_the_rows_of_both_sides(document: ComparisonDocument) -> None:
+    for part in document.views.heatmaps:
+        for place, node in enumerate(part.nodes):
+            below = [other for other in part.nodes if other.parent == place]
+            if node.kind == "sum":
+                assert sum(other.real_rows for other in below) == node.real_rows
+                assert sum(other.clone_rows for other in below) == node.clone_rows
+            else:
+                assert {other.real_rows for other in below} <= {node.real_rows}
+
+
+def test_every_figure_of_the_page_stands_in_the_json(
+    document: ComparisonDocument, out: Path
+) -> None:
+    text = (out / "report.html").read_text()
+    page, data = Page(text), json.loads((out / "comparison.json").read_text())
+    assert not [(values, shown) for values, shown in page.figures if wrong(data, values, shown)]
+    places = [values["data-figure"] for values, _ in page.figures]
+    assert sum("/heatmaps/" in place and "/model/" in place for place in places) > 10
+    words = " ".join(" ".join(page.words).split())
+    assert "model, by its circuit" in words
+    assert "Its promise does not cover this report" in words
+    assert document.model is not None
+    assert document.model.digest[:16] in words
+    assert words.index("CONFIDENTIAL") < 250
+
+
+def test_a_model_of_another_schema_is_refused_before_the_work(
+    model_path: Path, library_clone: str, make_database: Callable[..., str]
+) -> None:
+    def ran(result: QueryResult, done: int, total: int) -> None:
+        pytest.fail("the workload was run")
+
+    with pytest.raises(UsageError, match="another schema") as error:
+        compare(
+            make_database(),
+            library_clone,
+            Workload("one", (Query("q", "SELECT 1"),)),
+            model=pipeline.modelled(model_path),
+            on_result=ran,
+        )
+    assert error.value.remedy
