@@ -7,6 +7,7 @@ million characters and infinite dates in columns that hold neither.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,27 +91,29 @@ def taper(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     if domain.core is None or not domain.ordered or domain.values < _FEWEST or sd <= 0:
         return out
     inner = slice(domain.values)
-    edges = np.arange(domain.values + 1) if domain.edges is None else np.array(domain.edges)
+    edges = range(domain.values + 1) if domain.edges is None else domain.edges
     out[inner] = _taper(out[inner], noisy[inner], sd, edges)
-    out[inner] = _taper(out[inner][::-1], noisy[inner][::-1], sd, -edges[::-1])[::-1]
+    out[inner] = _taper(out[inner][::-1], noisy[inner][::-1], sd, edges[::-1])[::-1]
     whole = out.sum()
     return np.asarray(out * (counts.sum() / whole)) if whole > 0 else np.array(counts)
 
 
-def _taper(counts: Floats, noisy: Floats, sd: float, edges: Ints) -> Floats:
+def _taper(counts: Floats, noisy: Floats, sd: float, edges: Sequence[int]) -> Floats:
     """The upper end: by the logarithm of the distance from the mode, where most tails bend down.
 
     The mode itself is often a spike (no votes, no answers) that tells nothing of the others.
     """
     mode = int(np.argmax(noisy))
     last = _last_seen(noisy, sd, mode)
-    ends = np.log1p((edges[mode:] - edges[mode]) / max(float(edges[mode + 1] - edges[mode]), 1.0))
+    # Python's integers: edges of a bigint are further apart than int64 holds.
+    far = np.array([abs(edge - edges[mode]) for edge in edges[mode:]], np.float64)
+    ends = np.log1p(far / max(far[1], 1.0))
     back = int(np.searchsorted(ends, ends[last - mode] - _FACTOR))
     start = mode + max(1, min(back, last - mode - _BACK))
     if len(noisy) - start < _FEWEST or last + 1 >= len(noisy):
         return counts
     ends = ends[start - mode :]
-    widths, middles = np.diff(ends), (ends[1:] + ends[:-1]) / 2
+    widths, middles = np.maximum(np.diff(ends), 1e-9), (ends[1:] + ends[:-1]) / 2
     place = (middles - middles[0]) / max(float(middles[-1] - middles[0]), 1e-9)
     curve = concave(noisy[start:], max(sd, 0.5), place, widths / widths[0])
     seen = slice(start, last + 1)

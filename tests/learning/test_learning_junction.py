@@ -71,7 +71,7 @@ def test_the_rule_reads_rows_and_noise_only_through_their_ratio():
     assert rule(1.0, 1e6, 9).edges == 0
 
 
-@pytest.mark.parametrize("noise", [0.02, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("noise", [0.5, 3.0, 14.0, 40.0])
 def test_tables_that_hang_together_measure_fewer_pairs(noise):
     alone, joined = (rule(40_000.0, noise, 9, joined=hangs) for hangs in (False, True))
     assert joined.edges == alone.edges
@@ -80,7 +80,6 @@ def test_tables_that_hang_together_measure_fewer_pairs(noise):
     assert sum(joined.rounds) <= sum(alone.rounds)
     if 2.5 < alone.level < 4.5:
         assert joined.rounds == (5,)
-
 
 
 def test_shares_sum_to_one():

@@ -211,6 +211,21 @@ def test_a_heavy_tail_beyond_a_spike_and_many_narrow_cells_stays():
     assert np.mean(farther) < 10
 
 
+def test_tails_may_reach_over_all_of_bigint():
+    steps = [0, *(2**k for k in range(64))]
+    edges = tuple(
+        sorted({max(-step, -(2**63)) for step in steps} | {min(s, 2**63 - 1) for s in steps})
+    )
+    domain = Domain(len(edges) - 1, True, core=(60, 70), edges=edges)
+    counts = np.zeros(domain.size)
+    counts[60:70] = 500.0
+    for seed in range(4):
+        noisy = counts + noise_of("laplace", 20.0, domain.size, seed)
+        found = guard(np.maximum(counts, 5.0), noisy, 28.0, domain)
+        assert np.isfinite(found).all()
+        assert found[60:70].sum() > 0.95 * found.sum()
+
+
 def test_edges_of_a_domain_fit_its_cells():
     with pytest.raises(ValueError, match="one edge more"):
         Domain(3, True, edges=(0, 1, 2))
