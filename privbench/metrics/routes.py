@@ -74,7 +74,8 @@ def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | Non
         sql.Identifier(codec.column), sql.Literal(named), sql.SQL(codec.type.sql)
     )
     if outside:
-        return condition, f"not {_named(others)}" if others else "not NULL"
+        sign = "≠" if len(others) == 1 else "not in"
+        return condition, f"{sign} {_named(others)}" if others else "not NULL"
     return condition, ("= " if len(chosen) == 1 else "in ") + _named(chosen)
 
 
