@@ -65,7 +65,7 @@ def largest_axes(spec: DatabaseSpec, table: str, most: int) -> tuple[Axis, ...]:
 
 
 def _one_ways(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[Planned]:
-    """Batch by batch, as the fit asks: the first question of every column, then every second one."""
+    """Batch by batch, as the fit asks: the first question of every column, then every second."""
     domains = spec.tables[table].attributes
     parts = column_parts({name: domain.size for name, domain in domains.items()})
     columns = [
