@@ -98,5 +98,8 @@ def popularity(counts: Ints, weights: Floats, races: Floats) -> Floats:
     """
     held = np.sort(counts[counts > 0])[::-1]
     out = np.zeros(len(counts))
-    out[np.argsort(races / weights, kind="stable")[: len(held)]] = held
+    if len(held):
+        times = races / weights
+        first = np.argpartition(times, len(held) - 1)[: len(held)]
+        out[first[np.argsort(times[first], kind="stable")]] = held
     return out

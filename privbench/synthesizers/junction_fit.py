@@ -185,6 +185,7 @@ class DatabaseFit:
             people.identity(key.parent),
             sizes.weight(key.table) * part,
             sizes.rows[key.table] * part,
+            self._scale,
         )
 
     def _outside(self, key: KeySpec) -> float | None:

@@ -251,6 +251,33 @@ def test_preferences_for_null_are_recovered():
     assert again[-1] < 0.05 * again.sum()
 
 
+def test_preferences_of_kinds_are_recovered():
+    """Variables without an order have no tilt: their cells alone speak."""
+    factors = np.array([1.0, 0.2, 5.0, 1.0, 20.0, 1.0, 0.5, 2.0])
+    seen, races, _ = race(factors, 4.0, 2.0, 3)
+    (found,) = preferences([Seen(seen.noisy, seen.scale, seen.bins, 0, 0.0)], races, "laplace")
+    assert np.log(found[:5] / found[0]) == pytest.approx(np.log(factors[:5]), abs=0.5)
+
+
+def test_bins_without_targets_are_like_their_neighbours():
+    """Noise in a bin that no synthetic row is in must not make hubs of the clone's rare rows."""
+    factors = np.exp(np.linspace(-1, 2, BINS))
+    seen, races, _ = race(factors, 4.0, 10.0, 5)
+    noisy = np.append(seen.noisy, 80.0)
+    (found,) = preferences([Seen(noisy, seen.scale, seen.bins, BINS + 1, 0.0)], races, "laplace")
+    assert found[-1] == found[-2]
+
+
+def test_a_part_of_the_targets_gives_the_same_preferences():
+    factors = np.exp(np.linspace(-1, 2, BINS))
+    seen, races, _ = race(factors, 4.0, 10.0, 6)
+    part = np.arange(12_000) < 6000
+    half = Races(races.counts[part], races.units[part], 1250.0, 4.0, races.numbers[:, part])
+    some = Seen(seen.noisy / 2, seen.scale / 2, seen.bins[part], BINS, 0.0)
+    (one,), (two,) = preferences([seen], races, "laplace"), preferences([some], half, "laplace")
+    assert np.log(one / one[0])[:6] == pytest.approx(np.log(two / two[0])[:6], abs=0.5)
+
+
 def test_preferences_follow_noise_less_than_its_cells_do():
     errors, raw = [], []
     factors = np.exp(np.linspace(-1, 2, BINS))

@@ -29,7 +29,8 @@ Ints = NDArray[np.int64]
 #: Most pulls of a key.
 MOST = 2
 #: The most that a target unit counts, in source units: against 1, noise grows by 1.4 at 2, by 2.1
-#: at 4, by 6.2 at 16, and what is counted of hubs by more up to about 4.
+#: at 4, by 6.2 at 16 (2.8 at 4 for single rows that refer within their tree), and what is counted
+#: of hubs by more up to about 4.
 CAP = 4
 #: Masses beyond the ends of the bins of an ordered variable.
 _BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
@@ -37,8 +38,8 @@ _BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
 _BINS = 10
 #: Synthetic rows that dependence is taken from.
 _ROWS = 20_000
-#: Races that the expected law is averaged over.
-_RACES = 2
+#: Races that the expected law is averaged over, and most synthetic targets that run.
+_RACES, _RUNNERS = 2, 50_000
 #: Slope that numbers of children are believed to have.
 _BELIEF = 1.5
 
@@ -51,8 +52,9 @@ class Targets:
         variables: Variables of the rows.
         codes: Their codes.
         units: Unit of every row, shape (rows,).
-        weight: Weight of all references that are counted.
-        references: Number of references that are counted, for keys without a fan-in law.
+        weight: Weight of all references that are counted, in a database of this many rows.
+        references: Number of references that are counted, for keys without a fan-in law; likewise.
+        scale: Part of the whole database that the synthetic rows are.
     """
 
     variables: Sequence[Variable]
@@ -60,6 +62,24 @@ class Targets:
     units: Ints
     weight: float
     references: float
+    scale: float
+
+    def some(self, draws: np.random.Generator) -> Targets:
+        """At most about `_RUNNERS` rows, whole units by random choice."""
+        part = _RUNNERS / max(len(self.units), 1)
+        if part >= 1.0:
+            return self
+        _, place = np.unique(self.units, return_inverse=True)
+        kept = (draws.random(int(place.max()) + 1) < part)[place]
+        part = float(kept.mean())
+        return Targets(
+            self.variables,
+            {name: held[kept] for name, held in self.codes.items()},
+            self.units[kept],
+            self.weight * part,
+            self.references * part,
+            self.scale * part,
+        )
 
 
 def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
@@ -92,11 +112,11 @@ def fit_pulls(
         outside: Whether references into the row's own unit are told apart.
     """
     chosen = telling(targets.variables, targets.codes)
-    rows = len(targets.units)
-    if not chosen or not rows:
+    if not chosen or not len(targets.units):
         return model
+    whole, targets = targets, targets.some(generator(0, "runners", key.table, key.name))
     cap, seen = cap_of(spec, key), []
-    ofs = [binned(item, targets.codes[item.name]) for item in chosen]
+    ofs = [binned(item, whole.codes[item.name]) for item in chosen]
     for number, (variable, of) in enumerate(zip(chosen, ofs, strict=True)):
         query = TargetHistogram.of(spec, key, [], [variable.binned(of)], cap=cap, outside=outside)
         label = f"targets {number + 1} of {key.table}.{key.name}"
@@ -104,7 +124,8 @@ def fit_pulls(
         ordered = in_order(variable.domain, of)
         belief = _BELIEF if variable.early else 0.0
         bins = of[targets.codes[variable.name]]
-        seen.append(Seen.of(noisy.ravel(), sd, noise, bins, ordered, belief))
+        part = targets.scale
+        seen.append(Seen.of(noisy.ravel() * part, sd * part, noise, bins, ordered, belief))
     factors = preferences(seen, _races(key, model, targets, float(cap)), noise)
     pulls = [
         Pull(item.name, of, factor) for item, of, factor in zip(chosen, ofs, factors, strict=True)
@@ -127,7 +148,10 @@ def _races(key: KeySpec, model: KeyModel, targets: Targets, cap: float) -> Races
 def planned_pulls(
     spec: DatabaseSpec, key: KeySpec, axes: Sequence[Axis], *, outside: bool
 ) -> Iterator[tuple[str, TargetHistogram, float]]:
-    """The events of `fit_pulls` at their largest: label, query, part of the amount.
+    """The events of `fit_pulls`, at most: label, query, part of the amount.
+
+    Where synthetic targets show fewer variables that tell anything, one event takes the amount of
+    both; where there are none, nothing is asked.
 
     Args:
         spec: What is public.

@@ -21,8 +21,8 @@ from privbench.learning.pulls import popularity, product
 
 Ints = NDArray[np.int64]
 
-#: Tilts by the normal score of a value's rank, powers of the mass beyond it, and factors of bins
-#: that follow no order.
+#: Tilts by the normal score of a value's rank, logarithms of the factor of bins that follow no
+#: order, and powers of the mass beyond a value.
 _GRIDS = (
     np.linspace(-3.0, 3.0, 17),
     np.array([-7.0, -5.0, -3.5, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]),
@@ -33,8 +33,9 @@ _SPREADS = (1.5, 3.0, 0.25)
 _SWEEPS = 2
 #: Totals against the expected one.
 _TOTALS = np.exp(np.linspace(-1.2, 0.5, 18))
-#: Most correction of one cell, and the part of a bin's capacity beyond which it tells nothing.
-_MOST, _FULL = 4.0, 0.5
+#: Most correction of one cell, of one of a variable without an order (no tilt speaks for it), how
+#: often races are run for it, and the part of a bin's capacity beyond which it tells nothing.
+_MOST, _MOST_UNORDERED, _ROUNDS, _FULL = 4.0, 100.0, 4, 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,17 +63,33 @@ class Seen:
         """From the standard deviation of the noise."""
         return cls(noisy, max(scale_of(sd, noise), 1e-9), bins, ordered, belief)
 
+    @property
+    def sizes(self) -> Ints:
+        """Synthetic targets per bin, shape (bins,)."""
+        return np.bincount(self.bins, minlength=len(self.noisy))
+
     def factors(self, slope: float, rest: float, power: float) -> Floats:
         """Factor of every bin, the mean over the ordered ones 1."""
         out = np.ones(len(self.noisy))
-        base = np.bincount(self.bins, minlength=len(out))[: self.ordered] + 1e-9
+        base = self.sizes[: self.ordered] + 0.5
         if self.ordered >= 2:
             place = (np.cumsum(base) - 0.5 * base) / base.sum()
-            tilt = slope * ndtri(np.clip(place, 1e-9, 1 - 1e-9)) - power * np.log1p(-place)
+            tilt = slope * ndtri(place) - power * np.log1p(-place)
             out[: self.ordered] = np.exp(tilt - tilt.max())
             out[: self.ordered] *= base.sum() / (out[: self.ordered] * base).sum()
         out[self.ordered :] = np.exp(rest)
-        return out
+        return self.filled(out)
+
+    def filled(self, factors: Floats) -> Floats:
+        """Ordered bins without synthetic targets as the nearest one with some, the lower first.
+
+        Nothing is known of them, and a rare row of a clone must not become its largest hub.
+        """
+        there = np.flatnonzero(self.sizes[: self.ordered])
+        if not len(there):
+            return factors
+        near = np.maximum(np.searchsorted(there, np.arange(self.ordered), side="right") - 1, 0)
+        return np.concatenate([factors[there[near]], factors[self.ordered :]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,12 +134,26 @@ def preferences(seen: Sequence[Seen], races: Races, noise: Noise) -> list[Floats
         for tilt in found:
             others = [other for other in found if other is not tilt]
             tilt.improve(others, races, noise)
-    factors = [tilt.factors for tilt in found]
-    mass = races.mass(product(factors, [item.bins for item in seen], len(races.counts)))
-    return [
-        factor * _correction(item, mass, races, noise)
-        for factor, item in zip(factors, seen, strict=True)
-    ]
+    return _corrected(seen, [tilt.factors for tilt in found], races, noise)
+
+
+def _corrected(
+    seen: Sequence[Seen], tilts: Sequence[Floats], races: Races, noise: Noise
+) -> list[Floats]:
+    """Factors by which races give every bin what its noisy count says, where that stands out."""
+    bins, factors = [item.bins for item in seen], list(tilts)
+    mass = races.mass(product(factors, bins, len(races.counts)))
+    goals = [_goal(item, mass, races, noise) for item in seen]
+    for _ in range(_ROUNDS):
+        for place, (item, (goal, free)) in enumerate(zip(seen, goals, strict=True)):
+            expected = np.bincount(item.bins, mass, len(goal)).astype(np.float64)
+            ratio = goal / np.maximum(expected, 1e-6 * max(expected.sum(), 1e-300))
+            ratio *= expected.sum() / max(goal.sum(), 1e-300)
+            most = _MOST if item.ordered else _MOST_UNORDERED
+            moved = factors[place] * np.where(free, ratio, 1.0)
+            factors[place] = np.clip(moved, tilts[place] / most, tilts[place] * most)
+        mass = races.mass(product(factors, bins, len(races.counts)))
+    return [item.filled(factor) for item, factor in zip(seen, factors, strict=True)]
 
 
 class _Tilt:
@@ -138,7 +169,7 @@ class _Tilt:
         seen, size = self.seen, len(races.counts)
         rest = product([o.factors for o in others], [o.seen.bins for o in others], size)
         for place, grid in enumerate(_GRIDS):
-            if place == 1 and seen.ordered == len(seen.noisy):
+            if place == 1 and seen.ordered in (0, len(seen.noisy)):
                 continue
             if place != 1 and seen.ordered < 2:
                 continue
@@ -167,14 +198,10 @@ def _explains(seen: Seen, mass: Floats, noise: Noise) -> float:
     return float(np.logaddexp.reduce(logs))
 
 
-def _correction(seen: Seen, mass: Floats, races: Races, noise: Noise) -> Floats:
-    """Factor of every bin by which its count follows the noisy one as far as that stands out."""
+def _goal(seen: Seen, mass: Floats, races: Races, noise: Noise) -> tuple[Floats, NDArray[np.bool_]]:
+    """Denoised count of every bin, and whether it tells anything: a full bin does not."""
     size = len(seen.noisy)
     expected = np.bincount(seen.bins, mass, size).astype(np.float64)
     units = np.unique(np.stack([seen.bins, races.units]), axis=1)[0]
     room = races.cap * np.bincount(units, minlength=size)
-    found = shrink(seen.noisy, expected, seen.scale, noise)
-    found *= expected.sum() / max(found.sum(), 1e-300)
-    ratio = found / np.maximum(expected, 1e-6 * max(expected.sum(), 1e-300))
-    free = expected < _FULL * room
-    return np.where(free, np.clip(ratio, 1 / _MOST, _MOST), 1.0)
+    return shrink(seen.noisy, expected, seen.scale, noise), expected < _FULL * room
