@@ -291,7 +291,7 @@ def test_a_prediction_from_exact_rows_is_caught(tmp_path, monkeypatch):
     sound = Learner._independent
 
     def exact(self, pairs):
-        held = self.measure.__self__.session._data._rows("t")
+        held = self.measure_all.__self__.session._data._rows("t")
         return {pair: table + held for pair, table in sound(self, pairs).items()}
 
     monkeypatch.setattr(Learner, "_independent", exact)

@@ -114,7 +114,7 @@ def rule(
     rest = 1.0 - one_ways - selection
     tree = rest * (_tree_part(level) if rounds else 1.0)
     bins = 16 if level < 5.5 else (20 if level < 8 else 32)
-    penalty = 0.05 if level < 3 else 0.2
+    penalty = 0.05 if level < 3 else (0.1 if joined else 0.2)
     return Budget(level, one_ways, selection, tree, rest - tree, edges, rounds, bins, penalty)
 
 
