@@ -48,7 +48,7 @@ def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
 ):
     dsn = make_database_on(each_server)
     script(dsn, TABLES)
-    stop = threading.Event()
+    wrote, stop = threading.Event(), threading.Event()
 
     def write():
         with psycopg.connect(dsn, autocommit=True) as connection:
@@ -58,6 +58,7 @@ def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
                 connection.execute("INSERT INTO t VALUES (%s, 'new')", [low])
                 connection.execute("DELETE FROM t WHERE id = %s", [low - 9000])
                 low += 1
+                wrote.set()
 
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("public.t")
@@ -66,6 +67,7 @@ def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
         writer = threading.Thread(target=write)
         writer.start()
         try:
+            assert wrote.wait(60)
             for size in (1 << 12, 1 << 16, 1 << 24):
                 batches = list(snapshot.stream(table, pair, batch_bytes=size))
                 assert pa.Table.from_batches(batches).combine_chunks() == before.combine_chunks()
