@@ -33,6 +33,11 @@ def scale_of(sd: float, noise: Noise) -> float:
     return float(sd / np.sqrt(2.0)) if noise == "laplace" else float(sd)
 
 
+def log_likelihoods(distance: Floats, noise: Noise) -> Floats:
+    """Logarithms of the likelihood of noise, up to a constant; ``distance`` in noise scales."""
+    return -np.abs(distance) if noise == "laplace" else -0.5 * distance**2
+
+
 def project(noisy: Floats, total: float) -> Floats:
     """The nearest counts (least squares) that are non-negative and sum to ``total``.
 
@@ -93,7 +98,7 @@ def _grid(scale: float) -> Floats:
 def _posterior(noisy: Floats, scale: float, noise: Noise) -> tuple[Floats, Floats]:
     support = _grid(scale)
     distance = (noisy[:, None] - support) / scale
-    logs = -np.abs(distance) if noise == "laplace" else -0.5 * distance**2
+    logs = log_likelihoods(distance, noise)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     prior = np.full(len(support), 1 / len(support))
     for _ in range(_ROUNDS):
@@ -155,7 +160,7 @@ _RATIOS = np.concatenate([[0.003], np.exp(np.linspace(np.log(0.02), np.log(50.0)
 
 def _ratios(noisy: Floats, base: Floats, scale: Floats, noise: Noise) -> Floats:
     distance = (noisy[:, None] - base[:, None] * _RATIOS) / scale[:, None]
-    logs = -np.abs(distance) if noise == "laplace" else -0.5 * distance**2
+    logs = log_likelihoods(distance, noise)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     start = np.exp(-0.5 * (np.log(_RATIOS) / 0.5) ** 2)
     start /= start.sum()

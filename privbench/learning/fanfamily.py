@@ -41,13 +41,8 @@ def masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
         starts: First count of every bucket.
         ends: Last count of every bucket; the last bucket takes all that is more.
     """
-    normal = norm.ppf((np.arange(64) + 0.5) / 64)
-    rates = np.exp(spread * normal)
-    rates *= max(mean, 1e-6) / rates.mean()
-    upper = np.asarray(poisson.cdf(ends[:, None], rates), np.float64).mean(axis=1)
-    upper[-1] = 1.0
-    mass = np.maximum(np.diff(np.concatenate([[0.0], upper])), 1e-12)
-    return np.asarray(mass / mass.sum())
+    below = np.asarray(poisson.cdf(ends[:, None], _rates(max(mean, 1e-6), spread)), np.float64)
+    return _between(below.mean(axis=1))
 
 
 def even_masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
@@ -62,12 +57,21 @@ def even_masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
         starts: First count of every bucket.
         ends: Last count of every bucket; the last bucket takes all that is more.
     """
-    rates = np.exp(spread * norm.ppf((np.arange(64) + 0.5) / 64))
-    rates *= mean / rates.mean()
+    rates = _rates(mean, spread)
     low = np.floor(rates)
     # The share of rounded counts that are at most a bucket's last one.
     below = np.clip(np.where(low <= ends[:, None], 1.0 - (rates - low), 0.0), 0.0, 1.0)
-    below = np.where(low + 1 <= ends[:, None], 1.0, below).mean(axis=1)
+    return _between(np.where(low + 1 <= ends[:, None], 1.0, below).mean(axis=1))
+
+
+def _rates(mean: float, spread: float) -> Floats:
+    """Equally likely lognormal rates with a mean, shape (64,)."""
+    rates = np.exp(spread * norm.ppf((np.arange(64) + 0.5) / 64))
+    return np.asarray(rates * (mean / rates.mean()))
+
+
+def _between(below: Floats) -> Floats:
+    """Masses of buckets from the shares up to their ends; the last one takes the rest."""
     below[-1] = 1.0
     mass = np.maximum(np.diff(np.concatenate([[0.0], below])), 1e-12)
     return np.asarray(mass / mass.sum())

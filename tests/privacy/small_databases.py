@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from privbench.domain import Domain
+from privbench.learning.keys import own_keys
 from privbench.privacy.data import (
     BOTTOM,
     NAN,
@@ -236,12 +237,6 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
         yield JointHistogram(tuple((part, 1.0) for part in mixed))
         yield _region_scores(spec, name, rng, some)
         yield JointScores(tuple(_region_scores(spec, name, rng, at) for at in (some, inner)))
-
-
-def own_keys(spec: DatabaseSpec, parent: str) -> list[KeySpec]:
-    """OWN keys that lead to a table."""
-    keys = [key for table in spec.tables.values() for key in table.keys]
-    return [key for key in keys if key.role == "own" and key.parent == parent]
 
 
 def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:

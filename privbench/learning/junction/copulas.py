@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, log_likelihoods
 
 _RHOS = np.concatenate([-np.linspace(0.97, 0.02, 24), np.linspace(0.02, 0.97, 24)])
 _THETAS = np.concatenate([np.linspace(1.05, 3.0, 20), np.linspace(3.2, 8.0, 13)])
@@ -82,8 +82,7 @@ def explained(noisy: Floats, tables: Floats, scale: float, noise: Noise) -> Floa
         scale: Scale of the noise.
         noise: Law of the noise.
     """
-    distance = (noisy - tables) / scale
-    logs = -(np.abs(distance) if noise == "laplace" else 0.5 * distance**2).sum(axis=(1, 2))
+    logs = log_likelihoods((noisy - tables) / scale, noise).sum(axis=(1, 2))
     weights = np.exp(logs - logs.max())
     return np.asarray(np.tensordot(weights / weights.sum(), tables, axes=1))
 

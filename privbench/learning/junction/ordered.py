@@ -16,7 +16,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, log_likelihoods
 from privbench.learning.junction.passes import Evidence, Ints, Passes, Walks
 
 Bools = NDArray[np.bool_]
@@ -88,10 +88,6 @@ def _states(scale: float, *, fine: bool) -> Floats:
     return scale * np.concatenate([low, np.arange(0.9, 6.01, 0.45), 6 * 1.09 ** np.arange(1, 20)])
 
 
-def _logs(distance: Floats, noise: Noise) -> Floats:
-    return -np.abs(distance) if noise == "laplace" else -0.5 * distance**2
-
-
 def _prepare(
     noisy: Floats,
     scale: float,
@@ -100,7 +96,7 @@ def _prepare(
     trusted: Bools,
     widths: Floats | None,
 ) -> _Cells:
-    logs = _logs((noisy[:, None] - states) / scale, noise)
+    logs = log_likelihoods((noisy[:, None] - states) / scale, noise)
     seen = np.exp(logs - logs.max(axis=1, keepdims=True))
     prior = np.full(len(states), 1 / len(states))
     plain = seen[~trusted]
@@ -186,8 +182,8 @@ def _average(
 
 def _flat(states: Floats, noisy: Floats, level: float, scale: float, noise: Noise) -> float:
     """Log-likelihood of one level for all cells."""
-    best = _logs((noisy[:, None] - states) / scale, noise).max(axis=1)
-    return float((_logs((noisy - level) / scale, noise) - best).sum())
+    best = log_likelihoods((noisy[:, None] - states) / scale, noise).max(axis=1)
+    return float((log_likelihoods((noisy - level) / scale, noise) - best).sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from math import ceil, log
 
 import numpy as np
 
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, log_likelihoods
 
 _ROUNDS = 25
 _PSEUDO = 3.0
@@ -64,7 +64,7 @@ def shrink(noisy: Floats, prediction: Floats, scale: float, noise: Noise) -> Flo
 def _posterior(noisy: Floats, strength: Floats, ratios: Floats, noise: Noise) -> Floats:
     """Mean ratio of every cell; counts in noise scales."""
     distance = noisy[:, None] - strength[:, None] * ratios
-    logs = -np.abs(distance) if noise == "laplace" else -0.5 * distance**2
+    logs = log_likelihoods(distance, noise)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     start = np.exp(-0.5 * (np.log(ratios) / 0.5) ** 2) * np.gradient(np.log(ratios))
     start = 0.98 * start / start.sum() + 0.02 / len(ratios)

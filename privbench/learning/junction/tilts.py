@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privbench.learning.denoise import Floats, Noise, scale_of
+from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
 from privbench.learning.junction.ratios import shrink
 from privbench.learning.pulls import popularity, product
 
@@ -38,7 +39,7 @@ _TOTALS = np.exp(np.linspace(-1.2, 0.5, 18))
 _MOST, _MOST_UNORDERED, _ROUNDS, _FULL = 4.0, 100.0, 4, 0.5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Seen:
     """A noisy law of one variable among targets.
 
@@ -63,7 +64,7 @@ class Seen:
         """From the standard deviation of the noise."""
         return cls(noisy, max(scale_of(sd, noise), 1e-9), bins, ordered, belief)
 
-    @property
+    @cached_property
     def sizes(self) -> Ints:
         """Synthetic targets per bin, shape (bins,)."""
         return np.bincount(self.bins, minlength=len(self.noisy))
@@ -144,7 +145,9 @@ def _corrected(
     bins, factors = [item.bins for item in seen], list(tilts)
     mass = races.mass(product(factors, bins, len(races.counts)))
     goals = [_goal(item, mass, races, noise) for item in seen]
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
+        if number:
+            mass = races.mass(product(factors, bins, len(races.counts)))
         for place, (item, (goal, free)) in enumerate(zip(seen, goals, strict=True)):
             expected = np.bincount(item.bins, mass, len(goal)).astype(np.float64)
             ratio = goal / np.maximum(expected, 1e-6 * max(expected.sum(), 1e-300))
@@ -152,7 +155,6 @@ def _corrected(
             most = _MOST if item.ordered else _MOST_UNORDERED
             moved = factors[place] * np.where(free, ratio, 1.0)
             factors[place] = np.clip(moved, tilts[place] / most, tilts[place] * most)
-        mass = races.mass(product(factors, bins, len(races.counts)))
     return [item.filled(factor) for item, factor in zip(seen, factors, strict=True)]
 
 
@@ -193,7 +195,7 @@ def _explains(seen: Seen, mass: Floats, noise: Noise) -> float:
     """Log-likelihood of the noisy counts, the total of references being uncertain."""
     expected = np.bincount(seen.bins, mass, minlength=len(seen.noisy))
     distance = (seen.noisy - _TOTALS[:, None] * expected) / seen.scale
-    logs = -(np.abs(distance) if noise == "laplace" else 0.5 * distance**2).sum(axis=1)
+    logs = log_likelihoods(distance, noise).sum(axis=1)
     logs -= 2.0 * np.log(_TOTALS) ** 2
     return float(np.logaddexp.reduce(logs))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privbench.learning.denoise import Floats, Noise, denoise
+from privbench.learning.denoise import Floats, Noise, denoise, log_likelihoods
 
 #: Concentration of the Dirichlet prior: below 1, since categories are uneven.
 _ALPHA = 0.7
@@ -64,7 +64,7 @@ def _prior(size: int) -> tuple[Floats, Floats]:
 
 def _likelihood(noisy: Floats, counts: Floats, scale: float, noise: Noise) -> Floats:
     distance = (noisy[:, None] - counts) / scale
-    logs = -np.abs(distance) if noise == "laplace" else -0.5 * distance**2
+    logs = log_likelihoods(distance, noise)
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
