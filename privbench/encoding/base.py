@@ -58,11 +58,13 @@ class BoundsNeed:
         attribute: The attribute.
         candidates: Public ascending grid points, int64, shape (k,).
         usual: What to take where noise drowns the rows.
+        likely: Whether more is lost without a release than where `usual` is a fair guess.
     """
 
     attribute: str
     candidates: NDArray[np.int64]
     usual: Bounds
+    likely: bool = True
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
         """The bounds of a run of cells between candidates.
@@ -100,10 +102,12 @@ class CategoriesNeed:
     Attributes:
         attribute: The attribute, a `Labels`.
         per_unit: How many distinct values one unit may propose.
+        likely: Whether the column's name tells that many rows share few values.
     """
 
     attribute: str
     per_unit: int = 1
+    likely: bool = False
 
 
 Need = BoundsNeed | CategoriesNeed

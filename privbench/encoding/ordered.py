@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ from privbench.schema import Column
 
 #: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
 MAX_STEPS = 2**18
+
+
+#: Literals of a range to take for a column of years of which nothing more is known.
+_YEARS = ("1950", "2030")
+_YEAR = re.compile(r"(\w*_)?(year|yr)\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,11 @@ def public_range(
     if settled:
         specials = tuple(name for name in specials if name == "nan")
     return Range(lo, hi, settled, specials)
+
+
+def _is_year(column: str, scale: Scale) -> bool:
+    """Whether a column of numbers holds years, by its name."""
+    return scale.octaves and _YEAR.match(column) is not None
 
 
 def _low_end(scale: Scale, item: Limits) -> int | None:
@@ -143,9 +154,10 @@ class OrderedReader(ColumnReader):
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
-        low, high = (min(max(self.scale.parse(text), lo), hi) for text in self.scale.usual)
+        usual = _YEARS if _is_year(self.name, self.scale) else self.scale.usual
+        low, high = (min(max(self.scale.parse(text), lo), hi) for text in usual)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
-        return (BoundsNeed(self.name, points, Bounds(low, high)),)
+        return (BoundsNeed(self.name, points, Bounds(low, high), not self.scale.octaves),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""

@@ -48,6 +48,14 @@ _NAMES: tuple[tuple[str, Semantic], ...] = (
      Semantic("sha256", False)),
     (r"(\w+_)?slug|permalink", Semantic("slug", False)),
 )  # fmt: skip
+#: Last words of names of columns in which many rows share few values.
+_KINDS = re.compile(
+    r"(\w*_)?(status|state|type|kind|category|class|group|gender|sex|nationality|country"
+    r"(_?(code|name))?|language|lang|locale|currency|colou?r|size|level|priority|severity|role"
+    r"|position(_?text)?|region|continent|unit|method|mode|grade|rank|religion|department|dept"
+    r"|format|rating|brand|source|channel|segment|plan|tier|stage|phase|result|reason|season"
+    r"|weekday|month|frequency|suit|weather|fuel|species)s?\Z"
+)
 _COMPILED = tuple((re.compile(pattern + r"\Z"), kind) for pattern, kind in _NAMES)
 
 
@@ -57,8 +65,21 @@ def by_name(column: str) -> Semantic | None:
     >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
     ('email', True, None)
     """
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column).lower().replace(" ", "_")
-    return next((kind for pattern, kind in _COMPILED if pattern.match(snake)), None)
+    name = _snake(column)
+    return next((kind for pattern, kind in _COMPILED if pattern.match(name)), None)
+
+
+def is_kind(column: str) -> bool:
+    """Whether a column's name tells that many rows share few values.
+
+    >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
+    (True, True, False)
+    """
+    return _KINDS.match(_snake(column)) is not None
+
+
+def _snake(column: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column).lower().replace(" ", "_")
 
 
 def declared(provider: str, *, table: str, column: str) -> Semantic:

@@ -31,7 +31,7 @@ from privbench.encoding.checks import Limits, length_limits
 from privbench.encoding.fallback import FillReader
 from privbench.encoding.madeup import made_text
 from privbench.encoding.scale import int64_points
-from privbench.encoding.semantic import Semantic, by_name, declared, made_semantic
+from privbench.encoding.semantic import Semantic, by_name, declared, is_kind, made_semantic
 from privbench.encoding.shapes import SHAPES, shapes
 from privbench.encoding.strings import TEXT_BASES
 from privbench.errors import ConfigError
@@ -111,7 +111,8 @@ class TextReader(ColumnReader):
     @property
     def needs(self) -> tuple[Need, ...]:
         """The category list, where labels are read."""
-        return (CategoriesNeed(self.name, self.per_unit),) if self.per_unit else ()
+        need = CategoriesNeed(self.name, self.per_unit, is_kind(self.name))
+        return (need,) if self.per_unit else ()
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """The first characters and the length."""

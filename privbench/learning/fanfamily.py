@@ -27,9 +27,11 @@ _ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 0.985, 0.995, 0.999)
 #: Exponents and cut-offs of power laws, and their shares of parents without children.
 _EXPONENTS, _CUTS = (1.1, 1.4, 1.7, 2.0, 2.4), (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
 _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
-#: A mean over all parents twice as large is half as likely beforehand: without evidence no clone
-#: grows giants. Below one child all means are as likely: without evidence no table vanishes either.
-_MEAN_PRIOR = 1.0
+#: A mean over all parents is less likely beforehand by this power of its distance from one child:
+#: without evidence no clone grows giants, and no table vanishes either.
+_MEAN_PRIOR = 0.5
+#: Laws that count have means between these factors of the posterior's median.
+_NEAR, _FAR = 1.2, 0.5
 
 
 def masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
@@ -130,14 +132,19 @@ def posterior(
 
 
 def _plausible(means: Floats, weights: Floats) -> NDArray[np.bool_]:
-    """Laws whose mean is at most twice the posterior's median.
+    """Laws whose mean is near the posterior's median.
 
     A law of thousands of children with a thousandth of the weight would otherwise rule the mean.
     """
     order = np.argsort(means)
     below = np.cumsum(weights[order])
     median = means[order[int(np.searchsorted(below, 0.5 * below[-1]))]]
-    return np.asarray(means <= 2.0 * median)
+    return np.asarray((means <= _NEAR * median) & (means >= _FAR * median))
+
+
+def _belief(mean: float) -> float:
+    """Log prior of a mean over all parents."""
+    return float(-_MEAN_PRIOR * abs(np.log(mean)))
 
 
 def _power_laws(starts: Ints, ends: Ints) -> list[Floats]:
@@ -166,10 +173,10 @@ def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Flo
         for law in plain + even:
             for zero in _ZEROS:
                 rows.append(zero * nothing + (1.0 - zero) * law)
-                prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, 1.0)))
+                prior.append(_belief((1.0 - zero) * mean))
     for law in _power_laws(first, last):
         mean = float(law @ np.sqrt(np.maximum(first, 0) * (last + 1.0)))
         for zero in _POWER_ZEROS:
             rows.append(zero * nothing + (1.0 - zero) * law)
-            prior.append(-_MEAN_PRIOR * np.log(max((1.0 - zero) * mean, 1.0)))
+            prior.append(_belief((1.0 - zero) * mean))
     return np.array(rows), np.array(prior)

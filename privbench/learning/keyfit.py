@@ -21,6 +21,8 @@ from privbench.privacy.units import bound
 TOTAL_CLIP = 100
 #: Share of a nullable key's amount that goes to its NULL share.
 _NULL_SHARE = 0.15
+#: The same where units are few.
+_FEW_NULL_SHARE = 0.6
 #: How far the number of references that are kept may be off, if rows tell it and if they do not.
 _OFF, _UNKNOWN = 0.1, 0.5
 _NULLS = "NULL share"
@@ -76,13 +78,17 @@ class Ask:
         return f"{self.what} of {key.table}.{key.name}"
 
 
-def asks(key: KeySpec, public_rows: Mapping[str, int], *, own: bool = False) -> list[Ask]:
+def asks(
+    key: KeySpec, public_rows: Mapping[str, int], *, own: bool = False, few: bool = False
+) -> list[Ask]:
     """The queries of one key; public, the same whatever the rows.
 
     Args:
         key: The key.
         public_rows: Exact rows of public tables.
         own: Whether references into the row's own unit are told apart (REF keys).
+        few: Whether units are few against the noise, so that most goes to the NULL share of a REF
+            key.
     """
     if key.role == "public":
         return [Ask("targets", PublicTargets(key, max(public_rows.get(key.parent, 0), 0)), 1.0)]
@@ -91,7 +97,8 @@ def asks(key: KeySpec, public_rows: Mapping[str, int], *, own: bool = False) -> 
         found = [Ask("fan-in", FanIn(key, outside=own), 1.0)] if not key.unique else []
     if not key.nullable and not own:
         return found
-    rest = 1.0 - _NULL_SHARE if found else 1.0
+    null = _FEW_NULL_SHARE if few and key.role == "ref" else _NULL_SHARE
+    rest = 1.0 - null if found else 1.0
     main = [Ask(ask.what, ask.query, ask.part * rest) for ask in found]
     return [*main, Ask(_NULLS, Presence(key, own), 1.0 - rest if found else 1.0)]
 
@@ -105,6 +112,7 @@ def measure_links(
     noise: Noise,
     *,
     own: bool,
+    few: bool = False,
 ) -> Floats:
     """Where references lead: shares of rows without one, into other units, into their own.
 
@@ -116,8 +124,9 @@ def measure_links(
         total: Released weight of all rows.
         noise: Law of the noise.
         own: Whether the third share is measured; else the shape is (2,).
+        few: See `asks`.
     """
-    ask = next(ask for ask in asks(key, {}, own=own) if ask.what == _NULLS)
+    ask = next(ask for ask in asks(key, {}, own=own, few=few) if ask.what == _NULLS)
     noisy, sd = measure(ask.query, amount * ask.part, ask.label(key))
     return link_shares(noisy, sd, total, noise, nullable=key.nullable)
 
@@ -165,6 +174,8 @@ def fit_key(
     noise: Noise,
     links: Floats | None = None,
     outside: float | None = None,
+    *,
+    few: bool = False,
 ) -> KeyModel:
     """Measure a key and fit its model.
 
@@ -178,11 +189,12 @@ def fit_key(
         noise: Law of the noise.
         links: What `measure_links` gave, if that was asked before.
         outside: Number of references into other units that fan-in keeps, if synthetic rows tell it.
+        few: See `asks`.
     """
     own = links is not None and len(links) == 3
     answers = {
         ask.what: (ask.query, *measure(ask.query, amount * ask.part, ask.label(key)))
-        for ask in asks(key, public_rows, own=own)
+        for ask in asks(key, public_rows, own=own, few=few)
         if links is None or ask.what != _NULLS
     }
     null = 0.0 if links is None else float(links[0])

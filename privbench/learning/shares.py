@@ -33,13 +33,22 @@ def key_item(key: KeySpec) -> str:
     return f"key {key.table} {key.name}"
 
 
-def shares(spec: DatabaseSpec, totals: Mapping[str, float]) -> Shares:
+def shares(
+    spec: DatabaseSpec, totals: Mapping[str, float], factors: Mapping[str, float] | None = None
+) -> Shares:
     """Shares of every table with attributes and of every key.
 
     Args:
         spec: The public description.
         totals: Noisy rows per table (P17); floored at 1 here.
+        factors: Factors on the shares of some items, from what was released; missing means 1.
     """
+    found = {**_key_shares(spec), **_row_shares(spec, totals)}
+    raised = factors or {}
+    return {name: (share * raised.get(name, 1.0), at) for name, (share, at) in found.items()}
+
+
+def _key_shares(spec: DatabaseSpec) -> Shares:
     items: Shares = {}
     own = [key for table in spec.tables.values() for key in table.keys if key.role == "own"]
     for key in own:
@@ -52,7 +61,7 @@ def shares(spec: DatabaseSpec, totals: Mapping[str, float]) -> Shares:
             sum(tree in _trees(spec, other) for other in links) for tree in _trees(spec, key)
         )
         items[key_item(key)] = (min(REFERENCES, MOST_REFERENCES / crowd), key_roots(spec, key))
-    return {**items, **_row_shares(spec, totals)}
+    return items
 
 
 def key_roots(spec: DatabaseSpec, key: KeySpec) -> frozenset[str]:

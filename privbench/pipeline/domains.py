@@ -38,8 +38,13 @@ TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
 #: The same for totals where every table's histograms tell its size too.
 TOTALS_BESIDE = 0.02
 
+#: Part of the amount for domains that goes to second totals; the rest goes to the synthesizer.
+AGAIN = 0.25
+
+#: Share of a label that is to pass a list's threshold, for the list to be asked for.
+_SHARED = 0.25
 #: Rows, in noise scales, below which a column's range is not asked for.
-_LEAST_SEEN = 10.0
+_LEAST_SEEN = 20.0
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
 
@@ -115,16 +120,36 @@ class _Shares:
         accounting: Accounting,
         delta: float,
     ) -> _Shares:
-        """Share the amount, drop what drowns, and share once more: a rule of released numbers."""
+        """Share the amount, drop what drowns, and share once more: a rule of released numbers.
+
+        Category lists are dropped first: they need many units, and bounds take over their part.
+        """
         weights = {name: _rows_weight(spec, totals, name) for name in spec.tables}
-        items = {_item(table, need): (table, need) for table, _, need in needs(plan)}
-        first = _need_amounts(spec, items, amount)
         deltas = delta_shares(plan, spec, delta)
-        kept = {
-            name: (table, need)
-            for name, (table, need) in items.items()
-            if not _drowned(need, weights[table], first[name], accounting, deltas.get(table, 0.0))
-        }
+        kept = {_item(table, need): (table, need) for table, _, need in needs(plan)}
+        for kind in (CategoriesNeed, BoundsNeed):
+            for likely in (False, True):
+                group = [
+                    name
+                    for name, (_, need) in kept.items()
+                    if isinstance(need, kind) and need.likely == likely
+                ]
+                while group:
+                    given = _need_amounts(spec, kept, amount)
+                    group = [
+                        name
+                        for name in group
+                        if name in kept
+                        and _drowned(
+                            kept[name][1],
+                            weights[kept[name][0]],
+                            given[name],
+                            accounting,
+                            deltas.get(kept[name][0], 0.0),
+                        )
+                    ]
+                    gone = group[len(group) // 2 :] if likely else group
+                    kept = {name: item for name, item in kept.items() if name not in gone}
         charged = {root for table, _ in kept.values() for root in spec.roots(table)}
         again = {
             table: (1.0, spec.roots(table))
@@ -134,7 +159,7 @@ class _Shares:
         return cls(
             _need_amounts(spec, kept, amount),
             weights,
-            allocate(again, amount) if again and amount else {},
+            allocate(again, AGAIN * amount) if again and amount else {},
         )
 
 
@@ -159,7 +184,7 @@ def _drowned(
     epsilon = _epsilon(amount, accounting)
     if isinstance(need, BoundsNeed):
         return weight * epsilon < _LEAST_SEEN
-    return delta > 0 and log(1 / delta) > epsilon * weight
+    return delta > 0 and log(1 / delta) > epsilon * weight * _SHARED
 
 
 def _need_amounts(

@@ -13,7 +13,7 @@ from privbench.pipeline.fit import begin
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import PART, DatabaseSpec
 from privbench.schema import TableName
-from privbench.synthesizers import PlanInput, PlannedEvent
+from privbench.synthesizers import PlanInput, PlannedEvent, roots_of, spare_amounts
 
 #: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
 LEAST = 90.0
@@ -115,9 +115,14 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     total = draft.accountant.total
     split = stages(draft.plan, total)
     whole = PlanInput(total, draft.accountant.accounting, guessed)
-    part = PlanInput(split.synthesizer, draft.accountant.accounting, guessed)
-    learned = draft.synthesizer.plan(spec, part)
     first = planned(draft.plan, whole, draft.accountant.threshold_delta)
+    left = {
+        root: total - sum(event.amount for event in first if root in event.roots)
+        for root in roots_of(spec)
+    }
+    spare = spare_amounts(left, split.synthesizer)
+    part = PlanInput(split.synthesizer, draft.accountant.accounting, guessed, spare=spare)
+    learned = draft.synthesizer.plan(spec, part)
     return PlanReport(
         events=[*first, *(_of_whole(event, total) for event in learned)],
         total=total,

@@ -11,6 +11,8 @@ from privbench.synthesizers.base import (
     PlanInput,
     PlannedEvent,
     Synthesizer,
+    roots_of,
+    spare_amounts,
 )
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "Synthesizer",
     "get",
     "names",
+    "roots_of",
+    "spare_amounts",
 ]
 
 _GROUP = "privbench.synthesizers"

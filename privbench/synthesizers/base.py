@@ -72,16 +72,28 @@ class PlanInput:
         accounting: ``pure`` or ``zcdp``.
         totals: Rows per private table: noisy (fit) or guessed (plan); missing means 1.
         public_rows: Exact row counts of public tables.
+        spare: Amount per root table beyond ``total`` that earlier stages left; missing means none.
     """
 
     total: float
     accounting: Accounting
     totals: Mapping[str, float] = field(default_factory=dict)
     public_rows: Mapping[str, int] = field(default_factory=dict)
+    spare: Mapping[str, float] = field(default_factory=dict)
 
     def rows(self, table: str) -> float:
         """Noisy rows of a table, at least 1."""
         return max(float(self.totals.get(table, 1.0)), 1.0)
+
+
+def roots_of(spec: DatabaseSpec) -> frozenset[str]:
+    """All root tables."""
+    return frozenset().union(*(spec.roots(name) for name in spec.tables))
+
+
+def spare_amounts(left: Mapping[str, float], amount: float) -> dict[str, float]:
+    """What every root table has left beyond an amount."""
+    return {root: max(rest - amount, 0.0) for root, rest in left.items()}
 
 
 class FittedModel(Protocol):

@@ -9,15 +9,26 @@ import numpy as np
 
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, noise_law
-from privbench.learning.keyfit import Sizes, asks, fit_key, measure_links
+from privbench.learning.keyfit import Sizes, asks, bounds_of, fit_key, measure_links
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item, rows_item, shares
-from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Query, Session, allocate
-from privbench.privacy.queries import Histogram, Total
-from privbench.synthesizers.base import PlanInput, PlannedEvent
+from privbench.privacy import (
+    DatabaseSpec,
+    KeySpec,
+    Measurement,
+    Query,
+    Session,
+    allocate,
+    noise_sd,
+)
+from privbench.privacy.queries import FanOut, Histogram, Presence, Total
+from privbench.synthesizers.base import PlanInput, PlannedEvent, roots_of, spare_amounts
 
 #: Kept back, so that no sum of amounts passes what was given.
 _MARGIN = 1 - 1e-9
+#: Units, in standard deviations of the noise of a key's first measurement, from which on shares
+#: stay as they are; most and least factors on those of OWN and REF keys of fewer units.
+_SEEN, _MORE, _LESS = 60.0, 3.0, 0.3
 _LOSS = {"pure": "epsilon", "zcdp": "rho"}
 
 
@@ -30,6 +41,7 @@ class Fitting:
         start: Released or public input of the fit.
         amounts: Amount per item of `privbench.learning.shares`.
         total_sd: Per table, noise of its total, as far as this session released it.
+        faint: Items of keys of few units (`faint`).
         sums: Per root table, sums of its one-way histograms and their variances.
         weights: Released weight of the rows of owned tables, as far as a synthesizer knows it.
         drawn: Rows of owned tables as their synthetic owners have them, likewise.
@@ -39,6 +51,7 @@ class Fitting:
     start: PlanInput
     amounts: dict[str, float]
     total_sd: dict[str, float]
+    faint: frozenset[str] = frozenset()
     sums: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     drawn: dict[str, float] = field(default_factory=dict)
@@ -52,8 +65,21 @@ class Fitting:
         public_rows: Mapping[str, int] | None,
     ) -> Fitting:
         """Divide the amount among tables and keys."""
-        start = PlanInput(amount, session.accounting, dict(totals), dict(public_rows or {}))
-        return cls(session, start, amounts(session.spec, start), _total_sd(session, start))
+        left = {root: session.remaining(root) for root in roots_of(session.spec)}
+        start = PlanInput(
+            amount,
+            session.accounting,
+            dict(totals),
+            dict(public_rows or {}),
+            spare_amounts(left, amount),
+        )
+        return cls(
+            session,
+            start,
+            amounts(session.spec, start),
+            _total_sd(session, start),
+            faint(session.spec, start),
+        )
 
     @property
     def spec(self) -> DatabaseSpec:
@@ -145,12 +171,16 @@ class Fitting:
             self.noise,
             links,
             outside,
+            few=key_item(key) in self.faint,
         )
 
     def links(self, key: KeySpec, part: float, total: float, *, own: bool) -> Floats:
         """Measure where a REF key's references lead (`keyfit.measure_links`)."""
         amount = self.amounts[key_item(key)] * part
-        return measure_links(self.spec, key, amount, self.measure, total, self.noise, own=own)
+        few = key_item(key) in self.faint
+        return measure_links(
+            self.spec, key, amount, self.measure, total, self.noise, own=own, few=few
+        )
 
 
 def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:
@@ -164,9 +194,60 @@ def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:
 
 
 def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
-    """Amount per table and key; no root table's sum passes the total."""
+    """Amount per table and key; no root table's sum passes the total and what it has to spare.
+
+    Proof: by `allocate` no root table's sum passes the total T. An item is raised by the smallest
+    factor 1 + spare_r / T of its root tables, so that a root table's sum is at most T + spare_r.
+    """
+    items = shares(spec, start.totals, _few(spec, start))
+    if not items:
+        return {}
+    given = allocate(items, start.total * _MARGIN)
+    more = {
+        name: min(start.spare.get(root, 0.0) for root in roots) / start.total
+        for name, (_, roots) in items.items()
+    }
+    return {name: amount * (1.0 + more[name]) for name, amount in given.items()}
+
+
+def standing(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
+    """How far the units of every OWN and REF key stand above the noise of its first measurement.
+
+    1 where they are as many as `_SEEN` standard deviations, if all keys had their plain shares.
+    """
     items = shares(spec, start.totals)
-    return allocate(items, start.total * _MARGIN) if items else {}
+    given = allocate(items, start.total * _MARGIN) if items else {}
+    found = {}
+    for table in spec.tables.values():
+        for key in table.keys:
+            if key.role not in ("own", "ref"):
+                continue
+            owns = key.role == "own"
+            query: Query = FanOut(key, bounds_of(key)) if owns else Presence(key, own=False)
+            sd = noise_sd(query, spec, given[key_item(key)], start.accounting)
+            ends = [(end, *spec.ancestors(end))[-1] for end in (key.parent, key.table)]
+            found[key_item(key)] = min(map(start.rows, ends)) / max(sd * _SEEN, 1e-9)
+    return found
+
+
+def faint(spec: DatabaseSpec, start: PlanInput) -> frozenset[str]:
+    """Names of the items of keys whose units are few against the noise."""
+    return frozenset(name for name, seen in standing(spec, start).items() if seen < 1.0)
+
+
+def _few(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
+    """Factors on the amounts of keys of few units.
+
+    How many rows a few units have is the first thing to know; where their references lead is lost
+    in noise whatever is spent.
+    """
+    owned = {
+        key_item(key) for table in spec.tables.values() for key in table.keys if key.role == "own"
+    }
+    return {
+        name: min(max(1.0 / seen, 1.0), _MORE) if name in owned else min(max(seen, _LESS), 1.0)
+        for name, seen in standing(spec, start).items()
+    }
 
 
 def planned_keys(
@@ -183,12 +264,12 @@ def planned_keys(
         own: Whether references into the row's own unit are told apart.
         part: Part of a key's amount that goes to these events.
     """
-    given = amounts(spec, start)
+    given, few = amounts(spec, start), faint(spec, start)
     return [
         PlannedEvent.of(
             ask.label(key), ask.query, spec, given[key_item(key)] * part(key) * ask.part, start
         )
         for table in spec.tables.values()
         for key in table.keys
-        for ask in asks(key, start.public_rows, own=own(key))
+        for ask in asks(key, start.public_rows, own=own(key), few=key_item(key) in few)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,8 +41,9 @@ from privbench.synthesizers.common import Fitting
 #: Rows of the largest table of owners or targets that are drawn during a fit, and rows of a table
 #: that is neither whose owners are looked at.
 MOST_ROWS, MOST_EDGES = 200_000, 1_000_000
-#: Part of an OWN key's amount for the joint histogram with another one of the same owner.
-JOINT = 0.45
+#: Part of an OWN key's amount for the joint histogram with another one of the same owner, and the
+#: same where units are few.
+JOINT, FEW_JOINT = 0.45, 0.15
 #: Part of a REF key's amount for the rows that it refers to.
 PULLS = 0.5
 #: How often children are brought to their totals, how near that is near enough, and by how much a
@@ -68,20 +70,25 @@ def has_links(spec: DatabaseSpec, key: KeySpec) -> bool:
     return key.role == "ref" and (key.nullable or may_stay_inside(spec, key))
 
 
-def has_pulls(spec: DatabaseSpec, key: KeySpec) -> bool:
-    """Whether it is measured which rows a key refers to."""
-    if key.role != "ref" or spec.relation.unit == "row":
+def has_pulls(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> bool:
+    """Whether it is measured which rows a key refers to; not where units are few."""
+    if key.role != "ref" or spec.relation.unit == "row" or key_item(key) in few:
         return False
     target = spec.tables[key.parent]
     more = any(has_links(spec, other) for other in target.keys) or own_keys(spec, key.parent)
     return bool(target.attributes) or bool(more)
 
 
-def key_part(spec: DatabaseSpec, key: KeySpec) -> float:
+def joint_part(key: KeySpec, few: Set[str]) -> float:
+    """Part of an OWN key's amount for the joint histogram with another one of the same owner."""
+    return FEW_JOINT if key_item(key) in few else JOINT
+
+
+def key_part(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> float:
     """Part of a key's amount that is not for joint fan-outs or for the rows that it refers to."""
     if key.role == "own":
-        return 1.0 if own_keys(spec, key.parent)[0] == key else 1.0 - JOINT
-    return 1.0 - PULLS if has_pulls(spec, key) else 1.0
+        return 1.0 if own_keys(spec, key.parent)[0] == key else 1.0 - joint_part(key, few)
+    return 1.0 - PULLS if has_pulls(spec, key, few) else 1.0
 
 
 def budget_of(
@@ -158,9 +165,9 @@ class DatabaseFit:
     def _reference(self, key: KeySpec) -> KeyModel:
         """Measure and fit a key that does not own: how often, and which rows are referred to."""
         fitting, links = self.fitting, self._links.get((key.table, key.name))
-        part = key_part(fitting.spec, key)
+        part = key_part(fitting.spec, key, fitting.faint)
         model = fitting.key(key, links, self._outside(key), part)
-        if not has_pulls(fitting.spec, key):
+        if not has_pulls(fitting.spec, key, fitting.faint):
             return model
         return fit_pulls(
             fitting.spec,
@@ -267,13 +274,15 @@ class DatabaseFit:
         fitting = self.fitting
         label = f"fan-outs of {first.table}.{first.name} and {second.table}.{second.name}"
         query = joint_fan_outs(table, first, second)
-        noisy, sd = fitting.measure(query, fitting.amounts[key_item(second)] * JOINT, label)
+        noisy, sd = fitting.measure(
+            query, fitting.amounts[key_item(second)] * joint_part(second, fitting.faint), label
+        )
         one, two = (self._law(key).mass * learner.rows for key in (first, second))
         return joint_law(noisy, sd, one, two, fitting.noise)
 
     def _fan_out(self, key: KeySpec, learner: Learner) -> Variable:
         """Measure a fan-out; its bucket is a variable of the owner."""
-        part = key_part(self.fitting.spec, key)
+        part = key_part(self.fitting.spec, key, self.fitting.faint)
         self.keys[key.table, key.name] = self.fitting.key(key, part=part)
         counts = self._law(key).mass * learner.rows
         bins = bins_of(fan_groups(counts, GROUP * learner.tree_sd), counts)
@@ -289,7 +298,7 @@ class DatabaseFit:
 
     def _link(self, key: KeySpec, learner: Learner) -> Variable:
         """Measure where references lead; it is a variable of the row."""
-        part = key_part(self.fitting.spec, key)
+        part = key_part(self.fitting.spec, key, self.fitting.faint)
         inside = may_stay_inside(self.fitting.spec, key)
         shares = self.fitting.links(key, part, learner.rows, own=inside)
         self._links[key.table, key.name] = shares

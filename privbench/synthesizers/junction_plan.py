@@ -13,14 +13,14 @@ from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Children, Refers
 from privbench.synthesizers.base import PlanInput, PlannedEvent
-from privbench.synthesizers.common import amounts, planned_keys
+from privbench.synthesizers.common import amounts, faint, planned_keys
 from privbench.synthesizers.junction_fit import (
-    JOINT,
     PULLS,
     budget_of,
     has_links,
     has_pulls,
     joint_fan_outs,
+    joint_part,
     key_part,
     may_stay_inside,
     released_weight,
@@ -57,9 +57,9 @@ def _more(spec: DatabaseSpec, table: str) -> list[Axis]:
 
 def planned_links(spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
     """The events of all keys."""
-    given = amounts(spec, plan)
+    given, few = amounts(spec, plan), faint(spec, plan)
     events = planned_keys(
-        spec, plan, lambda key: may_stay_inside(spec, key), lambda key: key_part(spec, key)
+        spec, plan, lambda key: may_stay_inside(spec, key), lambda key: key_part(spec, key, few)
     )
     for table in spec.tables.values():
         for number, key in enumerate(own_keys(spec, table.name)):
@@ -67,10 +67,10 @@ def planned_links(spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
                 first = own_keys(spec, table.name)[0]
                 label = f"fan-outs of {first.table}.{first.name} and {key.table}.{key.name}"
                 query = joint_fan_outs(table.name, first, key)
-                amount = given[key_item(key)] * JOINT
+                amount = given[key_item(key)] * joint_part(key, few)
                 events.append(PlannedEvent.of(label, query, spec, amount, plan))
         for key in table.keys:
-            if has_pulls(spec, key):
+            if has_pulls(spec, key, few):
                 axes = (*largest_axes(spec, key.parent, BINS), *_more(spec, key.parent))
                 amount = given[key_item(key)] * PULLS
                 inside = may_stay_inside(spec, key)

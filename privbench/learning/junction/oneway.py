@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Domain
 from privbench.learning.bins import Bins, make_bins
-from privbench.learning.denoise import Floats, Noise, scale_of
+from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
 from privbench.learning.guard import guard
 from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, column_parts
 from privbench.learning.junction.heavy import apart, heavy_codes, opened
@@ -195,8 +195,36 @@ def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Flo
         counts = _sequence(raw, ordinary, scale, total, noise, widths)
     else:
         counts = denoise_unordered(raw.noisy, scale, total, noise)
+    counts = without_nulls(counts, raw, domain, scale, total, noise)
     spread = counts[raw.cell] / widths[raw.cell]
     return guard(spread, raw.noisy[raw.cell], raw.sd, domain)
+
+
+def without_nulls(
+    counts: Floats, raw: Raw, domain: Domain, scale: float, total: float, noise: Noise
+) -> Floats:
+    """Counts, with NULL's weighed down by the chance that the column holds none.
+
+    Half of all nullable columns hold no NULL; in the others every share is as likely. Without that,
+    noise alone would make NULL of a fair part of a small table.
+
+    Args:
+        counts: Denoised counts per cell.
+        raw: The measurement.
+        domain: Whose NULL, if any.
+        scale: Scale of the noise.
+        total: Sum of the counts.
+        noise: Law of the noise.
+    """
+    if domain.null_code is None or len(counts) < 2:
+        return counts
+    cell = int(raw.cell[domain.null_code])
+    grid = (np.arange(256) + 0.5) / 256 * total
+    some = np.exp(log_likelihoods((raw.noisy[cell] - grid) / scale, noise)).mean()
+    none = np.exp(log_likelihoods(raw.noisy[cell] / scale, noise))
+    out = np.array(counts)
+    out[cell] *= some / max(some + none, 1e-300)
+    return np.asarray(out * (counts.sum() / max(out.sum(), 1e-300)))
 
 
 def fill_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
