@@ -91,6 +91,8 @@ def taper(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     if domain.core is None or not domain.ordered or domain.values < _FEWEST or sd <= 0:
         return out
     inner = slice(domain.values)
+    if noisy[inner].max() <= ALONE * sd:
+        return out
     edges = range(domain.values + 1) if domain.edges is None else domain.edges
     out[inner] = _taper(out[inner], noisy[inner], sd, edges)
     out[inner] = _taper(out[inner][::-1], noisy[inner][::-1], sd, edges[::-1])[::-1]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
-from privbench.learning.guard import guard
+from privbench.learning.guard import ALONE, guard
 from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, column_parts
 from privbench.learning.junction.heavy import apart, heavy_codes, opened
 from privbench.learning.junction.ordered import denoise_ordered
@@ -192,39 +192,11 @@ def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Flo
     widths = np.bincount(raw.cell).astype(np.float64)
     ordinary = int(raw.cell[domain.values - 1]) + 1 if domain.values else 0
     if domain.ordered and ordinary >= _WALK:
-        counts = _sequence(raw, ordinary, scale, total, noise, widths)
+        counts = _sequence(raw, domain, scale, total, noise, widths)
     else:
-        counts = denoise_unordered(raw.noisy, scale, total, noise)
-    counts = without_nulls(counts, raw, domain, scale, total, noise)
+        counts = _with_nulls(raw, domain, scale, total, noise)
     spread = counts[raw.cell] / widths[raw.cell]
     return guard(spread, raw.noisy[raw.cell], raw.sd, domain)
-
-
-def without_nulls(
-    counts: Floats, raw: Raw, domain: Domain, scale: float, total: float, noise: Noise
-) -> Floats:
-    """Counts, with NULL's weighed down by the chance that the column holds none.
-
-    Half of all nullable columns hold no NULL; in the others every share is as likely. Without that,
-    noise alone would make NULL of a fair part of a small table.
-
-    Args:
-        counts: Denoised counts per cell.
-        raw: The measurement.
-        domain: Whose NULL, if any.
-        scale: Scale of the noise.
-        total: Sum of the counts.
-        noise: Law of the noise.
-    """
-    if domain.null_code is None or len(counts) < 2:
-        return counts
-    cell = int(raw.cell[domain.null_code])
-    grid = (np.arange(256) + 0.5) / 256 * total
-    some = np.exp(log_likelihoods((raw.noisy[cell] - grid) / scale, noise)).mean()
-    none = np.exp(log_likelihoods(raw.noisy[cell] / scale, noise))
-    out = np.array(counts)
-    out[cell] *= some / max(some + none, 1e-300)
-    return np.asarray(out * (counts.sum() / max(out.sum(), 1e-300)))
 
 
 def fill_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
@@ -242,19 +214,66 @@ def fill_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
 
 
 def _sequence(
-    raw: Raw, ordinary: int, scale: float, total: float, noise: Noise, widths: Floats
+    raw: Raw, domain: Domain, scale: float, total: float, noise: Noise, widths: Floats
 ) -> Floats:
-    """Ordinary cells as a sequence beside special and heavy ones as a few unordered cells."""
+    """Ordinary cells as a sequence; special and heavy ones by themselves."""
     noisy = raw.noisy
-    lone = np.arange(len(noisy)) >= ordinary
+    lone = np.arange(len(noisy)) > raw.cell[domain.values - 1]
     lone[raw.cell[raw.heavy]] = True
     even = None if (widths[~lone] == 1).all() else widths[~lone]
     if not lone.any():
         return denoise_ordered(noisy, scale, total, noise, even)
-    rest = max(total - float(noisy[lone].sum()), 0.0)
-    found = denoise_unordered(np.append(noisy[lone], rest), scale, total, noise)
-    inside = max(float(found[-1]), 1e-9)
     counts = np.empty(len(noisy))
-    counts[lone] = found[:-1]
+    counts[lone] = alone(noisy[lone], scale, total, noise)
+    counts[_unlikely(raw, domain)] = 0.0
+    counts[lone] *= min(1.0, (total - 1e-9) / max(counts[lone].sum(), 1e-9))
+    inside = max(total - float(counts[lone].sum()), 1e-9)
     counts[~lone] = denoise_ordered(noisy[~lone], scale, inside, noise, even)
     return counts
+
+
+def _unlikely(raw: Raw, domain: Domain) -> NDArray[np.bool_]:
+    """Special cells that noise alone may fill: `guard` empties them."""
+    special = np.zeros(len(raw.noisy), bool)
+    special[raw.cell[domain.values : domain.values + len(domain.specials)]] = True
+    return special & (raw.noisy <= ALONE * raw.sd)
+
+
+def _with_nulls(raw: Raw, domain: Domain, scale: float, total: float, noise: Noise) -> Floats:
+    """Unordered cells together, NULL by itself."""
+    if domain.null_code is None or len(raw.noisy) < 3:
+        return denoise_unordered(raw.noisy, scale, total, noise)
+    lone = np.arange(len(raw.noisy)) == raw.cell[domain.null_code]
+    counts = np.empty(len(raw.noisy))
+    counts[lone] = np.minimum(alone(raw.noisy[lone], scale, total, noise), total - 1e-9)
+    rest = total - float(counts[lone].sum())
+    counts[~lone] = denoise_unordered(raw.noisy[~lone], scale, rest, noise)
+    return counts
+
+
+def alone(noisy: Floats, scale: float, total: float, noise: Noise) -> Floats:
+    """Posterior means of counts of cells that have nothing to do with others: NULL, NaN, above.
+
+    Half of all such cells are empty; in the others every count is as likely. Without that, noise
+    alone would make a fair part of a small table NULL.
+
+    Args:
+        noisy: Noisy counts, shape (cells,).
+        scale: Scale of the noise.
+        total: The most that a cell may hold.
+        noise: Law of the noise.
+
+    >>> alone(np.array([40.0, 900.0]), 20.0, 1000.0, "laplace").round().tolist()
+    [10.0, 900.0]
+    """
+    near = noisy[:, None] + scale * np.linspace(-12.0, 12.0, 97)
+    far = np.broadcast_to(np.linspace(0.0, total, 129), (len(noisy), 129))
+    grid = np.sort(np.clip(np.concatenate([near, far], axis=1), 0.0, total), axis=1)
+    steps = np.gradient(grid, axis=1) / total
+    logs = log_likelihoods((noisy[:, None] - grid) / scale, noise)
+    empty = log_likelihoods(noisy / scale, noise)
+    top = np.maximum(logs.max(axis=1), empty)
+    some = np.exp(logs - top[:, None]) * steps
+    return np.asarray((some * grid).sum(axis=1) / (some.sum(axis=1) + np.exp(empty - top)))
+
+

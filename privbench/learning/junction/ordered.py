@@ -72,20 +72,23 @@ def denoise_ordered(
     trusted = noisy > TRUSTED * scale
     if trusted.all():
         return np.asarray(noisy * (total / noisy.sum()))
-    states = _states(scale, fine=widths is None and len(noisy) <= 250)
+    states = _states(scale, total, fine=widths is None and len(noisy) <= 250)
     cells = _prepare(noisy, scale, noise, states, trusted, widths)
     posterior = _average(cells, trusted, noisy, scale, noise, total)
     return _tilt(posterior[~trusted], states, noisy, trusted, scale, noise, total)
 
 
-def _states(scale: float, *, fine: bool) -> Floats:
+def _states(scale: float, total: float, *, fine: bool) -> Floats:
+    """Counts that a cell may have; no cell holds more than all rows."""
     if fine:
         low = np.exp(np.linspace(log(0.001), log(0.5), 16))
-        return scale * np.concatenate(
-            [low, np.arange(0.75, 6.01, 0.25), 6 * 1.05 ** np.arange(1, 34)]
-        )
-    low = np.exp(np.linspace(log(0.004), log(0.5), 11))
-    return scale * np.concatenate([low, np.arange(0.9, 6.01, 0.45), 6 * 1.09 ** np.arange(1, 20)])
+        more = np.concatenate([np.arange(0.75, 6.01, 0.25), 6 * 1.05 ** np.arange(1, 34)])
+    else:
+        low = np.exp(np.linspace(log(0.004), log(0.5), 11))
+        more = np.concatenate([np.arange(0.9, 6.01, 0.45), 6 * 1.09 ** np.arange(1, 20)])
+    low = scale * low if total >= scale else total * low
+    more = scale * more
+    return np.concatenate([low, more[more <= total]])
 
 
 def _prepare(
