@@ -22,12 +22,14 @@ from privbench.encoding.base import (
     ColumnReader,
     Need,
     Released,
+    attribute,
     concatenate,
     literal,
     null_mask,
     type_from_json,
 )
 from privbench.encoding.checks import Limits
+from privbench.encoding.lattice import MOST, USUAL, Decimals, DecimalsNeed
 from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
 from privbench.errors import ConfigError
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
@@ -135,17 +137,36 @@ class OrderedReader(ColumnReader):
     range: Range
     bins: int | None = None
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The column, and its numbers of decimals, which are not modelled."""
+        return (self.name, self._decimals) if self._counted else (self.name,)
+
+    @property
+    def _decimals(self) -> str:
+        return attribute(self.name, "decimals")
+
+    @property
+    def _counted(self) -> bool:
+        """Whether decimals are released; not for public ranges, whose cells are made at once."""
+        return self.scale.fractions and not self.range.settled
+
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds, unless the range is public; made once, since every stage of a fit asks."""
+        """Bounds and decimals, unless the range is public; made once: every stage of a fit asks."""
         if self.range.settled:
             return ()
+        decimals = (DecimalsNeed(self._decimals),) if self._counted else ()
+        return (self._bounds, *decimals)
+
+    @property
+    def _bounds(self) -> BoundsNeed:
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
         low, high = (min(max(self.scale.parse(text), lo), hi) for text in self.scale.usual)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
-        return (BoundsNeed(self.name, points, Bounds(low, high)),)
+        return BoundsNeed(self.name, points, Bounds(low, high))
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -156,27 +177,49 @@ class OrderedReader(ColumnReader):
         points = self.scale.read(batch[self.alias()])
         if self.range.settled:
             return {self.name: self._recoding.apply(points)}
+        if self._counted:
+            return {self.name: points, self._decimals: self.scale.count_decimals(points)}
         return {self.name: points}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Cells where the range is public, else a grid."""
+        """Cells where the range is public, else grids."""
         if self.range.settled:
             domain = self._recoding.domain
             return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
-        return {self.name: Grid(concatenate(pieces, self.name, np.int64))}
+        return {name: Grid(concatenate(pieces, name, np.int64)) for name in self.attributes}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec of the public or released range."""
+        decimals = None
         if self.range.settled:
             recoding = self._recoding
         else:
             bounds = released[self.name]
             assert isinstance(bounds, Bounds)
-            recoding = self._released_recoding(bounds)
+            decimals = self._lattice(bounds, released.get(self._decimals))
+            recoding = self._released_recoding(bounds, decimals)
         lo, hi = self.range.lo, self.range.hi
         return OrderedCodec(
-            self.name, self.column.type, self.nullable, recoding, self.range.settled, (lo, hi)
+            self.name,
+            self.column.type,
+            self.nullable,
+            recoding,
+            self.range.settled,
+            (lo, hi),
+            decimals,
         )
+
+    def _lattice(self, bounds: Bounds, found: Released | None) -> int | None:
+        """Decimals to draw values with; None for any number.
+
+        Where noise drowned the rows, two decimals if nothing is known of the range either.
+        """
+        if not isinstance(found, Decimals):
+            return None
+        if found.count is None:
+            usual = self._bounds.usual
+            return USUAL if (bounds.lo, bounds.hi) == (usual.lo, usual.hi) else None
+        return found.count if found.count <= MOST else None
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -185,26 +228,34 @@ class OrderedReader(ColumnReader):
         if hi - lo <= MAX_STEPS:
             edges = list(range(lo, hi + 1))
         else:
-            edges = self.scale.edges(lo, hi, bins=self.bins)
+            edges = self.scale.parted(self.scale.edges(lo, hi, bins=self.bins))
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
-    def _released_recoding(self, bounds: Bounds) -> EdgesRecoding:
+    def _released_recoding(self, bounds: Bounds, decimals: int | None) -> EdgesRecoding:
         """Cells within as released, growing cells beyond, then `below` and `above`."""
-        first, end = self.range.lo, self.range.hi + 1
+        scale = self.scale if decimals is None else self.scale.with_decimals(decimals)
+        first, end = scale.least(self.range.lo), self.range.hi + 1
+        first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
+        lo, hi = scale.snapped(lo, hi)
+        lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
-        below, above = self.scale.tails(lo, hi, cells)
-        inside = self.scale.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
+        below, above = scale.tails(lo, hi, cells)
+        inside = scale.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
-        kept = sorted({min(max(edge, first), end) for edge in edges})
-        outer = ("below",) * (kept[0] > first) + ("above",) * (kept[-1] < end)
+        kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
+        outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
         core = (bisect_left(kept, lo), max(bisect_left(kept, hi), 1))
-        return EdgesRecoding(tuple(kept), outer + self.range.specials, self.nullable, core)
+        return EdgesRecoding(
+            tuple(kept), outer + self.range.specials, self.nullable, core, scale.places(kept)
+        )
 
     def describe(self) -> tuple[str, str]:
         """Public range, or released bounds."""
         kind = f"{self.column.type.sql} on a public grid"
+        if self._counted:
+            return f"{kind}, bounds and decimals released", "no range is declared (PRIVACY P20)"
         if self.range.settled:
             return f"{kind}, public range", "declared in the config, a CHECK or by the type"
         return f"{kind}, bounds released", "no range is declared (PRIVACY P20)"
@@ -218,6 +269,7 @@ class OrderedCodec(Codec):
         recoding: The cells.
         settled: Whether they were public before the fit.
         limits: Public least and greatest grid point, inclusive.
+        decimals: Released number of decimals that values are drawn with; None for any number.
     """
 
     kind: ClassVar[str] = "ordered"
@@ -225,6 +277,19 @@ class OrderedCodec(Codec):
     recoding: EdgesRecoding
     settled: bool
     limits: tuple[int, int]
+    decimals: int | None = None
+
+    @property
+    def scale(self) -> Scale:
+        """The type's grid, with the released decimals.
+
+        Raises:
+            ValueError: The type has no grid, or its values no such decimals.
+        """
+        scale = scale_of(self.type)
+        if scale is None:
+            raise ValueError(f"type {self.type.sql} has no grid")
+        return scale if self.decimals is None else scale.with_decimals(self.decimals)
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -243,8 +308,7 @@ class OrderedCodec(Codec):
         values = codes[self.column]
         domain = self.recoding.domain
         lows, highs = self.cells()
-        scale = scale_of(self.type)
-        assert scale is not None
+        scale = self.scale
         points = scale.draw(lows[values], highs[values], rng)
         marks = {
             name: np.asarray(values == domain.special_code(name), dtype=np.bool_)
@@ -275,6 +339,7 @@ class OrderedCodec(Codec):
         """Edges, consecutive ones as a range."""
         edges = self.recoding.edges
         unit = edges[-1] - edges[0] == len(edges) - 1
+        told = {} if self.decimals is None else {"decimals": self.decimals}
         return {
             **self.header(),
             "unit": unit,
@@ -283,6 +348,7 @@ class OrderedCodec(Codec):
             "settled": self.settled,
             "core": None if self.recoding.core is None else list(self.recoding.core),
             "limits": list(self.limits),
+            **told,
         }
 
     @classmethod
@@ -290,7 +356,8 @@ class OrderedCodec(Codec):
         """The codec that `to_json` wrote.
 
         Raises:
-            ValueError: Edges that are no edges, or more than a million.
+            ValueError: Edges that are no edges, or more than a million; decimals that the type does
+                not have.
         """
         edges = [int(edge) for edge in data["edges"]]
         if data["unit"]:
@@ -302,11 +369,15 @@ class OrderedCodec(Codec):
         core = data["core"]
         inner = None if core is None else (int(core[0]), int(core[1]))
         lo, hi = data["limits"]
-        return cls(
+        decimals = data.get("decimals")
+        codec = cls(
             column=str(data["column"]),
             type=type_from_json(data["type"]),
             nullable=nullable,
             recoding=EdgesRecoding(tuple(edges), specials, nullable, inner),
             settled=bool(data["settled"]),
             limits=(int(lo), int(hi)),
+            decimals=None if decimals is None else int(decimals),
         )
+        codec.scale  # noqa: B018  (refuses decimals that the type does not have)
+        return codec

@@ -1,4 +1,4 @@
-"""The range of a column, from a noisy histogram over public grid points: post-processing, free."""
+"""The range and the decimals of a column, from noisy histograms: post-processing, free."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from privbench.learning.denoise import Floats
 _ODDS, _RUN = 25.0, 4.0
 #: Likewise for a cell that is worth being cut.
 _CUT = 4.0
+#: Noise scales that numbers of all decimals must sum to, so that they tell anything; that zeros
+#: must reach to be seen; and by which a sum may pass for less than it is.
+_TOLD, _SEEN, _OFF = 8.0, 6.0, 2.0
+#: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
+_MORE, _AT_MOST = 0.02, 0.25
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -71,3 +76,33 @@ def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[
     held = np.where(noisy > _CUT * sd, noisy, 0.0)
     total = max(float(noisy[first : last + 1].sum()), 1e-9)
     return np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)
+
+
+def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
+    """The least number of decimals such that next to no rows have more.
+
+    Args:
+        noisy: Noisy counts of zeros, then of numbers with 0, 1, … decimals, the last with more
+            than can be told apart; shape (cells,).
+        sd: Standard deviation of the noise.
+        usual: What to say of a column where nothing but zeros is seen.
+
+    Returns:
+        A number of decimals, the last cell's for numbers without a lattice; None where noise
+        drowns the rows.
+
+    >>> find_decimals(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
+    1
+    >>> find_decimals(np.array([50.0, 20.0, 0.0, 0.0, 900.0]), 1.0, 2)
+    3
+    >>> find_decimals(np.array([0.5, 2.0, -1.0, 1.0, 0.0]), 1.0, 2)
+    """
+    counts = noisy[1:]
+    total = float(counts.sum())
+    if total < _TOLD * sd:
+        return usual if noisy[0] > _SEEN * sd else None
+    # Numbers with more decimals than 0, 1, …
+    more = total - np.cumsum(counts)
+    cells = len(counts) - 1 - np.arange(len(counts))
+    allowed = np.minimum(_MORE * total + _OFF * sd * np.sqrt(cells), _AT_MOST * total)
+    return int(np.argmax(more <= allowed + 1e-9 * total))

@@ -1,7 +1,7 @@
-"""The first measurements of a fit: noisy totals (P17), then bounds and categories (P19, P20).
+"""The first measurements of a fit: noisy totals (P17), then bounds, decimals and categories.
 
 Which events run, and their shapes, follow from config and catalog alone; how the budget is split
-follows from the totals, which are released by then.
+follows from the totals, which are released by then (P19, P20).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import cast
 
 import numpy as np
 
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decimals, DecimalsNeed
 from privbench.encoding.base import Need, Released
+from privbench.encoding.lattice import USUAL
 from privbench.encoding.scale import LINEAR
-from privbench.learning.ranges import cut, find_range
+from privbench.learning.ranges import cut, find_decimals, find_range
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     PART,
@@ -157,7 +158,7 @@ def _drowned(
 ) -> bool:
     """Whether nothing of the rows would show in the answer."""
     epsilon = _epsilon(amount, accounting)
-    if isinstance(need, BoundsNeed):
+    if not isinstance(need, CategoriesNeed):
         return weight * epsilon < _LEAST_SEEN
     return delta > 0 and log(1 / delta) > epsilon * weight
 
@@ -179,6 +180,9 @@ def _item(table: str, need: Need) -> str:
 
 
 def _weight(need: Need) -> float:
+    if isinstance(need, DecimalsNeed):
+        # Nine cells that most rows share need less than the ends of a range.
+        return 0.5
     return 3.0 if isinstance(need, CategoriesNeed) else 1.0
 
 
@@ -223,6 +227,9 @@ def release_domains(
             )
             for attribute, recoding in codec.recodings.items():
                 session.recode(table, attribute, recoding)
+            for need in reader.needs:
+                if isinstance(need, DecimalsNeed):
+                    session.let_go(table, need.attribute)
             codecs[table][name] = codec
     return codecs, {**totals, **again}
 
@@ -239,12 +246,12 @@ def _released(
         share = shares.amounts.get(_item(table, need))
         if share is None:
             asked.append((table, need, []))
-        elif isinstance(need, BoundsNeed):
-            asked.append((table, need, [_range(table, need, share)]))
-        else:
+        elif isinstance(need, CategoriesNeed):
             query = LabelCounts(table, need.attribute, need.per_unit)
             label = f"categories {table}.{name}"
             asked.append((table, need, [Labels(query, share, label, deltas[table])]))
+        else:
+            asked.append((table, need, [_grid(table, name, need, share)]))
     repeated = [
         Measurement(Total(name), share, f"second total {name}")
         for name, share in shares.again.items()
@@ -298,26 +305,29 @@ def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dic
     return found
 
 
-def _range(table: str, need: BoundsNeed, amount: float) -> Measurement:
-    """The question of a column's range."""
+def _grid(table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float) -> Measurement:
+    """The question of a column's range, or of its decimals."""
     query = GridHistogram(table, need.attribute, PublicArray(need.candidates))
-    return Measurement(query, amount, f"range {table}.{need.attribute}")
+    what = "range" if isinstance(need, BoundsNeed) else "decimals"
+    return Measurement(query, amount, f"{what} {table}.{column}")
 
 
 def _settled(
     session: Session, need: Need, questions: list[Question], found: list[Result], cells: int
 ) -> Released:
     """What a reader takes, from the results of its questions, if any were asked."""
-    if not isinstance(need, BoundsNeed):
+    if isinstance(need, CategoriesNeed):
         return cast(tuple[str, ...], found[0]) if found else ()
     if found:
         (question,) = questions
         sd = session.noise_scale(question.query, question.amount)
         noisy = np.asarray(found[0], np.float64) / question.query.unit
+        if isinstance(need, DecimalsNeed):
+            return Decimals(find_decimals(noisy, max(sd, 1e-9), USUAL))
         ends = find_range(noisy, max(sd, 1e-9))
         if ends is not None:
             return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
-    return replace(need.usual, cells=cells)
+    return Decimals() if isinstance(need, DecimalsNeed) else replace(need.usual, cells=cells)
 
 
 def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, float]:
@@ -358,7 +368,7 @@ def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent
         if isinstance(need, CategoriesNeed):
             events.append(_planned_labels(table, column, amount, spec, source))
         else:
-            question = _range(table, need, amount)
+            question = _grid(table, column, need, amount)
             events.append(PlannedEvent.of(question.label, question.query, spec, amount, source))
     return events
 
@@ -395,6 +405,8 @@ def settled(plan: FitPlan) -> DatabaseSpec:
                     guess[need.attribute] = Bounds(
                         int(need.candidates[quarter]), int(need.candidates[3 * quarter])
                     )
+                elif isinstance(need, DecimalsNeed):
+                    guess[need.attribute] = Decimals(USUAL)
                 else:
                     guess[need.attribute] = tuple(f"value {i}" for i in range(20))
             domains.update(reader.finish(guess).domains)
