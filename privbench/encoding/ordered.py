@@ -217,9 +217,13 @@ class OrderedReader(ColumnReader):
         if not isinstance(found, Decimals):
             return None
         if found.count is None:
-            usual = self._bounds.usual
-            return USUAL if (bounds.lo, bounds.hi) == (usual.lo, usual.hi) else None
+            return None if self._seen(bounds) else USUAL
         return found.count if found.count <= MOST else None
+
+    def _seen(self, bounds: Bounds) -> bool:
+        """Whether a range says more than that nothing is known."""
+        usual = self._bounds.usual
+        return (bounds.lo, bounds.hi) != (usual.lo, usual.hi)
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -241,7 +245,9 @@ class OrderedReader(ColumnReader):
         lo, hi = scale.snapped(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
-        below, above = scale.tails(lo, hi, cells)
+        # A lattice has long tails, for ranges that rows were seen in.
+        outside = scale if self._seen(bounds) else self.scale
+        below, above = outside.tails(lo, hi, cells)
         inside = scale.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))

@@ -12,9 +12,9 @@ from privbench.learning.denoise import Floats
 _ODDS, _RUN = 25.0, 4.0
 #: Likewise for a cell that is worth being cut.
 _CUT = 4.0
-#: Noise scales that numbers of all decimals must sum to, so that they tell anything; that zeros
-#: must reach to be seen; and by which a sum may pass for less than it is.
-_TOLD, _SEEN, _OFF = 8.0, 6.0, 2.0
+#: Numbers of few decimals are seen where their sum is so many noise scales; what has more decimals
+#: may pass for so many fewer.
+_SEEN, _OFF = 4.0, 2.0
 #: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
 _MORE, _AT_MOST = 0.02, 0.25
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -97,12 +97,12 @@ def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
     3
     >>> find_decimals(np.array([0.5, 2.0, -1.0, 1.0, 0.0]), 1.0, 2)
     """
-    counts = noisy[1:]
-    total = float(counts.sum())
-    if total < _TOLD * sd:
+    counts, cells = noisy[1:], np.arange(1, len(noisy))
+    sums = np.cumsum(counts)
+    clear = (sums > _SEEN * sd * np.sqrt(cells)) | (counts > _SEEN * sd)
+    if not clear.any():
         return usual if noisy[0] > _SEEN * sd else None
-    # Numbers with more decimals than 0, 1, …
-    more = total - np.cumsum(counts)
-    cells = len(counts) - 1 - np.arange(len(counts))
-    allowed = np.minimum(_MORE * total + _OFF * sd * np.sqrt(cells), _AT_MOST * total)
-    return int(np.argmax(more <= allowed + 1e-9 * total))
+    total, more = sums[-1], sums[-1] - sums
+    allowed = _MORE * total + _OFF * sd * np.sqrt(len(counts) - cells)
+    fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
+    return int(np.argmax(np.logical_or.accumulate(clear) & fits))
