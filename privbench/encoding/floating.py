@@ -201,9 +201,23 @@ class FloatScale(Scale):
 
     def parted(self, edges: Sequence[int]) -> list[int]:
         """A cell for exact zero; on a lattice up to its next number."""
-        end = 1 if self.lattice is None else self._images([1])[0]
+        end = self._after_zero
         zero = {0, min(end, edges[-1])} if edges[0] <= 0 < edges[-1] else set()
         return sorted({*edges, *zero})
+
+    @property
+    def _after_zero(self) -> int:
+        """The first point that zero's cell does not hold: the least float, or the next step."""
+        if self.lattice is not None:
+            return self._images([1])[0]
+        least = np.finfo(np.float32 if self.base == "float4" else np.float64).smallest_subnormal
+        return int(image(np.array([least], dtype=np.float64))[0])
+
+    def alone(self, low: int, high: int) -> bool:
+        """Whether a cell ``[low, high)`` holds a single number of the column."""
+        if self.lattice is None:
+            return low == 0 and high <= self._after_zero
+        return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
         """Steps of a lattice in reach, else values in units of the narrowest cell."""

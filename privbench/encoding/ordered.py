@@ -237,18 +237,21 @@ class OrderedReader(ColumnReader):
 
     def _released_recoding(self, bounds: Bounds, decimals: int | None) -> EdgesRecoding:
         """Cells within as released, growing cells beyond, then `below` and `above`."""
-        scale = self.scale if decimals is None else self.scale.with_decimals(decimals)
-        first, end = scale.least(self.range.lo), self.range.hi + 1
+        scale = beyond = cells_of = self.scale
+        if decimals is not None:
+            scale = beyond = cells_of = self.scale.with_decimals(decimals)
+            if not self._seen(bounds):
+                # A usual range is cut at whole numbers, and says nothing of values far beyond.
+                cells_of, beyond = self.scale.with_decimals(0), self.scale
+        first, end = cells_of.least(self.range.lo), self.range.hi + 1
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
-        lo, hi = scale.snapped(lo, hi)
+        lo, hi = cells_of.snapped(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
-        # A lattice has long tails, for ranges that rows were seen in.
-        outside = scale if self._seen(bounds) else self.scale
-        below, above = outside.tails(lo, hi, cells)
-        inside = scale.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
+        below, above = beyond.tails(lo, hi, cells)
+        inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)

@@ -164,6 +164,10 @@ class Scale(ABC):
         """Ascending edges, with those of points that must have a cell of their own."""
         return list(edges)
 
+    def alone(self, low: int, high: int) -> bool:
+        """Whether a cell ``[low, high)`` holds a single value of the column."""
+        return high - low == self.step
+
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
         """Integers as far from each other as the edges are in value; None: the edges are."""
         return None

@@ -189,6 +189,18 @@ def test_zero_has_a_cell_in_a_public_range(found):
     assert codec.decode({"c": np.full(9, code)}, generator(1)).to_pylist() == [0.0] * 9
 
 
+def test_cells_of_one_number_are_told():
+    codec = codec_of(plan(), 0, 25, 0)
+    first, _ = codec.recoding.core
+    edges = codec.recoding.edges[first:]
+    assert all(codec.scale.alone(a, b) for a, b in itertools.pairwise(edges[:26]))
+    assert not codec.scale.alone(edges[0], edges[2])
+    for base in TYPES:
+        loose = codec_of(plan(base), -1, 1, MORE)
+        pairs = itertools.pairwise(loose.recoding.edges)
+        assert [a for a, b in pairs if loose.scale.alone(a, b)] == [0]
+
+
 def test_huge_numbers_are_drawn_as_before():
     codec = codec_of(plan(), 1e18, 1e20, 2)
     first, end = codec.recoding.core
@@ -263,7 +275,12 @@ def test_decimals_travel_and_are_checked():
 
 
 def test_two_decimals_where_nothing_is_known():
-    assert codec_of(plan(), 0, 100, None).decimals == 2
+    usual = codec_of(plan(), 0, 100, None)
+    assert usual.decimals == 2
+    first, end = usual.recoding.core
+    edges = value(np.array(usual.recoding.edges[first : end + 1]))
+    assert edges.tolist() == [0.0, 0.01, *range(1, 101)]
+    assert value(np.array(usual.recoding.edges[-1:])) < 1000
     assert codec_of(plan(), 0, 90, None).decimals is None
 
 
