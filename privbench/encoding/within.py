@@ -12,7 +12,7 @@ from privbench.encoding.base import Codec
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.clock import TimeScale
 from privbench.encoding.floating import FloatScale
-from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
 from privbench.encoding.temporal import TimestampScale
 from privbench.encoding.text import TextCodec
