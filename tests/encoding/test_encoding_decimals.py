@@ -201,6 +201,16 @@ def test_cells_of_one_number_are_told():
         assert [a for a, b in pairs if loose.scale.alone(a, b)] == [0]
 
 
+@pytest.mark.parametrize("count", [0, 2, MORE])
+@pytest.mark.parametrize(("low", "high"), [(0, 25), (-3, 7000), (100, 101), (1e-5, 1e-3)])
+def test_places_are_as_far_apart_as_values(low, high, count):
+    recoding = codec_of(plan(), low, high, count).recoding
+    assert recoding.domain.edges == recoding.places
+    edges, places = value(np.array(recoding.edges)), np.array(recoding.places, float)
+    shares = [(side - side[0]) / (side[-1] - side[0]) for side in (edges, places)]
+    np.testing.assert_allclose(*shares, atol=1e-6)
+
+
 def test_huge_numbers_are_drawn_as_before():
     codec = codec_of(plan(), 1e18, 1e20, 2)
     first, end = codec.recoding.core
