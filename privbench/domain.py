@@ -28,8 +28,9 @@ class Domain:
         nullable: Whether the last code is NULL.
         core: Ordinary cells ``core[0] .. core[1]-1`` that the domain was made for; those outside
             are tails for what may lie far out, and mostly empty. None means all.
-        edges: First point of every ordinary cell on the type's grid, and one past the last, where
-            cells differ in width; for denoising alone, so neither stored nor compared.
+        edges: First point of every ordinary cell, and one past the last, as integers as far from
+            each other as the values are, where cells differ in width; for denoising alone, so
+            neither stored nor compared.
 
     >>> Domain(10, ordered=True, specials=("other",), nullable=True).size
     12

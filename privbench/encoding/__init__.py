@@ -13,6 +13,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.integrity import Minted
 from privbench.encoding.keys import Role, role_of, table_coverage, unkept
+from privbench.encoding.lattice import Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, reader
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "Codec",
     "ColumnReader",
     "CoverageLine",
+    "Decimals",
+    "DecimalsNeed",
     "Minted",
     "Need",
     "Released",

@@ -21,6 +21,7 @@ from psycopg import sql
 
 from privbench.config import Scalar
 from privbench.domain import Domain
+from privbench.encoding.lattice import Decimals, DecimalsNeed
 from privbench.privacy.data import Attribute, Recoding
 from privbench.privacy.spec import PART
 from privbench.schema import Column, ColumnType
@@ -82,14 +83,14 @@ class BoundsNeed:
         inner = {
             edge
             for low, high, count in zip(ends, ends[1:], cuts, strict=False)
-            for edge in _parts(low, high, count)
+            for edge in parts(low, high, count)
         }
         low, high = ends[0], max(ends[-1], ends[0] + 1)
         return Bounds(low, high, cells, tuple(sorted(inner - {low})))
 
 
-def _parts(low: int, high: int, count: int) -> list[int]:
-    """Starts of equal parts; of single steps, where parts would hold a few."""
+def parts(low: int, high: int, count: int) -> list[int]:
+    """Starts of equal parts of ``[low, high)``; of single steps, where parts would hold a few."""
     width = high - low
     count = width if width <= _FEW_STEPS * count else count
     return [low + width * part // count for part in range(count)]
@@ -110,9 +111,9 @@ class CategoriesNeed:
     likely: bool = False
 
 
-Need = BoundsNeed | CategoriesNeed
-#: What was released: bounds, or the sorted category list.
-Released = Bounds | tuple[str, ...]
+Need = BoundsNeed | DecimalsNeed | CategoriesNeed
+#: What was released: bounds, decimals, or the sorted category list.
+Released = Bounds | Decimals | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

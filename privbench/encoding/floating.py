@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -11,41 +12,58 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.encoding.base import parts
+from privbench.encoding.images import image, rounded_to, single, value
+from privbench.encoding.integer import IntegerScale
+from privbench.encoding.lattice import Lattice, grid_decimals
 from privbench.encoding.scale import LINEAR, Mask, Points, Scale, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
-_FLIP = np.int64(2**63 - 1)
-
-
-def image(values: NDArray[np.float64]) -> Points:
-    """An int64 for every finite float that keeps their order.
-
-    >>> bool(np.all(np.diff(image(np.array([-2.5, -1e-300, -0.0, 3.0]))) > 0))
-    True
-    """
-    bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
-    return np.where(bits < 0, bits ^ _FLIP, bits)
-
-
-def value(points: Points) -> NDArray[np.float64]:
-    """The floats of such images."""
-    points = np.asarray(points, dtype=np.int64)
-    return np.where(points < 0, points ^ _FLIP, points).view(np.float64)
+#: Makes the cells of a lattice, whose steps are integers.
+_STEPS = IntegerScale("int8")
+#: Steps of far tails are cut to this, and places of cells to so many units.
+_FAR, _UNITS = 2**60, 2.0**60
 
 
 @dataclass(frozen=True)
 class FloatScale(Scale):
     """Floats by the order-preserving image of their bits.
 
+    Where 0 lies inside the cells it has one of its own: most columns hold it exactly. With
+    decimals, cells begin at numbers of so many decimals, as those of integers do, and such numbers
+    are drawn, each the float nearest to it; the grid stays the same.
+
     Attributes:
         base: ``float4``, ``float8`` or ``numeric`` (unconstrained: read as a float, written as a
             decimal number, infinities taken for the largest numbers).
+        decimals: Released number of decimals of the column's values, or None.
     """
 
     specials: ClassVar[tuple[str, ...]] = ("nan", "-inf", "inf")
     octaves: ClassVar[bool] = True
+    fractions: ClassVar[bool] = True
 
     base: str
+    decimals: int | None = None
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """Numbers with the released decimals, if there are any."""
+        return None if self.decimals is None else Lattice(self.decimals, self.base == "float4")
+
+    def with_decimals(self, decimals: int) -> FloatScale:
+        """The same grid, with cells and draws on a lattice.
+
+        Raises:
+            ValueError: Not 0 to 6 decimals.
+        """
+        scale = replace(self, decimals=decimals)
+        scale.lattice  # noqa: B018  (refuses other numbers)
+        return scale
+
+    def count_decimals(self, points: Points) -> Points:
+        """See `Scale.count_decimals`."""
+        return grid_decimals(points, value(points), single=self.base == "float4")
 
     @property
     def top(self) -> float:
@@ -112,16 +130,138 @@ class FloatScale(Scale):
         return np.unique(image(numbers))
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Uniform over the lattice's numbers in the cell; where there are none, over the cell."""
+        if self.lattice is None:
+            return self._anywhere(lows, highs, rng)
+        first, count = self._steps(lows, highs)
+        steps = first + rng.integers(0, np.maximum(count, 1))
+        points = image(self.lattice.numbers(steps))
+        rest = (count == 0) | (points < lows) | (points >= highs)
+        points[rest] = self._anywhere(lows[rest], highs[rest], rng)
+        return points
+
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
+        """How much of what is drawn in each cell ``[lows, highs)`` falls in ``[low, high)``."""
+        widths: NDArray[np.float64] = value(high) - value(low)
+        if self.lattice is None:
+            return widths
+        whole, inside = self._steps(lows, highs)[1], self._steps(low, high)[1]
+        return np.where(whole > 0, inside, widths)
+
+    def _steps(self, lows: Points, highs: Points) -> tuple[Points, Points]:
+        """First step in each cell, and how many there are; none out of a double's reach."""
+        assert self.lattice is not None
+        a, b = value(lows), value(highs)
+        first, end = self.lattice.first(a), self.lattice.first(b)
+        near = self.lattice.within(a) & self.lattice.within(b)
+        return first, np.where(near, np.maximum(end - first, 0), 0)
+
+    def _anywhere(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Uniform in value within the cell, rounded to 1/1000 or less of its width."""
         a, b = value(lows), value(highs)
         share = rng.random(len(a))
         drawn = a * (1.0 - share) + b * share
-        rounded = _rounded(drawn, b - a)
+        rounded = rounded_to(drawn, b - a)
         if self.base == "float4":
-            drawn = _single(drawn, a, b)
-            rounded = _single(rounded, a, b)
+            drawn = single(drawn, a, b)
+            rounded = single(rounded, a, b)
         inside = (rounded >= a) & (rounded < b)
         return np.clip(image(np.where(inside, rounded, drawn)), lows, highs - 1)
+
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
+        """See `Scale.edges`; on a lattice, those of integers."""
+        ends = self._ends(lo, hi)
+        if ends is None:
+            return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
+        again = self._again(lo, hi, inner) if inner else ()
+        return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=again))
+
+    def snapped(self, lo: int, hi: int) -> tuple[int, int]:
+        """The lattice's points around a range; the range itself without a lattice in reach."""
+        if self.lattice is None or not self._near(lo, hi):
+            return lo, hi
+        low, high = self.lattice.first(value(np.array([lo, hi])))
+        low -= self._images([low])[0] > lo
+        low, high = self._images([low, high])
+        return low, high
+
+    def least(self, lo: int) -> int:
+        """The first point of the lattice that is not below a point, if it is in reach."""
+        if self.lattice is None or not self._near(lo, lo):
+            return lo
+        return self._images(self.lattice.first(value(np.array([lo]))).tolist())[0]
+
+    def parted(self, edges: Sequence[int]) -> list[int]:
+        """A cell for exact zero; on a lattice up to its next number."""
+        end = self._after_zero
+        zero = {0, min(end, edges[-1])} if edges[0] <= 0 < edges[-1] else set()
+        return sorted({*edges, *zero})
+
+    @property
+    def _after_zero(self) -> int:
+        """The first point that zero's cell does not hold: the least float, or the next step."""
+        if self.lattice is not None:
+            return self._images([1])[0]
+        least = np.finfo(np.float32 if self.base == "float4" else np.float64).smallest_subnormal
+        return int(image(np.array([least], dtype=np.float64))[0])
+
+    def alone(self, low: int, high: int) -> bool:
+        """Whether a cell ``[low, high)`` holds a single number of the column."""
+        if self.lattice is None:
+            return low == 0 and high <= self._after_zero
+        return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
+
+    def places(self, edges: Sequence[int]) -> tuple[int, ...]:
+        """Steps of a lattice in reach, else values in units of the narrowest cell."""
+        numbers = value(np.array(edges, dtype=np.int64))
+        if self.lattice is not None and self._near(edges[0], edges[-1]):
+            found = self.lattice.first(numbers).tolist()
+        else:
+            widths = np.diff(numbers)
+            unit = widths[widths > np.abs(numbers).max() / _UNITS].min(initial=np.inf)
+            found = [int(place) for place in np.rint(numbers / unit)]
+        for at in range(1, len(found)):
+            # The cell of zero alone has no width.
+            found[at] = max(found[at], found[at - 1] + 1)
+        return tuple(found)
+
+    def _near(self, lo: int, hi: int) -> bool:
+        """Whether doubles tell the lattice's numbers apart between two points."""
+        ends = value(np.array([lo, hi]))
+        return self.lattice is not None and bool(self.lattice.within(ends).all())
+
+    def _ends(self, lo: int, hi: int) -> tuple[int, int] | None:
+        """First step, and one past the last, of a range; None without a lattice in reach."""
+        if self.lattice is None or not self._near(lo, hi):
+            return None
+        low, high = self.lattice.first(value(np.array([lo, hi]))).tolist()
+        return low, max(high, low + 1)
+
+    def _images(self, steps: Sequence[int]) -> list[int]:
+        """Grid points of steps, far ones cut."""
+        assert self.lattice is not None
+        kept = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
+        return [int(point) for point in image(self.lattice.numbers(kept))]
+
+    def _again(self, lo: int, hi: int, inner: Sequence[int]) -> list[int]:
+        """Steps where cells begin: each candidate's cell in as many parts as in ``inner``."""
+        assert self.lattice is not None
+        points = self.candidates()
+        ends = np.concatenate([[lo], points[(points > lo) & (points < hi)], [hi]])
+        cuts = np.diff(np.searchsorted(np.array(inner), ends))
+        steps = self.lattice.first(value(ends)).tolist()
+        found: list[int] = []
+        for (low, high), count in zip(pairwise(steps), cuts.tolist(), strict=True):
+            found += parts(low, high, max(count, 1))
+        return found
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:
         """Edges equally spaced in value, not in image."""
@@ -140,7 +280,11 @@ class FloatScale(Scale):
         return [int(point) for point in image(found)]
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Doubling cells in value; fewer for few cells."""
+        """Doubling cells in value, fewer for few cells; on a lattice, those of integers."""
+        ends = self._ends(lo, hi)
+        if ends is not None:
+            outer = _STEPS.tails(*ends, cells)
+            return self._images(outer[0]), self._images(outer[1])
         a, b = value(np.array([lo, hi])).tolist()
         width = max((b / 8 - a / 8), 1e-290)
         each = 1 if cells == LINEAR else 2
@@ -156,26 +300,6 @@ def _points(floats: NDArray[np.float64], limits: tuple[int, int]) -> Points:
     points[floats == np.inf] = POS_INF
     points[floats == -np.inf] = NEG_INF
     return points
-
-
-def _single(
-    values: NDArray[np.float64], lows: NDArray[np.float64], highs: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The nearest 32-bit floats inside the cells, where there are any."""
-    near = values.astype(np.float32)
-    inward = np.where(near >= highs, -np.inf, np.inf).astype(np.float32)
-    outside = (near >= highs) | (near < lows)
-    return np.where(outside, np.nextafter(near, inward), near).astype(np.float64)
-
-
-def _rounded(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values rounded to the power of ten that is at most 1/1000 of the width."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        digits = 3 - np.floor(np.log10(widths))
-        up = 10.0 ** np.clip(digits, 0, 300)
-        down = 10.0 ** np.clip(-digits, 0, 300)
-        rounded: NDArray[np.float64] = np.rint(values * up / down) / up * down
-    return rounded
 
 
 register_scale(lambda type_: FloatScale(type_.base), "float4", "float8")

@@ -7,31 +7,30 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     Bounds,
     BoundsNeed,
     Codec,
     ColumnReader,
     Need,
     Released,
+    attribute,
     concatenate,
     literal,
-    null_mask,
-    type_from_json,
 )
 from privbench.encoding.checks import Limits
-from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
+from privbench.encoding.lattice import MOST, USUAL, Decimals, DecimalsNeed
+from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.scale import LINEAR, Scale
 from privbench.errors import ConfigError
-from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
+from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid
 from privbench.schema import Column
 
 #: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
@@ -146,18 +145,37 @@ class OrderedReader(ColumnReader):
     range: Range
     bins: int | None = None
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The column, and its numbers of decimals, which are not modelled."""
+        return (self.name, self._decimals) if self._counted else (self.name,)
+
+    @property
+    def _decimals(self) -> str:
+        return attribute(self.name, "decimals")
+
+    @property
+    def _counted(self) -> bool:
+        """Whether decimals are released; not for public ranges, whose cells are made at once."""
+        return self.scale.fractions and not self.range.settled
+
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds, unless the range is public; made once, since every stage of a fit asks."""
+        """Bounds and decimals, unless the range is public; made once: every stage of a fit asks."""
         if self.range.settled:
             return ()
+        decimals = (DecimalsNeed(self._decimals),) if self._counted else ()
+        return (self._bounds, *decimals)
+
+    @property
+    def _bounds(self) -> BoundsNeed:
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
         usual = _YEARS if _is_year(self.name, self.scale) else self.scale.usual
         low, high = (min(max(self.scale.parse(text), lo), hi) for text in usual)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
-        return (BoundsNeed(self.name, points, Bounds(low, high), not self.scale.octaves),)
+        return BoundsNeed(self.name, points, Bounds(low, high), not self.scale.octaves)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -168,27 +186,53 @@ class OrderedReader(ColumnReader):
         points = self.scale.read(batch[self.alias()])
         if self.range.settled:
             return {self.name: self._recoding.apply(points)}
+        if self._counted:
+            return {self.name: points, self._decimals: self.scale.count_decimals(points)}
         return {self.name: points}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Cells where the range is public, else a grid."""
+        """Cells where the range is public, else grids."""
         if self.range.settled:
             domain = self._recoding.domain
             return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
-        return {self.name: Grid(concatenate(pieces, self.name, np.int64))}
+        return {name: Grid(concatenate(pieces, name, np.int64)) for name in self.attributes}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec of the public or released range."""
+        decimals = None
         if self.range.settled:
             recoding = self._recoding
         else:
             bounds = released[self.name]
             assert isinstance(bounds, Bounds)
-            recoding = self._released_recoding(bounds)
+            decimals = self._lattice(bounds, released.get(self._decimals))
+            recoding = self._released_recoding(bounds, decimals)
         lo, hi = self.range.lo, self.range.hi
         return OrderedCodec(
-            self.name, self.column.type, self.nullable, recoding, self.range.settled, (lo, hi)
+            self.name,
+            self.column.type,
+            self.nullable,
+            recoding,
+            self.range.settled,
+            (lo, hi),
+            decimals,
         )
+
+    def _lattice(self, bounds: Bounds, found: Released | None) -> int | None:
+        """Decimals to draw values with; None for any number.
+
+        Where noise drowned the rows, two decimals if nothing is known of the range either.
+        """
+        if not isinstance(found, Decimals):
+            return None
+        if found.count is None:
+            return None if self._seen(bounds) else USUAL
+        return found.count if found.count <= MOST else None
+
+    def _seen(self, bounds: Bounds) -> bool:
+        """Whether a range says more than that nothing is known."""
+        usual = self._bounds.usual
+        return (bounds.lo, bounds.hi) != (usual.lo, usual.hi)
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -197,128 +241,39 @@ class OrderedReader(ColumnReader):
         if hi - lo <= MAX_STEPS:
             edges = list(range(lo, hi + 1))
         else:
-            edges = self.scale.edges(lo, hi, bins=self.bins)
+            edges = self.scale.parted(self.scale.edges(lo, hi, bins=self.bins))
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
-    def _released_recoding(self, bounds: Bounds) -> EdgesRecoding:
+    def _released_recoding(self, bounds: Bounds, decimals: int | None) -> EdgesRecoding:
         """Cells within as released, growing cells beyond, then `below` and `above`."""
-        first, end = self.range.lo, self.range.hi + 1
+        scale = beyond = cells_of = self.scale
+        if decimals is not None:
+            scale = beyond = cells_of = self.scale.with_decimals(decimals)
+            if not self._seen(bounds):
+                # A usual range is cut at whole numbers, and says nothing of values far beyond.
+                cells_of, beyond = self.scale.with_decimals(0), self.scale
+        first, end = cells_of.least(self.range.lo), self.range.hi + 1
+        first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
+        lo, hi = cells_of.snapped(lo, hi)
+        lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
-        below, above = self.scale.tails(lo, hi, cells)
-        inside = self.scale.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
+        below, above = beyond.tails(lo, hi, cells)
+        inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
-        kept = sorted({min(max(edge, first), end) for edge in edges})
-        outer = ("below",) * (kept[0] > first) + ("above",) * (kept[-1] < end)
+        kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
+        outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
         core = (bisect_left(kept, lo), max(bisect_left(kept, hi), 1))
-        return EdgesRecoding(tuple(kept), outer + self.range.specials, self.nullable, core)
+        return EdgesRecoding(
+            tuple(kept), outer + self.range.specials, self.nullable, core, scale.places(kept)
+        )
 
     def describe(self) -> tuple[str, str]:
         """Public range, or released bounds."""
         kind = f"{self.column.type.sql} on a public grid"
+        if self._counted:
+            return f"{kind}, bounds and decimals released", "no range is declared (PRIVACY P20)"
         if self.range.settled:
             return f"{kind}, public range", "declared in the config, a CHECK or by the type"
         return f"{kind}, bounds released", "no range is declared (PRIVACY P20)"
-
-
-@dataclass(frozen=True)
-class OrderedCodec(Codec):
-    """Draws a grid point in the cell of every code.
-
-    Attributes:
-        recoding: The cells.
-        settled: Whether they were public before the fit.
-        limits: Public least and greatest grid point, inclusive.
-    """
-
-    kind: ClassVar[str] = "ordered"
-
-    recoding: EdgesRecoding
-    settled: bool
-    limits: tuple[int, int]
-
-    @property
-    def domains(self) -> dict[str, Domain]:
-        """One ordered domain."""
-        return {self.column: self.recoding.domain}
-
-    @property
-    def recodings(self) -> dict[str, Recoding]:
-        """The edges, where bounds were released."""
-        return {} if self.settled else {self.column: self.recoding}
-
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
-        """A value in the cell of every code; beyond the last cell, one near it."""
-        values = codes[self.column]
-        domain = self.recoding.domain
-        lows, highs = self.cells()
-        scale = scale_of(self.type)
-        assert scale is not None
-        points = scale.draw(lows[values], highs[values], rng)
-        marks = {
-            name: np.asarray(values == domain.special_code(name), dtype=np.bool_)
-            for name in domain.specials
-            if name in scale.specials
-        }
-        return scale.build(points, {**marks, "null": null_mask(values, domain)})
-
-    def cells(self) -> tuple[Points, Points]:
-        """First point, and one past the last, of every code's cell; NULL and NaN have any."""
-        domain = self.recoding.domain
-        edges = np.array(self.recoding.edges, dtype=np.int64)
-        lows = np.full(domain.size, edges[0], dtype=np.int64)
-        highs = np.full(domain.size, edges[1], dtype=np.int64)
-        lows[: domain.values], highs[: domain.values] = edges[:-1], edges[1:]
-        lo, hi = self.limits
-        if "below" in domain.specials:
-            cell = domain.special_code("below")
-            width = int(edges[1]) - int(edges[0])
-            lows[cell], highs[cell] = max(lo, int(edges[0]) - width), edges[0]
-        if "above" in domain.specials:
-            cell = domain.special_code("above")
-            width = int(edges[-1]) - int(edges[-2])
-            lows[cell], highs[cell] = edges[-1], min(hi + 1, int(edges[-1]) + width)
-        return lows, highs
-
-    def to_json(self) -> dict[str, Any]:
-        """Edges, consecutive ones as a range."""
-        edges = self.recoding.edges
-        unit = edges[-1] - edges[0] == len(edges) - 1
-        return {
-            **self.header(),
-            "unit": unit,
-            "edges": [edges[0], edges[-1]] if unit else list(edges),
-            "specials": list(self.recoding.specials),
-            "settled": self.settled,
-            "core": None if self.recoding.core is None else list(self.recoding.core),
-            "limits": list(self.limits),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote.
-
-        Raises:
-            ValueError: Edges that are no edges, or more than a million.
-        """
-        edges = [int(edge) for edge in data["edges"]]
-        if data["unit"]:
-            if not 0 < edges[1] - edges[0] <= 1_000_000:
-                raise ValueError("too many edges")
-            edges = list(range(edges[0], edges[1] + 1))
-        specials = tuple(str(name) for name in data["specials"])
-        nullable = bool(data["nullable"])
-        core = data["core"]
-        inner = None if core is None else (int(core[0]), int(core[1]))
-        lo, hi = data["limits"]
-        return cls(
-            column=str(data["column"]),
-            type=type_from_json(data["type"]),
-            nullable=nullable,
-            recoding=EdgesRecoding(tuple(edges), specials, nullable, inner),
-            settled=bool(data["settled"]),
-            limits=(int(lo), int(hi)),
-        )

@@ -14,7 +14,8 @@ from privbench.encoding.checks import Limits, allowed, column_limits, ends, leng
 from privbench.encoding.enumerated import enum_reader
 from privbench.encoding.fallback import FillCodec, constant_of, fallback_reader, skip_reader
 from privbench.encoding.indexes import folded_uniques, kept_uniques
-from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
+from privbench.encoding.ordered import OrderedReader, public_range
+from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.sized import SizedCodec, sized_reader
 from privbench.encoding.strings import TEXT_BASES

@@ -44,12 +44,14 @@ class Scale(ABC):
         specials: Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
         octaves: Whether cells grow with the distance from the lower bound and from zero.
         open_range: Whether the type's own range is too wide to be used as it is.
+        fractions: Whether values may have any number of decimals, so that it is worth a release.
         usual: Literals of a range to take where nothing is known of the column.
     """
 
     specials: ClassVar[tuple[str, ...]] = ()
     octaves: ClassVar[bool] = False
     open_range: ClassVar[bool] = True
+    fractions: ClassVar[bool] = False
     usual: ClassVar[tuple[str, str]] = ("0", "100")
 
     @property
@@ -133,6 +135,42 @@ class Scale(ABC):
             grown = [edge for edge in self.octave_edges(lo, hi) if lo < edge < hi]
             edges |= set(grown[:: min(coarser, 4)])
         return sorted(edges)
+
+    def with_decimals(self, decimals: int) -> Scale:
+        """The same grid for values of so many decimals (scales with `fractions`).
+
+        Raises:
+            ValueError: The type has no such values.
+        """
+        raise ValueError("values of this type have no decimals to tell")
+
+    def count_decimals(self, points: Points) -> Points:
+        """How many decimals each value has, see `decimals_of`; sentinels stay (with `fractions`).
+
+        Raises:
+            ValueError: The type has no such values.
+        """
+        raise ValueError("values of this type have no decimals to tell")
+
+    def snapped(self, lo: int, hi: int) -> tuple[int, int]:
+        """The range ``[lo, hi)``, widened to points where cells may begin."""
+        return lo, hi
+
+    def least(self, lo: int) -> int:
+        """The first point from ``lo`` on where a cell may begin."""
+        return lo
+
+    def parted(self, edges: Sequence[int]) -> list[int]:
+        """Ascending edges, with those of points that must have a cell of their own."""
+        return list(edges)
+
+    def alone(self, low: int, high: int) -> bool:
+        """Whether a cell ``[low, high)`` holds a single value of the column."""
+        return high - low == self.step
+
+    def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
+        """Integers as far from each other as the edges are in value; None: the edges are."""
+        return None
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:
         """Edges of about `cells` equal cells over ``[lo, hi)``."""

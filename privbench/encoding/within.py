@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from privbench.encoding.base import Codec
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.clock import TimeScale
-from privbench.encoding.floating import FloatScale, value
-from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.floating import FloatScale
+from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
 from privbench.encoding.temporal import TimestampScale
 from privbench.encoding.text import TextCodec
@@ -82,8 +82,7 @@ def _listed(codec: Codec, spans: Spans) -> Floats:
 
 
 def _ordered(codec: OrderedCodec, spans: Spans) -> Floats:
-    scale = scale_of(codec.type)
-    assert scale is not None
+    scale = codec.scale
     lows, highs = codec.cells()
     inside = np.zeros(len(lows))
     for first, end in spans:
@@ -104,7 +103,7 @@ def _ordered(codec: OrderedCodec, spans: Spans) -> Floats:
 def _mass(scale: Scale, low: Points, high: Points, lows: Points, highs: Points) -> Floats:
     """How much of what is drawn in each cell ``[lows, highs)`` falls in ``[low, high)``."""
     if isinstance(scale, FloatScale):
-        return np.asarray(value(high) - value(low), dtype=np.float64)
+        return scale.mass(low, high, lows, highs)
     unit = np.full(len(lows), scale.step)
     if isinstance(scale, (TimestampScale, TimeScale)):
         # Whole seconds are drawn, where a cell holds one.

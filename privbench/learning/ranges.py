@@ -1,4 +1,4 @@
-"""The range of a column, from a noisy histogram over public grid points: post-processing, free."""
+"""The range and the decimals of a column, from noisy histograms: post-processing, free."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from privbench.learning.denoise import Floats
 _ODDS, _RUN = 25.0, 4.0
 #: Likewise for a cell that is worth being cut.
 _CUT = 4.0
+#: Numbers of few decimals are seen where their sum is so many noise scales; what has more decimals
+#: may pass for so many fewer.
+_SEEN, _OFF = 4.0, 2.0
+#: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
+_MORE, _AT_MOST = 0.02, 0.25
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -71,3 +76,33 @@ def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[
     held = np.where(noisy > _CUT * sd, noisy, 0.0)
     total = max(float(noisy[first : last + 1].sum()), 1e-9)
     return np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)
+
+
+def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
+    """The least number of decimals such that next to no rows have more.
+
+    Args:
+        noisy: Noisy counts of zeros, then of numbers with 0, 1, … decimals, the last with more
+            than can be told apart; shape (cells,).
+        sd: Standard deviation of the noise.
+        usual: What to say of a column where nothing but zeros is seen.
+
+    Returns:
+        A number of decimals, the last cell's for numbers without a lattice; None where noise
+        drowns the rows.
+
+    >>> find_decimals(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
+    1
+    >>> find_decimals(np.array([50.0, 20.0, 0.0, 0.0, 900.0]), 1.0, 2)
+    3
+    >>> find_decimals(np.array([0.5, 2.0, -1.0, 1.0, 0.0]), 1.0, 2)
+    """
+    counts, cells = noisy[1:], np.arange(1, len(noisy))
+    sums = np.cumsum(counts)
+    clear = (sums > _SEEN * sd * np.sqrt(cells)) | (counts > _SEEN * sd)
+    if not clear.any():
+        return usual if noisy[0] > _SEEN * sd else None
+    total, more = sums[-1], sums[-1] - sums
+    allowed = _MORE * total + _OFF * sd * np.sqrt(len(counts) - cells)
+    fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
+    return int(np.argmax(np.logical_or.accumulate(clear) & fits))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.encoding import Codec
-from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.scale import scale_of
 from privbench.encoding.within import listed
 from privbench.postgres.csvtext import csv_blocks
@@ -19,7 +19,7 @@ from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_
 
 #: Values of a list that are named.
 _NAMED = 3
-_INTEGERS = ("int2", "int4", "int8")
+_INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,11 @@ def _words(codec: OrderedCodec, low: _Cut | None, high: _Cut | None) -> str:
     shown = [_text(codec, cut).removesuffix(" 00:00:00") if cut else "" for cut in (low, high)]
     if low is None or high is None:
         return f"≥ {shown[0]}" if low else f"< {shown[1]}"
-    if codec.type.base in _INTEGERS and low.point is not None and high.point is not None:
-        alone = high.point - low.point == 1
-        return f"= {low.point}" if alone else f"{low.point} – {high.point - 1}"
+    if low.point is not None and high.point is not None:
+        if codec.type.base in (*_INTEGERS, *_FLOATS) and codec.scale.alone(low.point, high.point):
+            return f"= {shown[0]}"
+        if codec.type.base in _INTEGERS:
+            return f"{low.point} – {high.point - 1}"
     return f"{shown[0]} to < {shown[1]}"
 
 

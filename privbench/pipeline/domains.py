@@ -1,22 +1,23 @@
-"""The first measurements of a fit: noisy totals (P17), then bounds and categories (P19, P20).
+"""The first measurements of a fit: noisy totals (P17), then bounds, decimals and categories.
 
 Which events run, and their shapes, follow from config and catalog alone; how the budget is split
-follows from the totals, which are released by then.
+follows from the totals, which are released by then (P19, P20).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import cast
 
 import numpy as np
 
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decimals, DecimalsNeed
 from privbench.encoding.base import Need, Released
+from privbench.encoding.lattice import USUAL
 from privbench.encoding.scale import LINEAR
-from privbench.learning.ranges import cut, find_range
+from privbench.learning.ranges import cut, find_decimals, find_range
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     PART,
@@ -45,6 +46,8 @@ AGAIN = 0.25
 _SHARED = 0.25
 #: Rows, in noise scales, below which a column's range is not asked for.
 _LEAST_SEEN = 20.0
+#: The same for its decimals.
+_LEAST_TOLD = 8.0
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
 
@@ -127,29 +130,26 @@ class _Shares:
         weights = {name: _rows_weight(spec, totals, name) for name in spec.tables}
         deltas = delta_shares(plan, spec, delta)
         kept = {_item(table, need): (table, need) for table, _, need in needs(plan)}
-        for kind in (CategoriesNeed, BoundsNeed):
-            for likely in (False, True):
-                group = [
-                    name
-                    for name, (_, need) in kept.items()
-                    if isinstance(need, kind) and need.likely == likely
-                ]
-                while group:
-                    given = _need_amounts(spec, kept, amount)
-                    group = [
-                        name
-                        for name in group
-                        if name in kept
-                        and _drowned(
-                            kept[name][1],
-                            weights[kept[name][0]],
-                            given[name],
-                            accounting,
-                            deltas.get(kept[name][0], 0.0),
-                        )
-                    ]
-                    gone = group[len(group) // 2 :] if likely else group
-                    kept = {name: item for name, item in kept.items() if name not in gone}
+
+        def drowned(names: Sequence[str]) -> list[str]:
+            given = _need_amounts(spec, kept, amount)
+            return [
+                name
+                for name in names
+                if _drowned(
+                    kept[name][1],
+                    weights[kept[name][0]],
+                    _epsilon(given[name], accounting),
+                    deltas.get(kept[name][0], 0.0),
+                )
+            ]
+
+        for turn in _turns(kept):
+            while turn and (gone := drowned(turn)):
+                # Of those that tell most, as many are left as there is room for.
+                gone = gone[len(gone) // 2 :] if kept[gone[0]][1].likely else gone
+                kept = {name: item for name, item in kept.items() if name not in gone}
+                turn = [name for name in turn if name in kept]
         charged = {root for table, _ in kept.values() for root in spec.roots(table)}
         again = {
             table: (1.0, spec.roots(table))
@@ -177,14 +177,23 @@ def _epsilon(amount: float, accounting: Accounting) -> float:
     return amount if accounting == "pure" else (8 * amount) ** 0.5
 
 
-def _drowned(
-    need: Need, weight: float, amount: float, accounting: Accounting, delta: float
-) -> bool:
-    """Whether nothing of the rows would show in the answer."""
-    epsilon = _epsilon(amount, accounting)
-    if isinstance(need, BoundsNeed):
-        return weight * epsilon < _LEAST_SEEN
-    return delta > 0 and log(1 / delta) > epsilon * weight * _SHARED
+def _turns(items: Mapping[str, tuple[str, Need]]) -> Iterator[list[str]]:
+    """Items in the order in which they are dropped: lists first, and what tells little first."""
+    for lists in (True, False):
+        for likely in (False, True):
+            yield [
+                name
+                for name, (_, need) in items.items()
+                if isinstance(need, CategoriesNeed) == lists and need.likely == likely
+            ]
+
+
+def _drowned(need: Need, weight: float, epsilon: float, delta: float) -> bool:
+    """Whether too little of the rows would show in the answer."""
+    if isinstance(need, CategoriesNeed):
+        return delta > 0 and log(1 / delta) > epsilon * weight * _SHARED
+    least = _LEAST_TOLD if isinstance(need, DecimalsNeed) else _LEAST_SEEN
+    return weight * epsilon < least
 
 
 def _need_amounts(
@@ -204,6 +213,9 @@ def _item(table: str, need: Need) -> str:
 
 
 def _weight(need: Need) -> float:
+    if isinstance(need, DecimalsNeed):
+        # Nine cells that most rows share need less than the ends of a range.
+        return 0.5
     return 3.0 if isinstance(need, CategoriesNeed) else 1.0
 
 
@@ -248,6 +260,9 @@ def release_domains(
             )
             for attribute, recoding in codec.recodings.items():
                 session.recode(table, attribute, recoding)
+            for need in reader.needs:
+                if isinstance(need, DecimalsNeed):
+                    session.let_go(table, need.attribute)
             codecs[table][name] = codec
     return codecs, {**totals, **again}
 
@@ -264,12 +279,12 @@ def _released(
         share = shares.amounts.get(_item(table, need))
         if share is None:
             asked.append((table, need, []))
-        elif isinstance(need, BoundsNeed):
-            asked.append((table, need, [_range(table, need, share)]))
-        else:
+        elif isinstance(need, CategoriesNeed):
             query = LabelCounts(table, need.attribute, need.per_unit)
             label = f"categories {table}.{name}"
             asked.append((table, need, [Labels(query, share, label, deltas[table])]))
+        else:
+            asked.append((table, need, [_grid(table, name, need, share)]))
     repeated = [
         Measurement(Total(name), share, f"second total {name}")
         for name, share in shares.again.items()
@@ -323,26 +338,29 @@ def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dic
     return found
 
 
-def _range(table: str, need: BoundsNeed, amount: float) -> Measurement:
-    """The question of a column's range."""
+def _grid(table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float) -> Measurement:
+    """The question of a column's range, or of its decimals."""
     query = GridHistogram(table, need.attribute, PublicArray(need.candidates))
-    return Measurement(query, amount, f"range {table}.{need.attribute}")
+    what = "range" if isinstance(need, BoundsNeed) else "decimals"
+    return Measurement(query, amount, f"{what} {table}.{column}")
 
 
 def _settled(
     session: Session, need: Need, questions: list[Question], found: list[Result], cells: int
 ) -> Released:
     """What a reader takes, from the results of its questions, if any were asked."""
-    if not isinstance(need, BoundsNeed):
+    if isinstance(need, CategoriesNeed):
         return cast(tuple[str, ...], found[0]) if found else ()
     if found:
         (question,) = questions
         sd = session.noise_scale(question.query, question.amount)
         noisy = np.asarray(found[0], np.float64) / question.query.unit
+        if isinstance(need, DecimalsNeed):
+            return Decimals(find_decimals(noisy, max(sd, 1e-9), USUAL))
         ends = find_range(noisy, max(sd, 1e-9))
         if ends is not None:
             return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
-    return replace(need.usual, cells=cells)
+    return Decimals() if isinstance(need, DecimalsNeed) else replace(need.usual, cells=cells)
 
 
 def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, float]:
@@ -383,7 +401,7 @@ def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent
         if isinstance(need, CategoriesNeed):
             events.append(_planned_labels(table, column, amount, spec, source))
         else:
-            question = _range(table, need, amount)
+            question = _grid(table, column, need, amount)
             events.append(PlannedEvent.of(question.label, question.query, spec, amount, source))
     return events
 
@@ -420,6 +438,8 @@ def settled(plan: FitPlan) -> DatabaseSpec:
                     guess[need.attribute] = Bounds(
                         int(need.candidates[quarter]), int(need.candidates[3 * quarter])
                     )
+                elif isinstance(need, DecimalsNeed):
+                    guess[need.attribute] = Decimals(USUAL)
                 else:
                     guess[need.attribute] = tuple(f"value {i}" for i in range(20))
             domains.update(reader.finish(guess).domains)

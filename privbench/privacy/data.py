@@ -284,6 +284,18 @@ class PrivateDatabase(_Private):
         self._recodings.append((table, attribute, recoding))
         return recoding.domain
 
+    def let_go(self, table: str, attribute: str) -> None:
+        """Drop a `Grid` that was read for a release alone; cells, which are modelled, stay.
+
+        Raises:
+            SchemaError: No such attribute, or one that is not a `Grid`.
+        """
+        if not isinstance(self._raw(table, attribute), Grid):
+            raise SchemaError("only a grid is let go.", table=table, column=attribute)
+        held = self._tables[table]
+        kept = {name: item for name, item in held._attributes.items() if name != attribute}
+        self._tables[table] = PrivateTable(held._rows, kept, held._parents)
+
     def copy(self) -> PrivateDatabase:
         """A database of the same rows and ranks that is recoded apart from this one."""
         twin = PrivateDatabase(self._spec, self._tables)

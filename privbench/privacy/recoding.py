@@ -6,7 +6,7 @@ measurement can fail on a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +45,8 @@ class EdgesRecoding:
         specials: Special cells, any of ``below above nan -inf inf``, in the domain's order.
         nullable: Whether the domain has a NULL cell.
         core: The cells that the bounds were released for, see `Domain`; None means all.
+        places: Integers as far from each other as the edges are in value, where grid points are
+            not; for denoising alone, so not compared.
 
     >>> EdgesRecoding((0, 10, 20), ("above",), nullable=True).apply(np.array([3, 10, -4, 20, NULL]))
     array([0, 1, 0, 2, 3], dtype=uint8)
@@ -54,6 +56,7 @@ class EdgesRecoding:
     specials: tuple[str, ...] = ()
     nullable: bool = False
     core: tuple[int, int] | None = None
+    places: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         edges = [int(edge) for edge in self.edges]
@@ -68,7 +71,7 @@ class EdgesRecoding:
     @property
     def domain(self) -> Domain:
         """The domain that `apply` maps into."""
-        edges = None if self.core is None else self.edges
+        edges = None if self.core is None else self.places or self.edges
         cells = len(self.edges) - 1
         return Domain(cells, True, self.specials, self.nullable, self.core, edges)
 

@@ -44,6 +44,9 @@ class PrivateData(Protocol):
     def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
         """Map an attribute, row by row, to a public domain."""
 
+    def let_go(self, table: str, attribute: str) -> None:
+        """Drop an attribute that no later question needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -286,6 +289,14 @@ class Session:
             lambda: self._data.recode(table, attribute, recoding),
             f"the attribute {attribute!r} of {table} could not be recoded",
         )
+
+    def let_go(self, table: str, attribute: str) -> None:
+        """Drop an attribute that was read for a release of its domain alone; free.
+
+        Raises:
+            SchemaError: No such attribute, or one that is modelled.
+        """
+        self._data.let_go(table, attribute)
 
     def noise_scale(self, query: Query, amount: float) -> float:
         """Standard deviation of a measurement's noise in counted units; public, free."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds, BoundsNeed
+from privbench.encoding.lattice import MORE, Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, coverage, reader
 from privbench.encoding.scale import scale_of
 from privbench.errors import ModelError
@@ -59,6 +60,9 @@ class Contract:
             if isinstance(need, BoundsNeed):
                 low, high = rng.choice(need.candidates, 2)
                 released[need.attribute] = Bounds(int(low), int(high))
+            elif isinstance(need, DecimalsNeed):
+                count = int(rng.integers(-1, MORE + 1))
+                released[need.attribute] = Decimals(None if count < 0 else count)
             else:
                 released[need.attribute] = ("aa", "b")
         return plan.finish(released)

@@ -9,6 +9,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds, BoundsNeed
 from privbench.encoding.keys import modelled, table_coverage
+from privbench.encoding.lattice import MORE, Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.errors import SchemaError
 from privbench.postgres.csvtext import csv_blocks
@@ -108,6 +109,8 @@ def release(need, rng):
     if isinstance(need, BoundsNeed):
         low, high = sorted(rng.choice(need.candidates, 2))
         return Bounds(int(low), int(high))
+    if isinstance(need, DecimalsNeed):
+        return Decimals(int(rng.integers(0, MORE + 1)))
     return ("a,c", 'a"b')
 
 
@@ -146,7 +149,9 @@ def test_read_then_decode_every_type(dsn, table, delta):
         found = plan.finish({need.attribute: release(need, rng) for need in plan.needs})
         codec = codec_from_json(found.to_json())
         assert codec == type(codec)(**{**vars(found), "type": codec.type})
-        assert tuple(codec.domains) == plan.attributes == tuple(data[plan.name])
+        assert plan.attributes == tuple(data[plan.name])
+        unread = [need.attribute for need in plan.needs if isinstance(need, DecimalsNeed)]
+        assert (*codec.domains, *unread) == plan.attributes
         codes = {}
         for name, domain in codec.domains.items():
             codes[name] = settled_codes(data[plan.name][name], codec.recodings.get(name))

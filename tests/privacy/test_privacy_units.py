@@ -326,6 +326,18 @@ def test_recode_settles_the_attribute_and_keeps_the_copy_apart() -> None:
         twin.recode("t", "l", EdgesRecoding((0, 3)))
 
 
+def test_a_grid_of_a_release_alone_is_let_go() -> None:
+    database = fill(DatabaseSpec({"t": TableSpec("t", {})}, ADD), 9, 3)
+    twin = database.copy()
+    twin.let_go("t", "g")
+    with pytest.raises(SchemaError, match="no such attribute"):
+        twin._raw("t", "g")
+    assert twin.spec == database.spec
+    assert isinstance(database._raw("t", "g"), Grid)
+    with pytest.raises(SchemaError, match="only a grid"):
+        twin.let_go("t", "c0")
+
+
 def test_codes_take_the_narrowest_type() -> None:
     wide: Any = np.array([0, 255], dtype=np.int64)
     assert Cells(wide, Domain(256))._codes.dtype == np.uint8

@@ -269,11 +269,9 @@ def alone(noisy: Floats, scale: float, total: float, noise: Noise) -> Floats:
     near = noisy[:, None] + scale * np.linspace(-12.0, 12.0, 97)
     far = np.broadcast_to(np.linspace(0.0, total, 129), (len(noisy), 129))
     grid = np.sort(np.clip(np.concatenate([near, far], axis=1), 0.0, total), axis=1)
-    steps = np.gradient(grid, axis=1) / total
+    steps = np.gradient(grid, axis=1) / max(total, 1e-12)
     logs = log_likelihoods((noisy[:, None] - grid) / scale, noise)
     empty = log_likelihoods(noisy / scale, noise)
     top = np.maximum(logs.max(axis=1), empty)
     some = np.exp(logs - top[:, None]) * steps
     return np.asarray((some * grid).sum(axis=1) / (some.sum(axis=1) + np.exp(empty - top)))
-
-

@@ -1,0 +1,144 @@
+"""Decimals: how many a float column's numbers have, and the numbers that have no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.privacy.recoding import NEG_INF, POS_INF
+
+Floats = NDArray[np.float64]
+Steps = NDArray[np.int64]
+
+#: Most decimals that make a lattice, and what numbers with more count as.
+MOST, MORE = 6, 7
+#: What zero counts as: it has a cell of its own, and lies on every lattice.
+ZERO = -1
+#: Decimals to take where nothing is known of a column.
+USUAL = 2
+#: Steps further from zero are not told apart by a double; numbers further are cut.
+_REACH, _HUGE = 2**53, 1e38
+
+
+@dataclass(frozen=True)
+class DecimalsNeed:
+    """How many decimals an attribute's values have, to release before its cells are made.
+
+    One histogram over nine public cells, zero and 0 to 7 decimals: the query of bounds
+    (`GridHistogram`), with its sensitivity. A row's number of decimals follows from that row's
+    value alone, so that a row adds its weight to one cell at most.
+
+    Attributes:
+        attribute: A `Grid` of small integers (see `decimals_of`), for this release alone.
+        likely: Whether much is lost without a release; two decimals are a fair guess.
+    """
+
+    attribute: str
+    likely: bool = False
+
+    @property
+    def candidates(self) -> Steps:
+        """Least number of decimals of every cell but that of zero, shape (8,)."""
+        return np.arange(MORE + 1, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Decimals:
+    """Released: decimals that nearly all values do with.
+
+    Attributes:
+        count: 0 to `MOST`, `MORE` for numbers without a lattice, or None where noise drowned the
+            rows.
+    """
+
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The floats nearest to the multiples of ``10**-decimals``; multiples are *steps*.
+
+    Attributes:
+        decimals: 0 to `MOST`.
+        single: Whether the floats have 32 bits.
+
+    >>> Lattice(1).numbers(np.array([1, 2, 3])).tolist()
+    [0.1, 0.2, 0.3]
+    >>> Lattice(1).first(np.array([0.1, 0.11, -0.3])).tolist()
+    [1, 2, -3]
+    """
+
+    decimals: int
+    single: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decimals <= MOST:
+            raise ValueError(f"decimals are 0 to {MOST}")
+
+    def numbers(self, steps: Steps) -> Floats:
+        """The float of every step: a division of two exact doubles is the nearest double."""
+        found: Floats = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
+        return found.astype(np.float32).astype(np.float64) if self.single else found
+
+    def first(self, numbers: Floats) -> Steps:
+        """The least step whose float is not below each number, where they are `within` reach."""
+        near = np.clip(numbers, -_HUGE, _HUGE)
+        if self.single:
+            # Far out many steps share a float; its first one lies halfway from the float below.
+            upper = near.astype(np.float32)
+            upper = np.where(upper < near, np.nextafter(upper, np.float32(np.inf)), upper)
+            lower = np.nextafter(upper, np.float32(-np.inf))
+            near = (upper.astype(np.float64) + lower.astype(np.float64)) / 2
+        scaled = np.clip(near * 10.0**self.decimals, -_REACH, _REACH)
+        steps = np.rint(scaled).astype(np.int64)
+        for _ in range(2):
+            steps += self.numbers(steps) < numbers
+            steps -= self.numbers(steps - 1) >= numbers
+        return steps
+
+    def within(self, numbers: Floats) -> NDArray[np.bool_]:
+        """Where a double tells steps apart."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
+
+
+def decimals_of(numbers: Floats, *, single: bool = False) -> Steps:
+    """The fewest decimals that give every number back; `ZERO` for 0, `MORE` where six do not.
+
+    Args:
+        numbers: Finite, shape (rows,).
+        single: Whether they were read from 32-bit floats.
+
+    >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
+    [-1, 0, 2, 7, 0]
+    """
+    found = np.full(len(numbers), MORE, dtype=np.int64)
+    left = np.arange(len(numbers))
+    for count in range(MOST + 1):
+        rest = numbers[left]
+        lattice = Lattice(count, single)
+        near = np.rint(np.clip(rest * 10.0**count, -_REACH, _REACH)).astype(np.int64)
+        fits = lattice.within(rest) & (lattice.numbers(near) == rest)
+        if count == 0:
+            # Numbers beyond the reach of doubles are whole.
+            fits |= np.rint(rest) == rest
+        found[left[fits]] = count
+        left = left[~fits]
+    found[numbers == 0.0] = ZERO
+    return found
+
+
+def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
+    """`decimals_of` where points are values; sentinels stay what they are.
+
+    Args:
+        points: Grid points and sentinels, shape (rows,).
+        numbers: The float of every point, shape (rows,); of no meaning for sentinels.
+        single: See `decimals_of`.
+    """
+    found = points.copy()
+    real = (points > NEG_INF) & (points < POS_INF)
+    found[real] = decimals_of(numbers[real], single=single)
+    return found

@@ -1,0 +1,123 @@
+"""Decimals of float columns through a whole fit: asked, planned, charged, kept by the clone."""
+
+import numpy as np
+import psycopg
+import pytest
+
+from privbench.config import Config
+from privbench.pipeline.clone import clone
+from privbench.pipeline.fit import STAGES, begin
+from privbench.pipeline.planning import plan
+from privbench.pipeline.progress import Reporter
+from privbench.privacy import PART
+from privbench.privacy.data import Grid
+from privbench.privacy.neighbour import telling_units
+from privbench.privacy.stability import check
+
+UNITS, GAMES = 600, 4
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE player (id int PRIMARY KEY, rating double precision,"
+            " share real CHECK (share >= 0 AND share <= 1));"
+            "CREATE TABLE game (id int PRIMARY KEY, player_id int NOT NULL REFERENCES player,"
+            " points double precision, fee numeric, speed real);"
+        )
+        connection.execute(
+            f"SELECT setseed(0.5); INSERT INTO player SELECT i, random() / 7, round(random())"
+            f" FROM generate_series(1, {UNITS}) i"
+        )
+        connection.execute(
+            "SELECT setseed(0.25); INSERT INTO game SELECT i, 1 + i / 4 % 600,"
+            " CASE WHEN random() < 0.1 THEN NULL WHEN random() < 0.6 THEN 0"
+            "  ELSE floor(random() * 25) + 1 END,"
+            " floor(random() * 900) / 100 + 1, floor(random() * 100) / 2"
+            f" FROM generate_series(0, {UNITS * GAMES - 1}) i"
+        )
+    return dsn
+
+
+def configured(path, **more):
+    privacy = {"epsilon": 60.0, "delta": 0.0, "neighbours": "add-remove", "unit": "owner"}
+    tables = {"public.player": {"own": []}, "public.game": {"own": ["player_id"]}}
+    return Config.model_validate(
+        {"privacy": {**privacy, **more}, "tables": tables, "ledger": {"path": str(path)}}
+    )
+
+
+ASKED = ["player.rating", "game.points", "game.fee", "game.speed"]
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_decimals_are_asked_as_planned_and_their_claims_hold(source, tmp_path, neighbours):
+    config = configured(tmp_path / "ledger", neighbours=neighbours)
+    draft = begin(source, config, Reporter())
+    before = None
+    for name, stage in STAGES[:4]:
+        stage(draft)
+        before = draft.data.database.copy() if name == "extract" else before
+    draft.session.close()
+    steps = {
+        step.event.label: step
+        for step in draft.session.trace
+        if step.event.label.startswith("decimals")
+    }
+    assert sorted(steps) == sorted(f"decimals public.{name}" for name in ASKED)
+    rows = {"public.player": UNITS, "public.game": UNITS * GAMES}
+    planned = {event.label: event for event in plan(config, source, rows).events}
+    for label, step in steps.items():
+        assert planned[label].kind == step.event.kind == "grid histogram"
+        assert planned[label].shape == tuple(step.query.shape) == (9,)
+        assert planned[label].amount == pytest.approx(step.event.amount)
+    queries = [step.query for step in draft.session.trace]
+    report = check(
+        queries,
+        before,
+        recodings=draft.data.database.recodings,
+        units=telling_units(before, most=3),
+    )
+    assert report.ok, report.violations
+    asked = [n for n, step in enumerate(draft.session.trace) if step in steps.values()]
+    # Replaced by another unit, one of as many numbers with as many decimals changes nothing.
+    told = [report.worst[n] for n in asked]
+    assert min(told) > 0.3 if neighbours == "add-remove" else max(told) > 0.1
+
+
+def test_decimals_are_no_attribute_of_the_model(source, tmp_path):
+    draft = begin(source, configured(tmp_path / "ledger"), Reporter())
+    for _, stage in STAGES[:2]:
+        stage(draft)
+    database = draft.data.database
+    assert isinstance(database._raw("public.game", f"points{PART}decimals"), Grid)
+    for _, stage in STAGES[2:4]:
+        stage(draft)
+    names = [name for table in database.spec.tables.values() for name in table.attributes]
+    assert {"rating", "share", "points", "fee", "speed"} <= set(names)
+    assert not [name for name in names if "decimals" in name]
+    with pytest.raises(Exception, match="no such attribute"):
+        database._raw("public.game", f"points{PART}decimals")
+    draft.session.close()
+    found = {name: codec.decimals for name, codec in draft.codecs["public.game"].items()}
+    assert found == {"points": 0, "fee": 2, "speed": 1}
+    assert draft.codecs["public.player"]["rating"].decimals is None
+
+
+def test_a_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):
+    target = make_database()
+    clone(source, target, configured(tmp_path / "ledger"), seed=1)
+    with psycopg.connect(target) as connection:
+        rows = connection.execute("SELECT points, fee::float8, speed FROM game").fetchall()
+        zeros = connection.execute("SELECT avg((points = 0)::int) FROM game").fetchone()[0]
+        shares = connection.execute("SELECT avg((share = 0)::int) FROM player").fetchone()[0]
+    points, fee, speed = (np.array(column, float) for column in zip(*rows, strict=True))
+    assert len(points) > 1000
+    known = points[~np.isnan(points)]
+    assert (known == np.rint(known)).all()
+    assert (np.round(fee, 2) == fee).all()
+    assert (np.round(speed, 1) == speed).mean() > 0.99
+    assert float(zeros) == pytest.approx(0.6, abs=0.1)
+    assert float(shares) == pytest.approx(0.5, abs=0.1)
