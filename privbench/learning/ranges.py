@@ -18,13 +18,16 @@ _SEEN, _OFF = 4.0, 2.0
 #: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
 _MORE, _AT_MOST = 0.02, 0.25
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+#: Most cells of a run that may be the first to stand out.
+_NARROW = 8
 
 
 def find_range(noisy: Floats, sd: float) -> tuple[int, int] | None:
     """First and last cell that hold rows, as far as they can be told from noise.
 
     Single cells first, then ever wider runs of cells beyond the ends found so far: many cells with
-    few rows each are seen together.
+    few rows each are seen together. Where nothing narrow stands out, a wide run tells too little of
+    where the rows are.
 
     Args:
         noisy: Noisy counts of cells in order, shape (cells,).
@@ -48,6 +51,8 @@ def find_range(noisy: Floats, sd: float) -> tuple[int, int] | None:
         starts = np.flatnonzero(runs > limit)
         if not len(starts):
             continue
+        if last < first and width > _NARROW:
+            return None
         if last < first:
             first, last = int(starts[0]), int(starts[-1]) + width - 1
             continue
