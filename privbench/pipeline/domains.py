@@ -43,7 +43,7 @@ TOTALS_BESIDE = 0.02
 AGAIN = 0.25
 
 #: Share of a label that is to pass a list's threshold, for the list to be asked for.
-_SHARED = 0.25
+_SHARED = 0.12
 #: Rows, in noise scales, below which a column's range is not asked for.
 _LEAST_SEEN = 20.0
 #: The same for its decimals.
@@ -178,9 +178,9 @@ def _epsilon(amount: float, accounting: Accounting) -> float:
 
 
 def _turns(items: Mapping[str, tuple[str, Need]]) -> Iterator[list[str]]:
-    """Items in the order in which they are dropped: lists first, and what tells little first."""
-    for lists in (True, False):
-        for likely in (False, True):
+    """Items in the order in which they are dropped: what tells little first, lists before bounds."""
+    for likely in (False, True):
+        for lists in (True, False):
             yield [
                 name
                 for name, (_, need) in items.items()
