@@ -133,7 +133,7 @@ def test_values_lie_on_the_lattice_and_in_their_cells(base, count, low, high, ce
 
 
 @settles
-@given(bases, decimals, st.integers(-(10**6), 10**6), st.integers(0, 255))
+@given(bases, decimals, st.integers(-(10**6), 10**6), st.integers(0, 250))
 def test_narrow_ranges_give_every_number_back(base, count, start, width):
     """Cells of single steps: what is read is what is written, to the last bit."""
     if base == "float4":

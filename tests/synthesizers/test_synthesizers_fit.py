@@ -10,7 +10,7 @@ import pytest
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
 from privbench.privacy.stability import check
-from privbench.synthesizers import PlanInput, get, names
+from privbench.synthesizers import PlanInput, get, names, roots_of, spare_amounts
 
 PUBLIC = {"countries": 12}
 BIT = Domain(2)
@@ -153,7 +153,9 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin):
     session, totals, amount = begin(data, 8.0)
     learner = get(name)({"alpha": 0} if name == "privbench-paper" else None)
     before = len(session.trace)
-    planned = learner.plan(session.spec, PlanInput(amount, "pure", totals, PUBLIC))
+    left = {root: session.remaining(root) for root in roots_of(session.spec)}
+    start = PlanInput(amount, "pure", totals, PUBLIC, spare_amounts(left, amount))
+    planned = learner.plan(session.spec, start)
     learner.fit(session, totals, amount, PUBLIC)
     made = [step.event for step in session.trace[before:]]
     assert {e.label for e in made} <= {e.label for e in planned}
@@ -171,7 +173,9 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin):
         assert event.noise_sd > 0
         for root in event.roots:
             load[root] = load.get(root, 0.0) + event.amount
-    assert max(load.values()) <= amount
+    assert all(spent <= left[root] for root, spent in load.items())
+    # What earlier stages left is used.
+    assert max(load[root] - amount for root in load) > 0
 
 
 @ALL
