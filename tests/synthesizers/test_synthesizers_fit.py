@@ -169,7 +169,7 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin):
             assert plan.amount == pytest.approx(event.amount)
     load: dict[str, float] = {}
     for event in planned:
-        assert 0 < event.share <= 1
+        assert 0 < event.share <= max(left.values()) / amount
         assert event.noise_sd > 0
         for root in event.roots:
             load[root] = load.get(root, 0.0) + event.amount
