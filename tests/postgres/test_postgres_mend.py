@@ -400,3 +400,37 @@ def test_arrays_over_a_domain_are_filled_with_what_the_domain_takes(loaded):
     assert ask(dsn, filled.format(3, "c")) == [(80, 80, True)]
     assert ask(dsn, filled.format(-1, "d")) == [(40, 0, True)]
     assert ask(dsn, "SELECT a::text FROM t WHERE id >= 38 ORDER BY id") == [("{}",), ("{8,NULL}",)]
+
+
+def test_one_of_several_references_is_kept(loaded):
+    ddl = """
+    CREATE TABLE project (id int PRIMARY KEY);
+    CREATE TABLE team (id int PRIMARY KEY);
+    CREATE TABLE label (
+      id int PRIMARY KEY, project int REFERENCES project, team int REFERENCES team,
+      CHECK (num_nonnulls(project, team) = 1)
+    );
+    """
+    some, both = [1, None, 2, None, 1, 2], [None, 1, None, None, 2, 1]
+    tables = {name: pa.table({"id": [1, 2]}) for name in ("project", "team")}
+    for project, team in ((some, both), ([1, 2] * 3, [2, 1] * 3)):
+        rows = pa.table({"id": range(6), "project": project, "team": team})
+        dsn, same, mended = loaded(ddl, {**tables, "label": rows})
+        assert same
+        assert mended.deleted == {}
+        assert ask(dsn, "SELECT count(*) FROM label") == [(6,)]
+
+
+def test_a_key_column_is_brought_to_what_its_check_says_of_it(loaded):
+    ddl = """
+    CREATE TABLE hourly (
+      device int, hour timestamptz CHECK (hour = date_trunc('hour', hour, 'UTC')),
+      PRIMARY KEY (device, hour)
+    );
+    """
+    hours = [f"2024-01-01 0{i}:07:00+00" for i in range(9)]
+    dsn, same, mended = loaded(ddl, {"hourly": pa.table({"device": range(9), "hour": hours})})
+    assert same
+    assert mended.deleted == {}
+    query = "SELECT count(DISTINCT hour), max(hour)::text FROM hourly"
+    assert ask(dsn, query) == [(9, "2024-01-01 08:00:00+00")]

@@ -63,8 +63,17 @@ def proposals(
     for name in columns:
         found += [(name, text) for text in _of_type(table.column(name).type, name, sizes)]
     if apart:
-        found = [(name, text) for name, text in found if _quoted(name) in text]
+        found = [(name, text) for name, text in found if _speaks_of(text, name)]
     return list(dict.fromkeys(found))[:MOST]
+
+
+def _speaks_of(text: str, name: str) -> bool:
+    """Whether an expression reads a column, which the catalog quotes only where it must."""
+    try:
+        columns = sqlglot.parse_one(text, read="postgres").find_all(exp.Column)
+    except (SqlglotError, RecursionError):
+        return False
+    return any(column.name == name for column in columns)
 
 
 def _quoted(name: str) -> str:
