@@ -12,7 +12,13 @@ from privbench.encoding.boolean import boolean_reader
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.checks import Limits, allowed, column_limits, ends, length_limits
 from privbench.encoding.enumerated import enum_reader
-from privbench.encoding.fallback import FillCodec, constant_of, fallback_reader, skip_reader
+from privbench.encoding.fallback import (
+    FillCodec,
+    constant_of,
+    fallback_reader,
+    period_reader,
+    skip_reader,
+)
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
 from privbench.encoding.scale import Scale, scale_of
@@ -46,6 +52,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     """
     if config.kind == "skip" or column.generated:
         return skip_reader(table.key, column)
+    if column.name in table.periods:
+        return period_reader(table.key, column)
     limits = column_limits(table, column)
     scale = scale_of(column.type)
     _refuse_misfits(table, column, config, scale)

@@ -208,7 +208,7 @@ class Checks:
             left = self._tried(statement, rule, left)
         return before - left
 
-    def _tried(self, statement: sql.Composable, rule: Rule, left: int) -> int:
+    def _tried(self, statement: sql.Composed, rule: Rule, left: int) -> int:
         """How many rows are broken once a statement has run; it is undone unless it helps."""
         # What PostgreSQL refuses is no help.
         with contextlib.suppress(psycopg.Error), self._connection.transaction() as point:

@@ -7,7 +7,7 @@ free it is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -16,7 +16,8 @@ from psycopg import errors, sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
-from privbench.postgres.mend.places import TRIES, Place, place_of
+from privbench.postgres.mend.periods import PeriodKey
+from privbench.postgres.mend.places import TRIES, Mover, place_of
 from privbench.schema import Table
 
 _EXCLUSIONS: LiteralString = """
@@ -46,24 +47,35 @@ class Exclusion:
         table: Its table.
         name: Its name.
         definition: What makes it.
-        place: What may be moved where rows conflict, or None.
+        place: What moves a row that conflicts with another, or None.
     """
 
     table: Table
     name: str
     definition: str
-    place: Place | None
+    place: Mover | None
 
 
-def find(connection: Connection, tables: Iterable[Table]) -> list[Exclusion]:
-    """The constraints that are there; arguments as in `uniques.find`."""
+def find(
+    connection: Connection, tables: Iterable[Table], periods: Sequence[PeriodKey] = ()
+) -> list[Exclusion]:
+    """The constraints that are there.
+
+    Args:
+        connection: In a transaction in which the clone's indexes exist.
+        tables: Tables that will hold synthetic rows.
+        periods: Their PERIOD keys: what such a key spans moves with its target.
+    """
     found = []
     for table in tables:
         with database_errors("reading EXCLUDE constraints", table.key):
             for name, definition, expressions, operators in rows.ask(
                 connection, _EXCLUSIONS, table
             ):
-                place = place_of(table, list(zip(expressions, operators, strict=True)))
+                bound = (key for key in periods if key.table == table and not key.is_self)
+                place = next((key for key in bound if key.spans(expressions)), None) or place_of(
+                    table, list(zip(expressions, operators, strict=True))
+                )
                 found.append(Exclusion(table, name, _DEFERRED.sub("", definition), place))
     return found
 
