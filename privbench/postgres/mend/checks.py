@@ -150,22 +150,37 @@ class Checks:
         return total
 
     def _borrow(self, rule: Rule) -> int:
-        """Take the columns of rows that keep all CHECKs, else of those that keep the ones near."""
-        bad = rule.broken_rows
+        """Take the columns of rows that keep all CHECKs, else of those that keep the ones near.
+
+        Rows of the same kind come first: an order's status stays, and its dates follow.
+        """
         near = (
             other
             for other in self._rules[rule.table.key]
             if other.uses & rule.uses and other.constraint not in self._loose
         )
+        taken = (*rule.columns, *rule.lent)
+        rest = tuple(name for name in taken if name not in rule.labels)
+        changed = 0
         for good in (
             self.kept(rule.table),
             rows.every(sql.SQL("({}) IS NOT FALSE").format(other.condition) for other in near),
         ):
-            taken = (*rule.columns, *rule.lent)
-            changed = rows.borrow(self._connection, rule.table, taken, bad, good)
+            if rule.labels:
+                changed += self._take(rule, rest, good, rule.labels)
+            changed += self._take(rule, taken, good)
             if changed:
-                return changed
-        return 0
+                break
+        return changed
+
+    def _take(
+        self, rule: Rule, columns: Sequence[str], good: sql.Composable, alike: Sequence[str] = ()
+    ) -> int:
+        if len(columns) == 1 and not alike:
+            # A value that breaks the CHECK is a value: NULL comes last (`_empty`).
+            good = rows.every([good, sql.SQL("{} IS NOT NULL").format(sql.Identifier(columns[0]))])
+        bad = rule.broken_rows
+        return rows.borrow(self._connection, rule.table, columns, bad, good, alike)
 
     def _propose(self, rule: Rule) -> int:
         """Set columns to what the CHECK itself speaks of, as far as fewer rows then break it."""

@@ -13,6 +13,7 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.mend import exclusions, orphans, partitions, periods, rows, uniques, within
 from privbench.postgres.mend.checks import Checks
+from privbench.rng import generator
 from privbench.schema import Table
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Mending:
         tables: Tables that will hold synthetic rows.
         rehearsal: Within it the clone's indexes and constraints exist.
         suspects: Tables that may lack rows which others refer to.
+        seed: Seed of the sample; the same rows are then mended in the same way.
 
     Raises:
         DatabaseError: The server refused.
@@ -55,7 +57,10 @@ class Mending:
         tables: Sequence[Table],
         rehearsal: Callable[[], contextlib.AbstractContextManager[None]],
         suspects: Sequence[str] = (),
+        *,
+        seed: int | None = None,
     ) -> None:
+        self._seed = seed
         self._connection, self._tables = connection, tuple(tables)
         self._lost = set(suspects)
         self._touched: set[str] = set()
@@ -78,6 +83,8 @@ class Mending:
         Raises:
             DatabaseError: The server refused.
         """
+        if self._seed is not None:
+            rows.set_seed(self._connection, generator(self._seed, "mend").uniform(-1.0, 1.0))
         moved, gone = partitions.close_rests(self._connection, self._rests)
         self._touched |= {key for key, count in moved.items() if count}
         self._lost |= self._touched

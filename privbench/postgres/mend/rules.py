@@ -41,6 +41,16 @@ class Rule:
     lent: tuple[str, ...] = ()
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Columns whose values say what kind of row it is: a repair had better keep them."""
+        named = {name: self.table.column(name).type for name in self.columns}
+        return tuple(
+            name
+            for name, type_ in named.items()
+            if type_.kind == "e" or (type_.kind == "b" and type_.category in "SB")
+        )
+
+    @property
     def broken(self) -> sql.Composable:
         """Condition of the rows that break it."""
         return sql.SQL("({}) IS FALSE").format(self.condition)
