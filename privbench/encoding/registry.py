@@ -21,6 +21,7 @@ from privbench.encoding.fallback import (
 )
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
+from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.sized import SizedCodec, sized_reader
 from privbench.encoding.strings import TEXT_BASES
@@ -33,7 +34,8 @@ from privbench.schema import Column, Table
 SCALE_FAMILIES = (integer, numeric, floating, temporal, clock)
 
 _CODECS: dict[str, type[Codec]] = {
-    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec)
+    codec.kind: codec
+    for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec, RangeCodec)
 }
 
 
@@ -79,7 +81,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base == "uuid":
         return uuid_reader(table.key, column)
-    return sized_reader(table.key, column) or fallback_reader(table.key, column)
+    found = range_reader(table.key, column) or sized_reader(table.key, column)
+    return found or fallback_reader(table.key, column)
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

@@ -3,7 +3,7 @@
 -- canaries: Quokkanary
 CREATE TABLE tenants (tenant int4range PRIMARY KEY, name text NOT NULL);
 CREATE TABLE employees (tenant int4range NOT NULL REFERENCES tenants, id int4range NOT NULL, valid daterange NOT NULL, name text NOT NULL, PRIMARY KEY (tenant, id, valid WITHOUT OVERLAPS));
-CREATE TABLE salaries (tenant int4range NOT NULL REFERENCES tenants, id int4range NOT NULL, valid daterange NOT NULL, amount numeric(10, 2) NOT NULL CHECK (amount > 0), PRIMARY KEY (tenant, id, valid WITHOUT OVERLAPS), FOREIGN KEY (tenant, id, PERIOD valid) REFERENCES employees (tenant, id, PERIOD valid));
+CREATE TABLE salaries (tenant int4range NOT NULL, id int4range NOT NULL, valid daterange NOT NULL, amount numeric(10, 2) NOT NULL CHECK (amount > 0), PRIMARY KEY (tenant, id, valid WITHOUT OVERLAPS), FOREIGN KEY (tenant, id, PERIOD valid) REFERENCES employees (tenant, id, PERIOD valid));
 CREATE TABLE bonuses (number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant int4range NOT NULL, id int4range NOT NULL, valid daterange NOT NULL CHECK (NOT isempty(valid)), FOREIGN KEY (tenant, id, PERIOD valid) REFERENCES salaries (tenant, id, PERIOD valid));
 CREATE TABLE seats (seat int4range NOT NULL, at tstzrange NOT NULL, beside int4range, PRIMARY KEY (seat, at WITHOUT OVERLAPS), FOREIGN KEY (beside, PERIOD at) REFERENCES seats (seat, PERIOD at));
 INSERT INTO tenants SELECT int4range(i, i, '[]'), 'Quokkanary ' || i FROM generate_series(1, 20) i;

@@ -25,7 +25,9 @@ def loaded(each_server, make_database_on):
             schema = introspect(connection)
             text = dump_ddl(connection, schema)
         with Loader(target, schema, text) as loader:
-            mending = Mending(loader.connection, schema.tables, loader.rehearsal, suspects, seed=seed)
+            mending = Mending(
+                loader.connection, schema.tables, loader.rehearsal, suspects, seed=seed
+            )
             for name, rows in tables.items():
                 loader.copy_table(schema.table(name), rows.column_names, [rows])
             mended = mending.settle()

@@ -155,10 +155,11 @@ def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
         "#variable_conflict use_column\n"
         "DECLARE r record; turn int; done int; {variables} "
         "BEGIN moved := 0; placed := 0; DELETE FROM {table}; EXECUTE {add}; "
-        "FOR r IN SELECT {columns}, ctid AS {row} FROM {stage} LOOP {insert} "
+        "FOR r IN SELECT {columns}, ctid AS {row} FROM {stage} WHERE NOT ({endless}) LOOP {insert} "
         "IF done > 0 THEN placed := placed + 1; DELETE FROM {stage} WHERE ctid = r.{row}; END IF; "
         "END LOOP; "
-        "FOR r IN SELECT {columns} FROM {stage} LOOP turn := 0; done := 0; "
+        "FOR r IN SELECT {columns}, {endless} AS {last} FROM {stage} ORDER BY {endless}, ctid LOOP "
+        "turn := 0; done := 0; IF r.{last} THEN {insert} END IF; "
         "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {move} {insert} END LOOP; "
         "moved := moved + done; END LOOP; placed := placed + moved; END"
     ).format(
@@ -168,7 +169,9 @@ def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
         columns=sql.SQL(", ").join(kept),
         insert=insert,
         row=sql.Identifier("privbench row"),
+        last=sql.Identifier("privbench last"),
         stage=_STAGE,
         tries=sql.Literal(TRIES if place else -1),
         move=place.moved() if place else sql.SQL(""),
+        endless=sql.SQL("coalesce({}, false)").format(place.endless() if place else rows.FALSE),
     )

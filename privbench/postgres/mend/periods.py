@@ -101,6 +101,11 @@ class PeriodKey:
         """The variables of `moved`."""
         return sql.SQL("chance float8; drawn record;")
 
+    def endless(self) -> sql.Composable:
+        """Periods without one of their ends."""
+        period = sql.Identifier(self.period)
+        return sql.SQL("lower_inf({0}) OR upper_inf({0})").format(period)
+
     def moved(self) -> sql.Composable:
         """Statements of PL/pgSQL that give ``r`` another target and fit its period."""
         slots = [_slot(i) for i in range(len(self.columns) - 1)]

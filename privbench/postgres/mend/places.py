@@ -36,6 +36,9 @@ class Mover(Protocol):
     def moved(self) -> sql.Composable:
         """Statements that change ``r``; ``turn`` counts the tries."""
 
+    def endless(self) -> sql.Composable:
+        """Condition of the rows that leave no room beyond them, which are placed last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -64,6 +67,15 @@ class Place:
         if self.range:
             return sql.SQL("lower({})").format(names[0]), sql.SQL("upper({})").format(names[0])
         return names[0], names[-1]
+
+    def endless(self) -> sql.Composable:
+        """Periods without one of their ends."""
+        if self._step in _SHAPES:
+            return rows.FALSE
+        names = [sql.Identifier(name) for name in self.columns]
+        if self.range:
+            return sql.SQL("lower_inf({0}) OR upper_inf({0})").format(names[0])
+        return sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(name) for name in names)
 
     def moved(self) -> sql.Composable:
         """Statements of PL/pgSQL that move ``r``, by the variables of `declared` and ``turn``."""

@@ -11,7 +11,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import Table, TableName
 
-TRUE = sql.SQL("true")
+TRUE, FALSE = sql.SQL("true"), sql.SQL("false")
 
 
 def name_of(table: Table) -> sql.Composable:
