@@ -79,8 +79,8 @@ class RangeReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The bound and the size."""
-        return tuple(part.name for part in self.parts)
+        """Those of the bound and of the size."""
+        return tuple(name for part in self.parts for name in part.attributes)
 
     @property
     def needs(self) -> tuple[Need, ...]:
