@@ -37,6 +37,7 @@ def loaded(each_server, make_database_on):
         same = (text.pre_data, text.post_data) == (made.pre_data, made.post_data)
         return target, same, mended
 
+    load.major = each_server.major
     return load
 
 
@@ -474,3 +475,69 @@ def test_a_seed_mends_the_same_rows_in_the_same_way(loaded):
         for seed in (5, 5, 6)
     ]
     assert found[0] == found[1] != found[2]
+
+
+def test_ranges_and_composite_types_over_a_domain_are_filled(loaded):
+    ddl = """
+    CREATE DOMAIN even AS int CHECK (VALUE % 2 = 0);
+    CREATE TYPE evens AS RANGE (subtype = even);
+    CREATE TYPE pair AS (n even, "a b" text, m even);
+    CREATE TABLE t (id int, r evens, p pair, list even[]);
+    """
+    rows = pa.table(
+        {
+            "id": range(40),
+            "r": ["[,]"] * 39 + [None],
+            "p": ["(,x,)"] * 38 + [None, "(4,y,)"],
+            "list": ["{NULL,NULL}"] * 40,
+        }
+    )
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert mended.deleted == {}
+    query = 'SELECT count(r), count(lower(r)), count((p).n), count((p).m), count((p)."a b") FROM t'
+    assert ask(dsn, query) == [(39, 39, 39, 39, 39)]
+    assert ask(dsn, "SELECT count(DISTINCT r) > 5, bool_and(lower(r) % 2 = 0) FROM t")[0] == (
+        True,
+        True,
+    )
+    assert ask(dsn, "SELECT (p).n, count(*) FROM t WHERE id = 39 GROUP BY 1") == [(4, 1)]
+
+
+def test_rows_take_targets_whose_periods_hold_theirs(loaded):
+    if loaded.major < 18:
+        pytest.skip("PERIOD keys came with PostgreSQL 18")
+    ddl = """
+    CREATE TABLE job (id int4range, at daterange, PRIMARY KEY (id, at WITHOUT OVERLAPS));
+    CREATE TABLE task (
+      id int4range, job int4range, at daterange NOT NULL, PRIMARY KEY (id, at WITHOUT OVERLAPS),
+      FOREIGN KEY (job, PERIOD at) REFERENCES job (id, PERIOD at)
+    );
+    CREATE TABLE step (
+      job int4range, at daterange, PRIMARY KEY (job, at WITHOUT OVERLAPS),
+      FOREIGN KEY (job, PERIOD at) REFERENCES job (id, PERIOD at)
+    );
+    """
+    years = [f"[20{i:02d}-01-01,20{i + 1:02d}-01-01)" for i in range(10, 20)]
+    days = [f"[2012-0{1 + i % 9}-01,2012-0{1 + i % 9}-11)" for i in range(18)]
+    job = {"id": [f"[{i // 5},{i // 5}]" for i in range(10)], "at": years}
+    far = ["[1999-01-01,1999-02-01)", "[2050-01-01,)"]
+    tables = {
+        "job": pa.table(job),
+        "task": pa.table(
+            {
+                "id": [f"[{i},{i}]" for i in range(20)],
+                "job": ["[0,0]"] * 19 + [None],
+                "at": days + far,
+            }
+        ),
+        "step": pa.table({"job": ["[7,7]"] * 18, "at": days}),
+    }
+    dsn, same, mended = loaded(ddl, tables)
+    assert same
+    assert ask(dsn, "SELECT count(*), count(job) FROM task") == [(20, 19)]
+    assert ask(dsn, "SELECT count(*) FROM step")[0][0] + mended.deleted.get("public.step", 0) == 18
+    assert mended.deleted.get("public.step", 0) <= 4
+    held = "SELECT count(*) FROM task WHERE at <@ daterange('2012-01-01', '2013-01-01')"
+    assert ask(dsn, held)[0][0] >= 18
+    assert ask(dsn, "SELECT at FROM task WHERE job IS NULL")[0][0].lower.year == 2050
