@@ -94,7 +94,8 @@ class _Gap:
         column = sql.Identifier(self.column)
         if self.how == "r":
             return sql.SQL(
-                "{} = (SELECT {}(least(a, b), greatest(a, b), '[]') FROM (SELECT {}, {}) AS e(a, b))"
+                "{} = (SELECT {}(least(a, b), greatest(a, b), '[]')"
+                " FROM (SELECT {}, {}) AS e(a, b))"
             ).format(column, rows.raw(self.type), self._any(values, 1), self._any(values, 2))
         if self.field is not None:
             field = sql.Identifier(self.field)
