@@ -19,13 +19,13 @@ from privbench.encoding.fallback import (
     period_reader,
     skip_reader,
 )
-from privbench.encoding.indexes import folded_uniques, kept_uniques
+from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
 from privbench.encoding.ordered import OrderedCodec, OrderedReader, public_range
 from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.sized import SizedCodec, sized_reader
 from privbench.encoding.strings import TEXT_BASES
-from privbench.encoding.text import TextCodec, index_room, no_delta, text_reader
+from privbench.encoding.text import TextCodec, no_delta, text_reader
 from privbench.encoding.uuid import uuid_reader
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
@@ -81,7 +81,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base == "uuid":
         return uuid_reader(table.key, column)
-    found = range_reader(table.key, column) or sized_reader(table.key, column)
+    room = index_room(table, column.name)
+    found = range_reader(table.key, column) or sized_reader(table.key, column, room)
     return found or fallback_reader(table.key, column)
 
 
