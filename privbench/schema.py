@@ -188,6 +188,8 @@ class Table:
         partition_key: ``pg_get_partkeydef`` of a partitioned table.
         comment: The table's comment; read for hints by `privbench.roles`, never released.
         loose: Columns of foreign keys that are left out, since their target is; never released.
+        periods: Columns of PERIOD foreign keys but for the period: rows are given targets in the
+            load, and nothing of them is measured but NULL; never released.
     """
 
     name: TableName
@@ -202,6 +204,7 @@ class Table:
     partition_key: str | None = None
     comment: str | None = None
     loose: tuple[str, ...] = ()
+    periods: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -294,6 +297,7 @@ class Schema:
         for table in data["tables"]:
             table.pop("comment")
             table.pop("loose")
+            table.pop("periods")
         return data
 
     @classmethod

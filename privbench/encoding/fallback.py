@@ -206,6 +206,24 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
     return FillReader(table, column, filler, False, "one constant, not read", why)
 
 
+def period_reader(table: str, column: Column) -> ColumnReader:
+    """For a reference by a PERIOD foreign key: the load gives every row a target.
+
+    Raises:
+        SchemaError: No valid value of the type is known to stand in until then.
+    """
+    filler = constant_of(column)
+    if filler is None:
+        raise SchemaError(
+            f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured.",
+            table=table,
+            column=column.name,
+            remedy="Leave one of the tables out.",
+        )
+    how = "a synthetic row that holds the period, NULL rate only"
+    return FillReader(table, column, filler, True, how, "PERIOD foreign key")
+
+
 def constant_of(column: Column) -> str | None:
     """A filler that is valid for a column of any known type, or None.
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 
-from privbench.schema import Index, Table, Unique
+from privbench.schema import ColumnType, Index, Table, Unique
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
 _LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a-z ]+)?\)\Z""")
+#: Kinds of indexes whose entries have to be small, and words of an index's definition.
+_SMALL = re.compile(r" USING (?:btree|brin) ")
+_WORDS = re.compile(r'"((?:[^"]|"")+)"|([A-Za-z_][A-Za-z0-9_$]*)')
+#: Bytes that one entry holds, and types beside texts and arrays that can be larger.
+_ROOM = 2400
+_WIDE = frozenset({"bytea", "varbit", "jsonb", "tsvector"})
 _KEYS = re.compile(r" USING \w+ \((.*?)\)(?: INCLUDE .*| NULLS NOT DISTINCT| WITH .*| WHERE .*)*\Z")
 
 
@@ -52,6 +58,29 @@ def unkept_indexes(table: Table) -> tuple[Index, ...]:
         and index.name not in folded
         and not _plain_partial(table, index)
     )
+
+
+def index_room(table: Table, name: str) -> int | None:
+    """Bytes of a column that its UNIQUE sets and indexes can hold; None without any.
+
+    PostgreSQL refuses an entry of a btree, or a summary of a BRIN index, of more than about 2,700
+    bytes: of columns, of those that are only included, and of expressions over columns.
+    """
+    held = [set(item.columns) for item in table.unique_sets]
+    held += [_spoken_of(table, index) for index in table.indexes if _SMALL.search(index.definition)]
+    wide = {item.name for item in table.columns if _is_wide(item.type)}
+    return min((_ROOM // max(len(wide & item), 1) for item in held if name in item), default=None)
+
+
+def _is_wide(type_: ColumnType) -> bool:
+    return type_.base in _WIDE or (type_.category in "SA" and type_.base != "char")
+
+
+def _spoken_of(table: Table, index: Index) -> set[str]:
+    """Columns that an index holds, or that its expressions speak of."""
+    text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]
+    words = {(quoted or plain).replace('""', '"') for quoted, plain in _WORDS.findall(text)}
+    return {column.name for column in table.columns if column.name in words}
 
 
 def _plain_partial(table: Table, index: Index) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
+from privbench.encoding.checks import column_limits
 from privbench.encoding.fillers import any_pool, random_uuids
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.keys import is_discriminator, role_of
@@ -23,6 +24,8 @@ from privbench.schema import Column, ForeignKey, Table, Unique
 
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+#: Characters of a UUID as text.
+_UUID_LENGTH = 36
 #: The referenced columns of a key's parent rows that are kept, in `ref_columns` order.
 ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
 
@@ -158,7 +161,7 @@ def _mint_keys(work: Workbench, wanted: Collection[str]) -> None:
         made = role_of(work.table, column) == "minted" or column.name in wanted
         if column.name in work.columns or not made:
             continue
-        if column.type.base == "uuid":
+        if column.type.base == "uuid" or _is_uuid_text(work.table, column):
             work.columns[column.name] = random_uuids(work.rows, work.rng)
         elif is_discriminator(work.table, column):
             assert work.table.primary_key is not None
@@ -167,6 +170,12 @@ def _mint_keys(work: Workbench, wanted: Collection[str]) -> None:
         else:
             if _number(work, column, np.cumsum(work.alive) - 1):
                 work.distinct.add(column.name)
+
+
+def _is_uuid_text(table: Table, column: Column) -> bool:
+    """Whether a key is a text with room for a UUID and nothing else, and no CHECK says more."""
+    texts = column.type.base in ("varchar", "bpchar") and column.type.length == _UUID_LENGTH
+    return texts and not column_limits(table, column) and column_pattern(table, column) is None
 
 
 def _number(work: Workbench, column: Column, index: Indices) -> bool:

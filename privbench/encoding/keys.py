@@ -20,6 +20,8 @@ _NATURAL = re.compile(
     r"(?:^|_)(?:year|yr|season|decade|century|month|week|day|date|hour|zip|zip_?code|postal|"
     r"post_?code|plz|port|level|grade|size|age)$"
 )
+#: Types of which nobody makes up numbers to tell rows apart.
+_MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
 Role = Literal["reference", "minted", "generated", "modelled"]
 
 
@@ -47,13 +49,15 @@ def role_of(table: Table, column: Column) -> Role:
 
 
 def is_natural(column: Column) -> bool:
-    """Whether a key's numbers mean something: nothing makes them, and their name says so.
+    """Whether a key's numbers mean something: times do, others by their name if nothing makes them.
 
     >>> from privbench.schema import ColumnType
     >>> whole = ColumnType("integer", "int4")
     >>> is_natural(Column("season_year", 1, whole)), is_natural(Column("id", 1, whole))
     (True, False)
     """
+    if column.type.base in _MEASURED:
+        return True
     made = column.identity or column.sequence is not None or column.default is not None
     named = _NATURAL.search(column.name.lower()) is not None
     return named and not made and column.type.base in (*INTEGERS, "numeric", "date")

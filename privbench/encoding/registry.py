@@ -12,14 +12,21 @@ from privbench.encoding.boolean import boolean_reader
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.checks import Limits, allowed, column_limits, ends, length_limits
 from privbench.encoding.enumerated import enum_reader
-from privbench.encoding.fallback import FillCodec, constant_of, fallback_reader, skip_reader
-from privbench.encoding.indexes import folded_uniques, kept_uniques
+from privbench.encoding.fallback import (
+    FillCodec,
+    constant_of,
+    fallback_reader,
+    period_reader,
+    skip_reader,
+)
+from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
 from privbench.encoding.ordered import OrderedReader, public_range
 from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.sized import SizedCodec, sized_reader
 from privbench.encoding.strings import TEXT_BASES
-from privbench.encoding.text import TextCodec, index_room, no_delta, text_reader
+from privbench.encoding.text import TextCodec, no_delta, text_reader
 from privbench.encoding.uuid import uuid_reader
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
@@ -28,7 +35,8 @@ from privbench.schema import Column, Table
 SCALE_FAMILIES = (integer, numeric, floating, temporal, clock)
 
 _CODECS: dict[str, type[Codec]] = {
-    codec.kind: codec for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec)
+    codec.kind: codec
+    for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec, RangeCodec)
 }
 
 
@@ -47,6 +55,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     """
     if config.kind == "skip" or column.generated:
         return skip_reader(table.key, column)
+    if column.name in table.periods:
+        return period_reader(table.key, column)
     limits = column_limits(table, column)
     scale = scale_of(column.type)
     _refuse_misfits(table, column, config, scale)
@@ -72,7 +82,9 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base == "uuid":
         return uuid_reader(table.key, column)
-    return sized_reader(table.key, column) or fallback_reader(table.key, column)
+    room = index_room(table, column.name)
+    found = range_reader(table.key, column) or sized_reader(table.key, column, room)
+    return found or fallback_reader(table.key, column)
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

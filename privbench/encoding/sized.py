@@ -48,6 +48,9 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "tsvector": ("pg_catalog.length({})::int8", MAX_ELEMENTS),
 }
 
+#: Bytes that a made-up element, character or bit takes at most, where it is not one.
+_BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
+
 
 def size_kind(type_: ColumnType) -> str | None:
     """Which measure of size the type has, or None.
@@ -66,9 +69,11 @@ class SizedReader(ColumnReader):
 
     Attributes:
         measure: Which measure of size (`size_kind`).
+        room: Bytes that an index leaves for a value, or None.
     """
 
     measure: str
+    room: int | None = None
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """The size."""
@@ -90,6 +95,8 @@ class SizedReader(ColumnReader):
     @property
     def _edges(self) -> tuple[int, ...]:
         top = _SIZES[self.measure][1]
+        if self.room is not None:
+            top = max(min(top, int(self.room / _BYTES.get(self.measure, 1.0))), 1)
         if self.measure == "varbit":
             top = min(top, self.column.type.length or top)
         return length_edges(0, top)
@@ -155,10 +162,16 @@ class SizedCodec(Codec):
         )
 
 
-def sized_reader(table: str, column: Column) -> ColumnReader | None:
-    """The reader of a type whose size is measured, or None for other types."""
+def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
+    """The reader of a type whose size is measured, or None for other types.
+
+    Args:
+        table: The table's key.
+        column: The column.
+        room: Bytes that an index leaves for a value, or None.
+    """
     measure = size_kind(column.type)
-    return None if measure is None else SizedReader(table, column, measure)
+    return None if measure is None else SizedReader(table, column, measure, room)
 
 
 def _arrays(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:

@@ -33,7 +33,6 @@ from privbench.encoding.madeup import made_text
 from privbench.encoding.scale import int64_points
 from privbench.encoding.semantic import Semantic, by_name, declared, is_kind, made_semantic
 from privbench.encoding.shapes import SHAPES, shapes
-from privbench.encoding.strings import TEXT_BASES
 from privbench.errors import ConfigError
 from privbench.privacy.data import (
     NULL,
@@ -43,7 +42,7 @@ from privbench.privacy.data import (
     LabelsRecoding,
     Recoding,
 )
-from privbench.schema import Column, Table
+from privbench.schema import Column
 
 #: Longest text that lengths are told apart for.
 MAX_LENGTH = 2**20
@@ -51,8 +50,6 @@ MAX_LENGTH = 2**20
 MAX_MADE = 2**16
 #: Greatest usual length of a text of which nothing is known.
 _WORD = 9
-#: Bytes that an entry of a btree index may surely hold.
-_INDEX_ROOM = 2400
 
 
 def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
@@ -327,20 +324,6 @@ def text_reader(
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"made-up {kind.provider}, {rates}"
     return FillReader(table, column, f"faker:{kind.provider}", True, how, why, blank)
-
-
-def index_room(table: Table, name: str) -> int | None:
-    """Characters of a column that its UNIQUE sets and btree indexes can hold; None without any.
-
-    PostgreSQL refuses a btree entry of more than about 2,700 bytes.
-    """
-    wide = {item.name for item in table.columns if item.type.base in TEXT_BASES}
-    held = [item.columns for item in table.unique_sets if name in item.columns]
-    for index in table.indexes:
-        used = index.columns or (name,) * (name in index.definition)
-        if name in used and "USING btree" in index.definition:
-            held.append(used)
-    return min((_INDEX_ROOM // len(wide & set(item)) for item in held), default=None)
 
 
 def _semantic(table: str, column: Column, config: ColumnConfig) -> Semantic | None:

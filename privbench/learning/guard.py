@@ -30,6 +30,8 @@ _GAP, _BACK, _FEWEST = 8, 20, 8
 #: Logarithm of the factor in distance that those cells span at least, and how far off the curve's
 #: sum may be.
 _FACTOR, _OFF = 1.5, 0.7
+#: Part of a column's values that must be left for the others to follow them.
+_TRACE = 1e-3
 #: Rows that a cell of a tail must be expected to hold.
 _ROW = 0.5
 
@@ -63,7 +65,21 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     # "other" of a released list is an ordinary cell: it holds whatever the list does not.
     if "other" in domain.specials:
         keep[domain.special_code("other")] = True
+    return _moved(counts, keep, slice(first, end), slice(domain.values))
+
+
+def _moved(counts: Floats, keep: NDArray[np.bool_], core: slice, inner: slice) -> Floats:
+    """The counts of cells that are not kept, among those that are; the total stays.
+
+    Ordinary values stay ordinary ones: where a single cell far out held them all, nothing is known
+    but that they are there, and they are spread over the core.
+    """
     kept = np.where(keep, counts, 0.0)
+    before, left = float(counts[inner].sum()), float(kept[inner].sum())
+    if left > _TRACE * before:
+        kept[inner] *= before / left
+    else:
+        kept[core] = before / max(core.stop - core.start, 1)
     mass = kept.sum()
     return np.asarray(kept * (counts.sum() / mass)) if mass > 0 else counts
 

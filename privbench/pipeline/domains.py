@@ -178,7 +178,7 @@ def _epsilon(amount: float, accounting: Accounting) -> float:
 
 
 def _turns(items: Mapping[str, tuple[str, Need]]) -> Iterator[list[str]]:
-    """Items in the order in which they are dropped: what tells little first, lists before bounds."""
+    """Items in the order in which they are dropped: what tells little first, then lists first."""
     for likely in (False, True):
         for lists in (True, False):
             yield [

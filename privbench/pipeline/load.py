@@ -108,7 +108,7 @@ def load(
     with teller.stage("sample"):
         tables = decode(found, scale=check_scale(scale), seed=seed)
     with teller.stage("load"):
-        mended = _write(found, tables, target_dsn, replace, trust_programs, teller)
+        mended = _write(found, tables, target_dsn, replace, trust_programs, teller, seed)
     lost = mended.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
@@ -126,6 +126,7 @@ def _write(
     replace: bool,
     trusted: bool,
     teller: Reporter,
+    seed: int | None,
 ) -> Mended:
     with Loader(
         dsn,
@@ -140,6 +141,7 @@ def _write(
             [item.table for item in tables if not item.public],
             loader.rehearsal,
             [item.table.key for item in tables if item.torn],
+            seed=seed,
         )
         for item in tables:
             if item.columns:

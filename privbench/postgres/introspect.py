@@ -87,6 +87,7 @@ class _Reader:
             if not row.is_partition and self._chosen(row) and self.names[row.oid] not in exclude
         }
         self._loose: dict[int, set[str]] = defaultdict(set)
+        self._periods: dict[int, set[str]] = defaultdict(set)
         self.leaves: dict[int, list[int]] = defaultdict(list)
         for row in tables:
             if row.is_partition:
@@ -219,7 +220,9 @@ class _Reader:
         for row in sorted(rows, key=lambda row: (row.relation in self.roots, row.name)):
             source = self.roots.get(row.relation, row.relation)
             target = self.roots.get(row.target, row.target)
-            if target in self.tables and not row.period:
+            if target in self.tables and row.period:
+                self._periods[source].update(row.columns[:-1])
+            elif target in self.tables:
                 key = parts.foreign_key(row, self.names[source], self.names[target])
                 if row.relation in self.roots:
                     # Only one partition enforces it: rows of others may point nowhere.
@@ -252,4 +255,5 @@ class _Reader:
             partition_key=row.partition_key,
             comment=row.comment,
             loose=tuple(sorted(self._loose.get(oid, ()))),
+            periods=tuple(sorted(self._periods.get(oid, ()))),
         )

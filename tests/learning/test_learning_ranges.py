@@ -298,3 +298,15 @@ def test_split_tails_refine_the_bins(seed, values, specials, nullable, most, lea
     assert len(set(zip(found.of.tolist(), bins.of.tolist(), strict=True))) == found.size
     assert found.spread(found.counts) == pytest.approx(bins.spread(bins.counts), rel=1e-6)
     assert np.bincount(found.of, found.inside) == pytest.approx(np.ones(found.size))
+
+
+def test_counts_that_stand_in_one_tail_cell_alone_are_spread_over_the_core():
+    """A row whose length is lost in noise has the length of a word, not of a book."""
+    domain = Domain(40, ordered=True, nullable=True, core=(5, 10))
+    for null in (0.0, 0.2):
+        counts = np.zeros(domain.size)
+        counts[37], counts[domain.null_code] = 1.0 - null, null
+        found = guard(counts, np.where(counts > 0.5, 3.0, 0.0), 1.5, domain)
+        np.testing.assert_allclose(found[5:10], (1.0 - null) / 5)
+        assert found.sum() == pytest.approx(1.0)
+        assert found[domain.null_code] == pytest.approx(null)

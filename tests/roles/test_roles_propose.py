@@ -679,3 +679,30 @@ post_comments
     assert _owners(proposal)["post_comments"] == "posts by post_id"
     (tie,) = proposal.tables["public.post_comments"].ties
     assert "author_id reaches public.users" in tie
+
+
+PARTNERS = """
+res_users
+  id pk
+  login text
+  password text
+
+res_partner
+  id pk
+  name text
+  email text
+  phone text
+  user_id -> res_users set null
+
+sale_order
+  id pk
+  partner_id ! -> res_partner
+  user_id -> res_users set null
+"""
+
+
+def test_a_partner_with_personal_columns_owns_before_the_salesperson(read: Read) -> None:
+    proposal = propose(read(PARTNERS))
+    assert _owners(proposal) == {"sale_order": "res_partner by partner_id"}
+    firm = propose(read(PARTNERS.replace("  email text\n  phone text\n", "")))
+    assert _owners(firm)["sale_order"] == "res_users by user_id"

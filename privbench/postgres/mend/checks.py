@@ -1,8 +1,8 @@
 """CHECK constraints of tables and domains: set aside during the copy, rows mended, put back.
 
-A row that breaks a CHECK takes the check's columns from a row that keeps all of the table's CHECKs,
-drawn at random; where none does, values that the CHECK itself speaks of are tried; what cannot be
-mended so becomes NULL where columns allow it. Rows that are still
+A row that breaks a CHECK takes the check's columns, references among them, from a row that keeps
+all of the table's CHECKs, drawn at random; where none does, values that the CHECK itself speaks of
+are tried; what cannot be mended so becomes NULL where columns allow it. Rows that are still
 broken go, unless they are most of the table: then the CHECK is put back as not validated, so that
 it holds for every row to come.
 """
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -20,98 +18,21 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.mend.constraints import DOMAIN_CHECKS, TABLE_CHECKS, Constraint
 from privbench.postgres.mend.proposals import proposals
-from privbench.postgres.mend.rules import Rule, free_columns, guarded, tied_columns
+from privbench.postgres.mend.rules import (
+    Rule,
+    free_columns,
+    guarded,
+    lent_columns,
+    tied_columns,
+)
 from privbench.schema import Table
 
 #: Rounds over all CHECKs of a table; mending one may break another.
 ROUNDS = 4
 #: Larger shares of a table than this are not dropped for the sake of a CHECK.
 MOST = 0.5
-
-#: Asked of the target, whose catalog holds what its own parser understood.
-_TABLE_CHECKS: LiteralString = """
-SELECT k.conname, pg_catalog.pg_get_constraintdef(k.oid),
-  pg_catalog.pg_get_expr(k.conbin, k.conrelid),
-  array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
-        WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum)
-FROM pg_catalog.pg_constraint k
-JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0
-  AND n.nspname = %(schema)s AND c.relname = %(name)s
-ORDER BY k.conname
-"""
-#: Domains with a CHECK, and the columns of that type or of a domain over it. PostgreSQL cannot put
-#: a CHECK back on a domain that stands within an array or a composite type, so those stay.
-_DOMAIN_CHECKS: LiteralString = """
-WITH RECURSIVE over(base, type) AS (
-  SELECT oid, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
-  UNION
-  SELECT o.base, d.oid FROM over o JOIN pg_catalog.pg_type d
-    ON d.typtype = 'd' AND d.typbasetype = o.type),
-under(type, base) AS (
-  SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE typtype = 'd'
-  UNION
-  SELECT u.type, d.typbasetype FROM under u JOIN pg_catalog.pg_type d
-    ON d.typtype = 'd' AND d.oid = u.base)
-SELECT k.oid::bigint, n.nspname, t.typname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
-  pg_catalog.pg_get_expr(k.conbin, 0),
-  array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
-        JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
-        JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
-        JOIN over o ON o.type = a.atttypid AND o.base = t.oid
-        WHERE s.nspname = %(schema)s AND c.relname = %(name)s
-          AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS columns,
-  (SELECT pg_catalog.format_type(u.base, NULL) FROM under u
-   JOIN pg_catalog.pg_type b ON b.oid = u.base AND b.typtype <> 'd'
-   WHERE u.type = t.oid) AS plain
-FROM pg_catalog.pg_constraint k
-JOIN pg_catalog.pg_type t ON t.oid = k.contypid
-JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
-WHERE k.contype = 'c' AND NOT EXISTS (
-    SELECT FROM over o JOIN pg_catalog.pg_type d ON d.oid = o.type
-    JOIN pg_catalog.pg_attribute a ON a.atttypid IN (d.oid, d.typarray)
-    JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
-    WHERE o.base = t.oid AND (a.atttypid = d.typarray OR c.relkind = 'c'))
-  AND NOT EXISTS (SELECT FROM over o JOIN pg_catalog.pg_range r ON r.rngsubtype = o.type
-    WHERE o.base = t.oid)
-ORDER BY n.nspname, t.typname, k.conname
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """A CHECK that is off for the moment.
-
-    Attributes:
-        place: ``table: constraint`` or ``domain: constraint``, for people.
-        owner: ``ALTER TABLE x`` or ``ALTER DOMAIN x``.
-        name: Its name.
-        definition: What puts it back.
-    """
-
-    place: str
-    owner: sql.Composable
-    name: str
-    definition: str
-
-    def drop(self, connection: Connection) -> None:
-        """Set it aside."""
-        with database_errors("setting CHECK constraints aside", self.place):
-            connection.execute(
-                sql.SQL("{} DROP CONSTRAINT {}").format(self.owner, sql.Identifier(self.name))
-            )
-
-    def restore(self, connection: Connection, *, kept: bool) -> None:
-        """Put it back; as not validated where rows do not keep it."""
-        loose = "" if kept or self.definition.endswith((" NOT VALID", "ENFORCED")) else " NOT VALID"
-        with database_errors(f"putting back the CHECK constraint {self.name!r}", self.place):
-            connection.execute(
-                sql.SQL("{} ADD CONSTRAINT {} {}").format(
-                    self.owner, sql.Identifier(self.name), rows.raw(self.definition + loose)
-                )
-            )
 
 
 class Checks:
@@ -173,17 +94,18 @@ class Checks:
     def _of_table(self, table: Table) -> None:
         owner = sql.SQL("ALTER TABLE {}").format(rows.name_of(table))
         for name, definition, expression, columns in rows.ask(
-            self._connection, _TABLE_CHECKS, table
+            self._connection, TABLE_CHECKS, table
         ):
             self._constraints.append(Constraint(f"{table.key}: {name}", owner, name, definition))
             free = free_columns(table, columns)
             number, uses = len(self._constraints) - 1, frozenset(columns)
             tied = tied_columns(table, columns, self._referred)
-            self._add(Rule(table, number, rows.raw(expression), free, uses, expression, tied))
+            lent = lent_columns(table, columns, self._referred)
+            self._add(Rule(table, number, rows.raw(expression), free, uses, expression, tied, lent))
 
     def _of_domains(self, table: Table, known: dict[int, int]) -> None:
         for oid, schema, domain, name, definition, expression, columns, plain in rows.ask(
-            self._connection, _DOMAIN_CHECKS, table
+            self._connection, DOMAIN_CHECKS, table
         ):
             if columns and oid not in known:
                 known[oid] = len(self._constraints)
@@ -220,27 +142,45 @@ class Checks:
                     changed += self._propose(rule)
                 if last or not changed:
                     changed += self._empty(rule)
+                if not changed:
+                    changed += self._end(rule)
                 total += changed
             if not broken:
                 break
         return total
 
     def _borrow(self, rule: Rule) -> int:
-        """Take the columns of rows that keep all CHECKs, else of those that keep the ones near."""
-        bad = rule.broken_rows
+        """Take the columns of rows that keep all CHECKs, else of those that keep the ones near.
+
+        Rows of the same kind come first: an order's status stays, and its dates follow.
+        """
         near = (
             other
             for other in self._rules[rule.table.key]
             if other.uses & rule.uses and other.constraint not in self._loose
         )
+        taken = (*rule.columns, *rule.lent)
+        rest = tuple(name for name in taken if name not in rule.labels)
+        changed = 0
         for good in (
             self.kept(rule.table),
             rows.every(sql.SQL("({}) IS NOT FALSE").format(other.condition) for other in near),
         ):
-            changed = rows.borrow(self._connection, rule.table, rule.columns, bad, good)
+            if rule.labels:
+                changed += self._take(rule, rest, good, rule.labels)
+            changed += self._take(rule, taken, good)
             if changed:
-                return changed
-        return 0
+                break
+        return changed
+
+    def _take(
+        self, rule: Rule, columns: Sequence[str], good: sql.Composable, alike: Sequence[str] = ()
+    ) -> int:
+        if len(columns) == 1 and not alike:
+            # A value that breaks the CHECK is a value: NULL comes last (`_empty`).
+            good = rows.every([good, sql.SQL("{} IS NOT NULL").format(sql.Identifier(columns[0]))])
+        bad = rule.broken_rows
+        return rows.borrow(self._connection, rule.table, columns, bad, good, alike)
 
     def _propose(self, rule: Rule) -> int:
         """Set columns to what the CHECK itself speaks of, as far as fewer rows then break it."""
@@ -251,13 +191,7 @@ class Checks:
             statement = sql.SQL("UPDATE {} SET {} = {} WHERE {}").format(
                 rows.name_of(rule.table), sql.Identifier(name), rows.raw(text), rule.broken
             )
-            # A proposal that PostgreSQL refuses is none.
-            with contextlib.suppress(psycopg.Error), self._connection.transaction() as point:
-                self._connection.execute(statement)
-                now = self._count(rule)[0]
-                if now >= left:
-                    raise psycopg.Rollback(point)
-                left = now
+            left = self._tried(statement, rule, left)
             if not left:
                 break
         return before - left
@@ -274,6 +208,31 @@ class Checks:
             rule.broken,
         )
         return self._connection.execute(statement).rowcount
+
+    def _end(self, rule: Rule) -> int:
+        """End references, of every broken row another one, as far as fewer rows are then broken."""
+        names = [name for name in rule.lent if not rule.table.column(name).not_null]
+        before = left = self._count(rule)[0] if names else 0
+        for place, name in enumerate(names):
+            statement = sql.SQL("UPDATE {} SET {} = NULL WHERE {} AND random() < {}").format(
+                rows.name_of(rule.table),
+                sql.Identifier(name),
+                rule.broken,
+                sql.Literal(1 / (len(names) - place)),
+            )
+            left = self._tried(statement, rule, left)
+        return before - left
+
+    def _tried(self, statement: sql.Composed, rule: Rule, left: int) -> int:
+        """How many rows are broken once a statement has run; it is undone unless it helps."""
+        # What PostgreSQL refuses is no help.
+        with contextlib.suppress(psycopg.Error), self._connection.transaction() as point:
+            self._connection.execute(statement)
+            now = self._count(rule)[0]
+            if now >= left:
+                raise psycopg.Rollback(point)
+            return now
+        return left
 
     def _delete(self, rules: Sequence[Rule]) -> int:
         total = 0

@@ -7,7 +7,7 @@ free it is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -16,7 +16,8 @@ from psycopg import errors, sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
-from privbench.postgres.mend.places import TRIES, Place, place_of
+from privbench.postgres.mend.periods import PeriodKey
+from privbench.postgres.mend.places import TRIES, Mover, place_of
 from privbench.schema import Table
 
 _EXCLUSIONS: LiteralString = """
@@ -46,24 +47,35 @@ class Exclusion:
         table: Its table.
         name: Its name.
         definition: What makes it.
-        place: What may be moved where rows conflict, or None.
+        place: What moves a row that conflicts with another, or None.
     """
 
     table: Table
     name: str
     definition: str
-    place: Place | None
+    place: Mover | None
 
 
-def find(connection: Connection, tables: Iterable[Table]) -> list[Exclusion]:
-    """The constraints that are there; arguments as in `uniques.find`."""
+def find(
+    connection: Connection, tables: Iterable[Table], periods: Sequence[PeriodKey] = ()
+) -> list[Exclusion]:
+    """The constraints that are there.
+
+    Args:
+        connection: In a transaction in which the clone's indexes exist.
+        tables: Tables that will hold synthetic rows.
+        periods: Their PERIOD keys: what such a key spans moves with its target.
+    """
     found = []
     for table in tables:
         with database_errors("reading EXCLUDE constraints", table.key):
             for name, definition, expressions, operators in rows.ask(
                 connection, _EXCLUSIONS, table
             ):
-                place = place_of(table, list(zip(expressions, operators, strict=True)))
+                bound = (key for key in periods if key.table == table and not key.is_self)
+                place = next((key for key in bound if key.spans(expressions)), None) or place_of(
+                    table, list(zip(expressions, operators, strict=True))
+                )
                 found.append(Exclusion(table, name, _DEFERRED.sub("", definition), place))
     return found
 
@@ -143,10 +155,11 @@ def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
         "#variable_conflict use_column\n"
         "DECLARE r record; turn int; done int; {variables} "
         "BEGIN moved := 0; placed := 0; DELETE FROM {table}; EXECUTE {add}; "
-        "FOR r IN SELECT {columns}, ctid AS {row} FROM {stage} LOOP {insert} "
+        "FOR r IN SELECT {columns}, ctid AS {row} FROM {stage} WHERE NOT ({endless}) LOOP {insert} "
         "IF done > 0 THEN placed := placed + 1; DELETE FROM {stage} WHERE ctid = r.{row}; END IF; "
         "END LOOP; "
-        "FOR r IN SELECT {columns} FROM {stage} LOOP turn := 0; done := 0; "
+        "FOR r IN SELECT {columns}, {endless} AS {last} FROM {stage} ORDER BY {endless}, ctid LOOP "
+        "turn := 0; done := 0; IF r.{last} THEN {insert} END IF; "
         "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {move} {insert} END LOOP; "
         "moved := moved + done; END LOOP; placed := placed + moved; END"
     ).format(
@@ -156,7 +169,9 @@ def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
         columns=sql.SQL(", ").join(kept),
         insert=insert,
         row=sql.Identifier("privbench row"),
+        last=sql.Identifier("privbench last"),
         stage=_STAGE,
         tries=sql.Literal(TRIES if place else -1),
         move=place.moved() if place else sql.SQL(""),
+        endless=sql.SQL("coalesce({}, false)").format(place.endless() if place else rows.FALSE),
     )

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
-from privbench.postgres.mend import exclusions, orphans, partitions, rows, uniques, within
+from privbench.postgres.mend import exclusions, orphans, partitions, periods, rows, uniques, within
 from privbench.postgres.mend.checks import Checks
+from privbench.rng import generator
 from privbench.schema import Table
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Mending:
         tables: Tables that will hold synthetic rows.
         rehearsal: Within it the clone's indexes and constraints exist.
         suspects: Tables that may lack rows which others refer to.
+        seed: Seed of the sample; the same rows are then mended in the same way.
 
     Raises:
         DatabaseError: The server refused.
@@ -55,7 +57,10 @@ class Mending:
         tables: Sequence[Table],
         rehearsal: Callable[[], contextlib.AbstractContextManager[None]],
         suspects: Sequence[str] = (),
+        *,
+        seed: int | None = None,
     ) -> None:
+        self._seed = seed
         self._connection, self._tables = connection, tuple(tables)
         self._lost = set(suspects)
         self._touched: set[str] = set()
@@ -63,7 +68,8 @@ class Mending:
         self._deleted: Counter[str] = Counter()
         with rehearsal():
             self._uniques = uniques.find(connection, tables)
-            self._exclusions = exclusions.find(connection, tables)
+            self._periods = periods.find(connection, tables)
+            self._exclusions = exclusions.find(connection, tables, self._periods)
         self._rests = partitions.open_rests(connection, tables)
         self._checks = Checks(connection, tables)
 
@@ -77,6 +83,8 @@ class Mending:
         Raises:
             DatabaseError: The server refused.
         """
+        if self._seed is not None:
+            rows.set_seed(self._connection, generator(self._seed, "mend").uniform(-1.0, 1.0))
         moved, gone = partitions.close_rests(self._connection, self._rests)
         self._touched |= {key for key, count in moved.items() if count}
         self._lost |= self._touched
@@ -110,15 +118,31 @@ class Mending:
 
     def _place(self) -> None:
         """EXCLUDE constraints and keys of periods; rows that had to move may break a CHECK."""
-        moved, gone = exclusions.repair(self._connection, self._exclusions)
-        self._note(moved, gone)
+        bound = {key.table.key for key in self._periods}
+        free = [item for item in self._exclusions if item.table.key not in bound]
+        moved: Counter[str] = Counter()
+        moved.update(self._exclude(free))
+        for key in self._periods:
+            # Its targets have their places now.
+            some = periods.draw(self._connection, key)
+            mine = [item for item in self._exclusions if item.table == key.table]
+            moved.update({key.table.key: some})
+            moved.update(self._exclude(mine))
+            ended, gone = periods.end(self._connection, [key])
+            self._note(ended, gone)
+            periods.forget(self._connection, key)
         for table in self._tables:
-            if moved.get(table.key):
+            if moved[table.key]:
                 self._lost.add(table.key)
                 broken = sql.SQL("SELECT {} FROM {} WHERE NOT coalesce(({}), true)").format(
                     rows.row_of(table), rows.name_of(table), self._checks.kept(table)
                 )
                 self._note({}, {table.key: rows.delete(self._connection, table, broken)})
+
+    def _exclude(self, items: Sequence[exclusions.Exclusion]) -> dict[str, int]:
+        moved, gone = exclusions.repair(self._connection, items)
+        self._note(moved, gone)
+        return moved
 
     def _end_orphans(self) -> None:
         """References to deleted rows; ending them may break a CHECK, and rows go for that."""
@@ -126,7 +150,9 @@ class Mending:
             changed, deleted = orphans.repair(self._connection, self._tables, self._lost)
             self._note(changed, deleted)
             self._lost = set()
-            if any(changed.values()):
+            ended, gone = periods.end(self._connection, self._periods)
+            self._note(ended, gone)
+            if any(changed.values()) or any(ended.values()):
                 self._note(*self._checks.repair())
 
     def _note(self, changed: Mapping[str, int], deleted: Mapping[str, int]) -> None:

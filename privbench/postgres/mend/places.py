@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import sqlglot
 from psycopg import sql
@@ -21,7 +22,22 @@ from privbench.schema import ColumnType, Table
 TRIES = 12
 _NUMBERS = frozenset({"int2", "int4", "int8", "date", "numeric", "float4", "float8"})
 _TIMES = frozenset({"timestamp", "timestamptz"})
+#: What makes a random number a number of steps.
+_WHOLE = {"date": "::int", **dict.fromkeys(("int2", "int4", "int8"), "::int8")}
 _SHAPES = frozenset({"circle", "box"})
+
+
+class Mover(Protocol):
+    """Moves a row that another one is in the way of, in PL/pgSQL; its record is ``r``."""
+
+    def declared(self, table: Table) -> sql.Composable:
+        """The variables that `moved` uses."""
+
+    def moved(self) -> sql.Composable:
+        """Statements that change ``r``; ``turn`` counts the tries."""
+
+    def endless(self) -> sql.Composable:
+        """Condition of the rows that leave no room beyond them, which are placed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +68,21 @@ class Place:
             return sql.SQL("lower({})").format(names[0]), sql.SQL("upper({})").format(names[0])
         return names[0], names[-1]
 
+    def endless(self) -> sql.Composable:
+        """Periods without one of their ends."""
+        if self._step in _SHAPES:
+            return rows.FALSE
+        names = [sql.Identifier(name) for name in self.columns]
+        if self.range:
+            return sql.SQL("lower_inf({0}) OR upper_inf({0})").format(names[0])
+        return sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(name) for name in names)
+
     def moved(self) -> sql.Composable:
         """Statements of PL/pgSQL that move ``r``, by the variables of `declared` and ``turn``."""
         one = sql.Identifier("r", self.columns[0])
         if self._step in _SHAPES:
             return sql.SQL("{0} := {0} + point(10 * (2 ^ turn) * (random() - 0.5), 0);").format(one)
-        casts = {"date": "::int", **dict.fromkeys(("int2", "int4", "int8"), "::int8")}
-        whole = sql.SQL(casts.get(self._step, ""))
+        whole = sql.SQL(_WHOLE.get(self._step, ""))
         within = sql.SQL("first + ((last - first) * random()){}").format(whole)
         if len(self.columns) == 1 and not self.range:
             after = sql.SQL("beyond + 1")
@@ -97,6 +121,24 @@ class Place:
         extent = "int" if step == "date" else size
         rest = sql.SQL("start {}; size {};").format(sql.SQL(step), sql.SQL(extent))
         return sql.SQL(" ").join([*spans, rest])
+
+
+def between(type_: ColumnType, period: sql.Composable, piece: sql.Composable) -> sql.Composable:
+    """SQL of a range as long as another at random within a third; NULL where there is no room.
+
+    Args:
+        type_: The range type.
+        period: The range whose length is kept.
+        piece: The range that is to hold it.
+    """
+    step = type_.parts[0].base if type_.kind == "r" and type_.parts else ""
+    if type_.domain is not None or step not in _NUMBERS | _TIMES:
+        return sql.SQL("NULL")
+    return sql.SQL(
+        "(SELECT {type}(s, s + size) FROM (SELECT upper({c}) - lower({c}) AS size, lower({p})"
+        " + (random() * (upper({p}) - lower({p}) - (upper({c}) - lower({c})))){whole} AS s)"
+        " AS start WHERE upper({p}) - lower({p}) > size)"
+    ).format(type=sql.SQL(type_.sql), c=period, p=piece, whole=sql.SQL(_WHOLE.get(step, "")))
 
 
 def place_of(table: Table, elements: Sequence[tuple[str, str]]) -> Place | None:

@@ -58,13 +58,23 @@ def proposals(
     if columns:
         tree = tree.transform(_named, columns[0])
     found = [*_compared(tree, columns), *_literal(tree, columns)]
+    words = [node.this for node in tree.find_all(exp.Literal) if node.is_string]
     literals = [node.this for node in tree.find_all(exp.Literal) if not node.is_string]
     sizes = [int(text) for text in literals if text.isdigit()]
     for name in columns:
-        found += [(name, text) for text in _of_type(table.column(name).type, name, sizes)]
+        found += [(name, text) for text in _of_type(table.column(name).type, name, sizes, words)]
     if apart:
-        found = [(name, text) for name, text in found if _quoted(name) in text]
+        found = [(name, text) for name, text in found if _speaks_of(text, name)]
     return list(dict.fromkeys(found))[:MOST]
+
+
+def _speaks_of(text: str, name: str) -> bool:
+    """Whether an expression reads a column, which the catalog quotes only where it must."""
+    try:
+        columns = sqlglot.parse_one(text, read="postgres").find_all(exp.Column)
+    except (SqlglotError, RecursionError):
+        return False
+    return any(column.name == name for column in columns)
 
 
 def _quoted(name: str) -> str:
@@ -105,7 +115,16 @@ def _literal(tree: exp.Expr, columns: tuple[str, ...]) -> Iterator[tuple[str, st
             yield name, node.sql(dialect="postgres")
 
 
-def _of_type(type_: ColumnType, name: str, sizes: list[int]) -> Iterator[str]:
+def _fields(words: list[str]) -> Iterator[str]:
+    """Fields of documents: all that a CHECK names, then one with each other word as its value."""
+    texts = [exp.Literal.string(word).sql(dialect="postgres") for word in dict.fromkeys(words)]
+    for value in ("'x'", "1", "true"):
+        if texts:
+            yield ", ".join(f"{text}, {value}" for text in texts)
+    yield from (f"{key}, {value}" for key in texts[:4] for value in texts if value != key)
+
+
+def _of_type(type_: ColumnType, name: str, sizes: list[int], words: list[str]) -> Iterator[str]:
     """Simple values of the type, and simple changes."""
     column = _quoted(name)
     if type_.category == "A":
@@ -115,6 +134,7 @@ def _of_type(type_: ColumnType, name: str, sizes: list[int]) -> Iterator[str]:
             yield f"array_fill({column}[1], ARRAY[{size}])"
     elif type_.base in ("json", "jsonb"):
         yield from _DOCUMENTS
+        yield from (f"{type_.base}_build_object({pairs})" for pairs in _fields(words))
     elif type_.base == "bytea":
         for size in (size for size in sizes if size <= _LONGEST):
             yield f"substring(sha256({column}) || repeat('x', {size})::bytea from 1 for {size})"

@@ -8,9 +8,10 @@ from typing import Any
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
 from privbench.schema import Table, TableName
 
-TRUE = sql.SQL("true")
+TRUE, FALSE = sql.SQL("true"), sql.SQL("false")
 
 
 def name_of(table: Table) -> sql.Composable:
@@ -60,6 +61,12 @@ def every(conditions: Iterable[sql.Composable]) -> sql.Composable:
     return sql.SQL(" AND ").join(listed) if listed else TRUE
 
 
+def set_seed(connection: Connection, value: float) -> None:
+    """Have the session's ``random()`` draw as before; a value in [-1, 1]."""
+    with database_errors("seeding the repairs"):
+        connection.execute("SELECT pg_catalog.setseed(%s)", [value])
+
+
 def holds(connection: Connection, table: Table, condition: sql.Composable) -> bool:
     """Whether some row meets a condition."""
     row = connection.execute(
@@ -74,6 +81,7 @@ def borrow(
     columns: Sequence[str],
     bad: sql.Composable,
     good: sql.Composable,
+    alike: Sequence[str] = (),
 ) -> int:
     """Give bad rows some columns of good rows drawn at random.
 
@@ -83,6 +91,7 @@ def borrow(
         columns: Columns to take.
         bad: A query of the bad rows, columns ``t`` and ``id`` (see `row_of`).
         good: A condition that good rows meet.
+        alike: Columns on which both rows must agree.
 
     Returns:
         How many rows were changed: none where there is no good row.
@@ -90,24 +99,50 @@ def borrow(
     if not columns:
         return 0
     # Taken as a row under numbered names: a column may be called anything.
-    taken = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(sql.Identifier(name), _slot(i)) for i, name in enumerate(columns)
-    )
-    assignments = sql.SQL(", ").join(
-        sql.SQL("{} = good.{}").format(sql.Identifier(name), _slot(i))
-        for i, name in enumerate(columns)
-    )
+    taken, same = _numbered(table, columns, "taken"), _numbered(table, alike, "same")
+    slots = [sql.Identifier(f"same {i}") for i in range(len(alike))]
+    groups = sql.SQL(", ").join(slots)
     statement = sql.SQL(
         "WITH listed AS MATERIALIZED ({bad}),"
-        " bad AS (SELECT t, id, row_number() OVER () AS turn FROM listed),"
-        " drawn AS (SELECT {taken} FROM {table} WHERE {good}"
-        " ORDER BY random() LIMIT (SELECT count(*) FROM listed)),"
-        " good AS (SELECT *, row_number() OVER () AS turn, count(*) OVER () AS size FROM drawn)"
+        " bad AS (SELECT *, row_number() OVER ({window}) AS turn FROM {some} AS listed),"
+        " drawn AS (SELECT {taken} FROM {table} WHERE {good} ORDER BY random() LIMIT {most}),"
+        " good AS (SELECT *, row_number() OVER ({window}) AS turn, count(*) OVER ({window}) AS size"
+        " FROM drawn)"
         " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good"
-        " ON good.turn = (bad.turn - 1) % good.size + 1"
+        " ON good.turn = (bad.turn - 1) % good.size + 1 AND {agree}"
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
-    ).format(bad=bad, taken=taken, table=name_of(table), good=good, assignments=assignments)
+    ).format(
+        bad=bad,
+        some=_beside(table, same) if alike else sql.SQL("listed"),
+        taken=sql.SQL(", ").join([*taken, *same]),
+        table=name_of(table),
+        good=good,
+        most=sql.SQL("ALL" if alike else "(SELECT count(*) FROM listed)"),
+        window=sql.SQL("PARTITION BY {}").format(groups) if alike else sql.SQL(""),
+        agree=every(sql.SQL("bad.{0} = good.{0}").format(slot) for slot in slots),
+        assignments=sql.SQL(", ").join(
+            sql.SQL("{} = good.{}").format(sql.Identifier(name), sql.Identifier(f"taken {i}"))
+            for i, name in enumerate(columns)
+        ),
+    )
     return connection.execute(statement).rowcount
+
+
+def _numbered(table: Table, columns: Sequence[str], word: str) -> list[sql.Composable]:
+    return [
+        sql.SQL("{}.{} AS {}").format(
+            name_of(table), sql.Identifier(name), sql.Identifier(f"{word} {place}")
+        )
+        for place, name in enumerate(columns)
+    ]
+
+
+def _beside(table: Table, columns: Sequence[sql.Composable]) -> sql.Composable:
+    """The listed rows with some columns of theirs."""
+    return sql.SQL(
+        "(SELECT listed.t, listed.id, {columns} FROM listed JOIN {table}"
+        " ON {table}.ctid = listed.id AND {table}.tableoid = listed.t)"
+    ).format(columns=sql.SQL(", ").join(columns), table=name_of(table))
 
 
 def delete(connection: Connection, table: Table, bad: sql.Composable) -> int:
@@ -117,10 +152,6 @@ def delete(connection: Connection, table: Table, bad: sql.Composable) -> int:
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
     ).format(name_of(table), bad)
     return connection.execute(statement).rowcount
-
-
-def _slot(place: int) -> sql.Identifier:
-    return sql.Identifier(f"taken {place}")
 
 
 def ask(connection: Connection, question: Any, table: Table) -> list[Any]:

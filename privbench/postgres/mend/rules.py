@@ -28,6 +28,7 @@ class Rule:
         text: The CHECK as the catalog prints it.
         tied: Columns that a repair may change where `columns` are none, at the risk that rows are
             no longer unique.
+        lent: References that may end, or become those of another row.
     """
 
     table: Table
@@ -37,6 +38,17 @@ class Rule:
     uses: frozenset[str]
     text: str
     tied: tuple[str, ...] = ()
+    lent: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Columns whose values say what kind of row it is: a repair had better keep them."""
+        named = {name: self.table.column(name).type for name in self.columns}
+        return tuple(
+            name
+            for name, type_ in named.items()
+            if type_.kind == "e" or (type_.kind == "b" and type_.category in "SB")
+        )
 
     @property
     def broken(self) -> sql.Composable:
@@ -66,6 +78,20 @@ def tied_columns(
         if not rows.is_computed(table, name)
         and name not in table.key_columns
         and (table.name, name) not in referred
+    )
+
+
+def lent_columns(
+    table: Table, columns: Iterable[str], referred: Collection[tuple[TableName, str]]
+) -> tuple[str, ...]:
+    """Columns that are a foreign key by themselves, and that nothing else hangs on."""
+    keys = [name for key in table.foreign_keys for name in key.columns]
+    alone = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
+    unique = {name for item in table.unique_sets for name in item.columns}
+    return tuple(
+        name
+        for name in columns
+        if name in alone - unique and keys.count(name) == 1 and (table.name, name) not in referred
     )
 
 

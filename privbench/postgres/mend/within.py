@@ -1,14 +1,15 @@
-"""Elements of arrays over a domain whose CHECK is not understood: made in the target.
+"""Values within types over a domain whose CHECK is not understood: made in the target.
 
-PostgreSQL cannot set such a CHECK aside during the copy, so the elements come as NULL. Simple
-values of the domain's type are tried against the domain itself; those that it takes fill arrays
-that hold nothing but NULL.
+PostgreSQL cannot set such a CHECK aside during the copy, so elements of arrays and fields of
+composite types come as NULL, and ranges without bounds. Simple values of the domain's type are
+tried against the domain itself; those that it takes fill what holds nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import LiteralString
 
 import psycopg
@@ -25,15 +26,24 @@ from privbench.schema import Table
 #: Values that are tried for one domain, and values that are enough.
 _MOST, _ENOUGH = 256, 48
 _TEXTS = ("x", "X", "a", "A", "ab", "AB", "abc", "ABC", "Abc", "abcd", "word", "Word", "a b", "")
-#: Columns that are arrays of a domain, with the type under it and the CHECKs of all domains on the
-#: way there.
+#: Columns whose type holds a domain: how (a array, r range, c composite), which field, the type of
+#: the column, the type under the domain, and the CHECKs of all domains on the way there.
 _COLUMNS: LiteralString = """
 WITH RECURSIVE under(type, base) AS (
   SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE typtype = 'd'
   UNION
   SELECT u.type, d.typbasetype FROM under u JOIN pg_catalog.pg_type d
-    ON d.typtype = 'd' AND d.oid = u.base)
-SELECT a.attname::text, pg_catalog.format_type(d.oid, NULL),
+    ON d.typtype = 'd' AND d.oid = u.base),
+held(type, how, field, domain) AS (
+  SELECT typarray, 'a', NULL::text, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
+  UNION ALL
+  SELECT rngtypid, 'r', NULL, rngsubtype FROM pg_catalog.pg_range
+  UNION ALL
+  SELECT t.oid, 'c', f.attname::text, f.atttypid FROM pg_catalog.pg_type t
+    JOIN pg_catalog.pg_attribute f ON f.attrelid = t.typrelid AND f.attnum > 0
+      AND NOT f.attisdropped WHERE t.typtype = 'c')
+SELECT a.attname::text, h.how, h.field, pg_catalog.format_type(a.atttypid, NULL),
+  pg_catalog.format_type(d.oid, NULL),
   (SELECT b.typcategory::text FROM under u JOIN pg_catalog.pg_type b
     ON b.oid = u.base AND b.typtype <> 'd' WHERE u.type = d.oid),
   array(SELECT pg_catalog.pg_get_expr(k.conbin, 0) FROM pg_catalog.pg_constraint k
@@ -42,53 +52,100 @@ SELECT a.attname::text, pg_catalog.format_type(d.oid, NULL),
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_catalog.pg_type d ON d.typtype = 'd' AND d.typarray = a.atttypid
+JOIN held h ON h.type = a.atttypid
+JOIN pg_catalog.pg_type d ON d.typtype = 'd' AND d.oid = h.domain
 WHERE n.nspname = %(schema)s AND c.relname = %(name)s AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum
+ORDER BY a.attnum, h.field
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """What of a column is to be filled: elements, both bounds, or one field."""
+
+    table: Table
+    column: str
+    how: str
+    field: str | None
+    type: str
+    domain: str
+
+    @property
+    def name(self) -> sql.Composable:
+        return sql.SQL("{}.{}").format(rows.name_of(self.table), sql.Identifier(self.column))
+
+    @property
+    def empty(self) -> sql.Composable:
+        """Condition of the rows that hold nothing there."""
+        if self.how == "r":
+            return sql.SQL("lower_inf({0}) AND upper_inf({0})").format(self.name)
+        if self.field is not None:
+            # A value of a composite type whose fields are all NULL counts as one.
+            return sql.SQL("num_nulls({0}) = 0 AND ({0}).{1} IS NULL").format(
+                self.name, sql.Identifier(self.field)
+            )
+        return sql.SQL(
+            "{0} IS NOT NULL AND cardinality({0}) > 0 AND array_ndims({0}) = 1"
+            " AND NOT EXISTS (SELECT FROM unnest({0}) AS e(v) WHERE e.v IS NOT NULL)"
+        ).format(self.name)
+
+    def filled(self, values: list[str]) -> sql.Composable:
+        """The assignment that fills it, with other values in other rows."""
+        column = sql.Identifier(self.column)
+        if self.how == "r":
+            return sql.SQL(
+                "{} = (SELECT {}(least(a, b), greatest(a, b), '[]')"
+                " FROM (SELECT {}, {}) AS e(a, b))"
+            ).format(column, rows.raw(self.type), self._any(values, 1), self._any(values, 2))
+        if self.field is not None:
+            field = sql.Identifier(self.field)
+            return sql.SQL("{}.{} = {}").format(column, field, self._any(values, self.field))
+        return sql.SQL("{} = (SELECT array_agg({}) FROM generate_subscripts({}, 1) AS i)").format(
+            column, self._any(values, sql.SQL("i")), self.name
+        )
+
+    def _any(self, values: list[str], turn: object) -> sql.Composable:
+        """One of the values, by the row and something else."""
+        return sql.SQL(
+            "(ARRAY[{values}]::{domain}[])"
+            "[1 + abs(hashtext(concat({table}.ctid, ' ', {turn}))::bigint) % {count}]"
+        ).format(
+            values=sql.SQL(", ").join(sql.Literal(value) for value in values),
+            domain=rows.raw(self.domain),
+            table=rows.name_of(self.table),
+            turn=turn if isinstance(turn, sql.Composable) else sql.Literal(str(turn)),
+            count=sql.Literal(len(values)),
+        )
+
+
 def fill(connection: Connection, table: Table) -> int:
-    """Fill a table's arrays of NULLs over a domain with values of the domain; how many rows.
+    """Fill a table's NULLs within types over a domain with values of the domain; how many rows.
 
     Raises:
         DatabaseError: The server refused.
     """
     changed = 0
-    if not any(column.type.category == "A" for column in table.columns):
+    if not any(column.type.parts for column in table.columns):
         return changed
-    with database_errors("filling arrays over a domain", table.key):
-        for column, domain, category, checks in rows.ask(connection, _COLUMNS, table):
+    with database_errors("filling values over a domain", table.key):
+        for column, how, field, type_, domain, category, checks in rows.ask(
+            connection, _COLUMNS, table
+        ):
             if checks and rows.is_free(table, column):
-                changed += _fill(connection, table, column, domain, _tried(category, checks))
+                gap = _Gap(table, column, how, field, type_, domain)
+                changed += _fill(connection, gap, _tried(category, checks))
     return changed
 
 
-def _fill(connection: Connection, table: Table, column: str, domain: str, tried: list[str]) -> int:
-    """Fill the arrays of one column."""
-    name = sql.SQL("{}.{}").format(rows.name_of(table), sql.Identifier(column))
-    empty = sql.SQL(
-        "{0} IS NOT NULL AND cardinality({0}) > 0 AND array_ndims({0}) = 1"
-        " AND NOT EXISTS (SELECT FROM unnest({0}) AS e(v) WHERE e.v IS NOT NULL)"
-    ).format(name)
-    if not rows.holds(connection, table, empty):
+def _fill(connection: Connection, gap: _Gap, tried: list[str]) -> int:
+    """Fill what is empty, if there are values."""
+    if not rows.holds(connection, gap.table, gap.empty):
         return 0
-    taken = list(_taken(connection, domain, tried))
+    taken = list(_taken(connection, gap.domain, tried))
     if not taken:
         return 0
-    statement = sql.SQL(
-        "UPDATE {table} SET {column} = (SELECT array_agg("
-        "(ARRAY[{values}]::{domain}[])"
-        "[1 + abs(hashtext(concat({table}.ctid, ' ', i))::bigint) % {count}])"
-        " FROM generate_subscripts({name}, 1) AS i) WHERE {empty}"
-    ).format(
-        table=rows.name_of(table),
-        column=sql.Identifier(column),
-        values=sql.SQL(", ").join(sql.Literal(value) for value in taken),
-        domain=rows.raw(domain),
-        count=sql.Literal(len(taken)),
-        name=name,
-        empty=empty,
+    statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
+        rows.name_of(gap.table), gap.filled(taken), gap.empty
     )
     return connection.execute(statement).rowcount
 

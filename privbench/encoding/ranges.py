@@ -1,0 +1,276 @@
+"""Ranges of numbers, dates and times: where they begin, and how long they are.
+
+A range becomes two attributes on grids of their own. What lacks a bound is told by what is missing:
+
+============  ==============  ===================
+range         ``lower``       ``size``
+============  ==============  ===================
+``[a,b)``     a               b − a
+``[a,)``      a               NULL
+``(,b)``      b               negative
+NULL          NULL            0
+``(,)``       NULL            NULL
+``empty``     NULL            negative
+============  ==============  ===================
+
+Each attribute makes sense whatever the other is, since noise may part them. The last two come back
+in columns that are NOT NULL; elsewhere they are NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.config import ColumnConfig
+from privbench.domain import Domain
+from privbench.encoding.base import (
+    AnyCodes,
+    Codec,
+    ColumnReader,
+    Need,
+    Released,
+    attribute,
+    null_mask,
+    type_from_json,
+)
+from privbench.encoding.ordered import OrderedReader, public_range
+from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.scale import Points, scale_of
+from privbench.encoding.strings import joined, quoted
+from privbench.privacy.data import Attribute, Recoding
+from privbench.schema import Column, ColumnType
+
+Mask = NDArray[np.bool_]
+
+_WHOLE = ColumnType("bigint", "int8", category="N")
+_REAL = ColumnType("numeric", "numeric", category="N")
+_SPAN = ColumnType("interval", "interval", category="T")
+#: Type of a size, by the type of the bounds.
+_SIZES = {
+    **dict.fromkeys(("int2", "int4", "int8", "date"), _WHOLE),
+    **dict.fromkeys(("numeric", "float4", "float8"), _REAL),
+    **dict.fromkeys(("timestamp", "timestamptz"), _SPAN),
+}
+_TIMES = ("date", "timestamp", "timestamptz")
+#: Grid steps of a bound in one of a size: times count microseconds, their spans seconds.
+_STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
+
+
+@dataclass(frozen=True)
+class RangeReader(ColumnReader):
+    """Reads where ranges begin and how long they are."""
+
+    @cached_property
+    def parts(self) -> tuple[OrderedReader, OrderedReader]:
+        """Readers of the bound and of the size."""
+        bound = self.column.type.parts[0]
+        return (
+            _reader(self.table, self.column, "lower", bound),
+            _reader(self.table, self.column, "size", _SIZES[bound.base]),
+        )
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of the bound and of the size."""
+        return tuple(name for part in self.parts for name in part.attributes)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The bounds of both."""
+        return tuple(need for part in self.parts for need in part.needs)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """Both grid points."""
+        found = _expressions(identifier, self.column.type.parts[0].base)
+        return [
+            (part.scale.select(text), self.alias(mark))
+            for part, text, mark in zip(self.parts, found, "ls", strict=True)
+        ]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """Grid points."""
+        found: dict[str, Any] = {}
+        for part, mark in zip(self.parts, "ls", strict=True):
+            found |= part.read({part.alias(): batch[self.alias(mark)]})
+        return found
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Two attributes."""
+        return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec of both."""
+        lower, size = (part.finish(released) for part in self.parts)
+        assert isinstance(lower, OrderedCodec)
+        assert isinstance(size, OrderedCodec)
+        return RangeCodec(self.name, self.column.type, self.nullable, lower, size)
+
+    def describe(self) -> tuple[str, str]:
+        """Released bounds."""
+        how = f"{self.column.type.sql} by its beginning and size, bounds released"
+        return how, "no range is declared (PRIVACY P20)"
+
+
+@dataclass(frozen=True)
+class RangeCodec(Codec):
+    """Ranges from a bound and a size.
+
+    Attributes:
+        lower: Codec of the bound.
+        size: Codec of the size.
+    """
+
+    kind: ClassVar[str] = "range"
+
+    lower: OrderedCodec
+    size: OrderedCodec
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """The domains of both."""
+        return {**self.lower.domains, **self.size.domains}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The edges of both."""
+        return {**self.lower.recodings, **self.size.recodings}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Range literals."""
+        bare, open_ = (
+            null_mask(codes[part.column], part.recoding.domain) for part in (self.lower, self.size)
+        )
+        start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
+        negative = (size < 0) & ~open_
+        _again(start, bare, ~bare, rng)
+        _again(size, ~open_ & (size == 0), ~open_ & (size > 0), rng)
+        low, high = self._literals(start, np.where(open_ | negative, 0, size))
+        found = joined("[", quoted(low), ",", quoted(high), ")")
+        # Equal bounds make an empty range, unless both belong to it.
+        point = joined("[", quoted(low), ",", quoted(low), "]")
+        found = pc.if_else(pc.equal(low, high), point, found)
+        begun = joined("[", quoted(low), ",)")
+        found = pc.if_else(pa.array(open_), begun, found)
+        found = pc.if_else(pa.array(negative), joined("(,", quoted(low), ")"), found)
+        if self.nullable:
+            return pc.if_else(pa.array(bare), pa.scalar(None, pa.string()), found)
+        found = pc.if_else(pa.array(bare & open_), "(,)", found)
+        return pc.if_else(pa.array(bare & negative), "empty", found)
+
+    def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
+        """Both bounds as text."""
+        base = self.type.parts[0].base
+        scale = scale_of(self.type.parts[0])
+        sizes = scale_of(_SIZES[base])
+        assert scale is not None
+        assert sizes is not None
+        if _SIZES[base] is _REAL:
+            low = _real(scale.build(start, {}))
+            return _text(low), _text(low + _real(sizes.build(size, {})))
+        lo, hi = scale.limits
+        # Limits are far inside int64, but a sum of two may pass them.
+        step = _STEPS.get(base, 1)
+        room = (hi - np.clip(start, lo, hi)) // step
+        end = np.clip(start, lo, hi) + np.minimum(size, room) * step
+        return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
+
+    def to_json(self) -> dict[str, Any]:
+        """Both codecs."""
+        return {**self.header(), "lower": self.lower.to_json(), "size": self.size.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote."""
+        type_ = type_from_json(data["type"])
+        _SIZES[type_.parts[0].base]
+        return cls(
+            column=str(data["column"]),
+            type=type_,
+            nullable=bool(data["nullable"]),
+            lower=OrderedCodec.from_json(data["lower"]),
+            size=OrderedCodec.from_json(data["size"]),
+        )
+
+
+def range_reader(table: str, column: Column) -> ColumnReader | None:
+    """The reader of a range whose bounds are numbers, dates or times; None for other types."""
+    type_ = column.type
+    if type_.kind != "r" or type_.domain is not None or not type_.parts:
+        return None
+    bound = type_.parts[0]
+    # A domain's CHECK stays in force within a range, and none is certain to be understood.
+    known = bound.domain is None and bound.base in _SIZES
+    return RangeReader(table, column) if known else None
+
+
+def _reader(table: str, column: Column, part: str, type_: ColumnType) -> OrderedReader:
+    named = Column(attribute(column.name, part), column.position, type_)
+    scale = scale_of(type_)
+    assert scale is not None
+    return OrderedReader(table, named, scale, public_range(table, named, scale, ColumnConfig(), ()))
+
+
+def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql.Composable]:
+    """What is read: the bound, and the size (see the module)."""
+    low = sql.SQL("CASE WHEN lower_inf({c}) THEN upper({c}) ELSE lower({c}) END").format(c=column)
+    known, zero, below = "NOT upper_inf({c})", "0::int8", "(-1)::int8"
+    size = "least(upper({c})::numeric - lower({c})::numeric, 9e18)::int8"
+    if base in _TIMES:
+        # Infinite times have no difference in older servers.
+        known += " AND isfinite(upper({c})) AND isfinite(lower({c}))"
+        size = "(upper({c}) - lower({c}))::int8"
+    if _SIZES[base] is _SPAN:
+        zero, below = "'0'::interval", "'-1 second'::interval"
+        # The widest of ranges is longer than an interval can be.
+        epochs = "date_part('epoch', upper({c})) - date_part('epoch', lower({c}))"
+        size = f"make_interval(secs => least({epochs}, 3e11))"
+    elif _SIZES[base] is _REAL:
+        zero, below = "0::numeric", "(-1)::numeric"
+        size = "upper({c})::numeric - lower({c})::numeric"
+    span = sql.SQL(
+        f"CASE WHEN {{c}} IS NULL THEN {zero}"
+        f" WHEN isempty({{c}}) OR lower_inf({{c}}) AND NOT upper_inf({{c}}) THEN {below}"
+        f" WHEN NOT lower_inf({{c}}) AND {known} THEN {size} END"
+    )
+    return low, span.format(c=column)
+
+
+def _points(codec: OrderedCodec, codes: Mapping[str, AnyCodes], rng: np.random.Generator) -> Points:
+    """Grid points in the cells of some codes; any where the code says NULL."""
+    scale = scale_of(codec.type)
+    assert scale is not None
+    lows, highs = codec.cells()
+    chosen = codes[codec.column]
+    return scale.draw(lows[chosen], highs[chosen], rng)
+
+
+def _again(points: Points, missing: Mask, known: Mask, rng: np.random.Generator) -> None:
+    """Give rows whose point is missing another row's, drawn at random; in place."""
+    if missing.any() and known.any():
+        points[missing] = rng.choice(points[known], int(missing.sum()))
+
+
+def _bound(type_: ColumnType, points: Points) -> pa.Array:
+    scale = scale_of(type_)
+    assert scale is not None
+    none = np.zeros(len(points), dtype=np.bool_)
+    return scale.build(points, dict.fromkeys(scale.specials, none)).cast(pa.string())
+
+
+def _real(array: pa.Array) -> NDArray[np.float64]:
+    return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False))
+
+
+def _text(values: NDArray[np.float64]) -> pa.Array:
+    return pa.array(values, pa.float64()).cast(pa.string())

@@ -1,0 +1,286 @@
+"""PERIOD foreign keys: a row's period must lie within its target's periods.
+
+What such a key refers to is never modelled: its columns come as placeholders, and every row takes a
+target here, drawn at random among those whose periods hold its own; where none is found, the row's
+period is fitted into a target's. References that still hold nothing end, or their rows go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.mend import rows
+from privbench.postgres.mend.places import between
+from privbench.schema import Table, TableName
+
+#: Draws of a target for rows whose period no drawn target holds.
+DRAWS = 8
+_KEYS: LiteralString = """
+SELECT k.conname, rn.nspname, r.relname, r.relkind = 'p',
+  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY u(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.i),
+  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY u(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.i)
+FROM pg_catalog.pg_constraint k
+JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
+JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
+WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparentid = 0
+  AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND k.convalidated
+  AND n.nspname = %(schema)s AND c.relname = %(name)s
+ORDER BY k.conname
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodKey:
+    """A PERIOD foreign key of the finished clone.
+
+    Attributes:
+        table: Its table.
+        name: Its name.
+        target: The table that it refers to.
+        whole: Whether the target is partitioned.
+        columns: Its columns, the period last.
+        ref_columns: The target's, in the same order.
+    """
+
+    table: Table
+    name: str
+    target: TableName
+    whole: bool
+    columns: tuple[str, ...]
+    ref_columns: tuple[str, ...]
+
+    @property
+    def period(self) -> str:
+        """The row's own period."""
+        return self.columns[-1]
+
+    @property
+    def is_self(self) -> bool:
+        """Whether it refers to its own table, whose periods then may not move."""
+        return self.target == self.table.name
+
+    @property
+    def pieces(self) -> sql.Identifier:
+        """Temporary table of the targets' periods, adjoining ones as one."""
+        return sql.Identifier("pg_temp", f"privbench periods of {self.name}"[:60])
+
+    @property
+    def fixed(self) -> tuple[int, ...]:
+        """Places of columns that another foreign key fills."""
+        return tuple(i for i, c in enumerate(self.columns[:-1]) if c in self.table.key_columns)
+
+    def ends(self) -> list[str]:
+        """Columns that may be NULL, and so end the reference."""
+        names = [name for i, name in enumerate(self.columns[:-1]) if i not in self.fixed]
+        return [name for name in names if not self.table.column(name).not_null]
+
+    def fitted(self, period: sql.Composable, piece: sql.Composable) -> sql.Composable:
+        """A period within a piece: what both share, else one of the same length, else all of it."""
+        type_ = self.table.column(self.period).type
+        return sql.SQL(
+            "CASE WHEN {c} && {p} THEN {c} * {p} ELSE coalesce({moved}, {p}) END"
+        ).format(c=period, p=piece, moved=between(type_, period, piece))
+
+    def spans(self, expressions: Collection[str]) -> bool:
+        """Whether one of some expressions, as the catalog prints them, is the period."""
+        return not {self.period, '"' + self.period.replace('"', '""') + '"'}.isdisjoint(expressions)
+
+    # What `exclusions` asks of a place: rows that overlap others take another target.
+
+    def declared(self, table: Table) -> sql.Composable:
+        """The variables of `moved`."""
+        return sql.SQL("chance float8; drawn record;")
+
+    def endless(self) -> sql.Composable:
+        """Periods without one of their ends."""
+        period = sql.Identifier(self.period)
+        return sql.SQL("lower_inf({0}) OR upper_inf({0})").format(period)
+
+    def moved(self) -> sql.Composable:
+        """Statements of PL/pgSQL that give ``r`` another target and fit its period."""
+        slots = [_slot(i) for i in range(len(self.columns) - 1)]
+        given = [
+            sql.SQL("p.{} = r.{}").format(slots[i], sql.Identifier(self.columns[i]))
+            for i in self.fixed
+        ]
+        taken = [
+            sql.SQL("r.{} := drawn.{};").format(sql.Identifier(name), slot)
+            for name, slot in zip(self.columns, slots, strict=False)
+        ]
+        period = sql.Identifier("r", self.period)
+        return sql.SQL(
+            "chance := random(); SELECT * INTO drawn FROM {pieces} AS p"
+            " WHERE p.n = 1 + floor(chance * p.size)::bigint AND {given};"
+            " IF FOUND THEN {taken} {period} := {fitted}; END IF;"
+        ).format(
+            pieces=self.pieces,
+            given=rows.every(given),
+            taken=sql.SQL(" ").join(taken),
+            period=period,
+            fitted=self.fitted(period, sql.SQL("drawn.piece")),
+        )
+
+
+def find(connection: Connection, tables: Iterable[Table]) -> list[PeriodKey]:
+    """The keys that are there, targets before those that refer to them; see `uniques.find`."""
+    found = []
+    for table in tables:
+        with database_errors("reading PERIOD foreign keys", table.key):
+            for name, schema, target, whole, columns, theirs in rows.ask(connection, _KEYS, table):
+                named = TableName(schema, target)
+                found.append(PeriodKey(table, name, named, whole, tuple(columns), tuple(theirs)))
+    return _sorted(found)
+
+
+def _sorted(keys: Sequence[PeriodKey]) -> list[PeriodKey]:
+    """Targets first, as far as there is no cycle."""
+    left, done = list(keys), []
+    while left:
+        open_ = {key.table.name for key in left}
+        ready = [key for key in left if key.is_self or key.target not in open_] or left[:1]
+        done += ready
+        left = [key for key in left if key not in ready]
+    return done
+
+
+def draw(connection: Connection, key: PeriodKey) -> int:
+    """Give the rows of a key's table targets; how many there are.
+
+    The temporary table of pieces stays until `forget`.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with database_errors("giving rows targets of their periods", key.table.key):
+        connection.execute(_listed(key))
+        held = sql.SQL("p.piece @> c.{}").format(sql.Identifier(key.period))
+        count = 0
+        for _ in range(DRAWS):
+            some = connection.execute(_taking(key, held, moves=False)).rowcount
+            count += some
+            if not some and not rows.holds(connection, key.table, _open(key)):
+                break
+        if not key.is_self:
+            count += connection.execute(_taking(key, rows.TRUE, moves=True)).rowcount
+    return count
+
+
+def forget(connection: Connection, key: PeriodKey) -> None:
+    """Drop the temporary table that `draw` made."""
+    connection.execute(sql.SQL("DROP TABLE {}").format(key.pieces))
+
+
+def end(connection: Connection, keys: Iterable[PeriodKey]) -> tuple[dict[str, int], dict[str, int]]:
+    """End references that hold nothing; where they may not end, their rows go.
+
+    Returns:
+        How many rows were changed, and how many were deleted, by table.
+    """
+    changed: dict[str, int] = {}
+    deleted: dict[str, int] = {}
+    for key in keys:
+        with database_errors("ending references to periods that are gone", key.table.key):
+            names, broken = key.ends(), _open(key)
+            if names:
+                ended = sql.SQL(", ").join(
+                    sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names
+                )
+                statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
+                    rows.name_of(key.table), ended, broken
+                )
+                some = connection.execute(statement).rowcount
+                changed[key.table.key] = changed.get(key.table.key, 0) + some
+            else:
+                gone = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+                    rows.row_of(key.table), rows.name_of(key.table), broken
+                )
+                some = rows.delete(connection, key.table, gone)
+                deleted[key.table.key] = deleted.get(key.table.key, 0) + some
+    return changed, deleted
+
+
+def _slot(place: int) -> sql.Identifier:
+    return sql.Identifier(f"key {place}")
+
+
+def _target(key: PeriodKey) -> sql.Composable:
+    only = sql.SQL("" if key.whole else "ONLY ")
+    return sql.SQL("{}{}").format(only, sql.Identifier(key.target.schema, key.target.name))
+
+
+def _listed(key: PeriodKey) -> sql.Composed:
+    """The targets' periods, numbered among those that agree on the columns that are fixed."""
+    names = [sql.Identifier(name) for name in key.ref_columns]
+    slots = [_slot(i) for i in range(len(names) - 1)]
+    among = [slots[i] for i in key.fixed]
+    window = sql.SQL("PARTITION BY {}").format(sql.SQL(", ").join(among)) if among else sql.SQL("")
+    return sql.SQL(
+        "CREATE TEMPORARY TABLE {pieces} AS SELECT *, row_number() OVER ({window}) AS n,"
+        " count(*) OVER ({window}) AS size"
+        " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {target}"
+        " WHERE {known} GROUP BY {plain}) AS listed"
+    ).format(
+        pieces=key.pieces,
+        window=window,
+        keys=sql.SQL(", ").join(
+            sql.SQL("{} AS {}").format(name, slot) for name, slot in zip(names, slots, strict=False)
+        ),
+        period=names[-1],
+        target=_target(key),
+        known=rows.every(sql.SQL("{} IS NOT NULL").format(name) for name in names),
+        plain=sql.SQL(", ").join(names[:-1]),
+    )
+
+
+def _taking(key: PeriodKey, held: sql.Composable, *, moves: bool) -> sql.Composed:
+    """Let rows without a target take one drawn at random, if it `held` their period."""
+    pairs = [(sql.Identifier(name), _slot(i)) for i, name in enumerate(key.columns[:-1])]
+    taken = [sql.SQL("{} = p.{}").format(name, slot) for name, slot in pairs]
+    period = sql.Identifier(key.period)
+    if moves:
+        own = sql.SQL("c.{}").format(period)
+        taken.append(sql.SQL("{} = {}").format(period, key.fitted(own, sql.SQL("p.piece"))))
+    fixed = [sql.SQL("p.{1} = c.{0}").format(*pairs[i]) for i in key.fixed]
+    return sql.SQL(
+        "WITH bad AS MATERIALIZED (SELECT {row}, random() AS chance FROM {table} WHERE {open})"
+        " UPDATE {table} AS c SET {taken} FROM bad, {pieces} AS p"
+        " WHERE c.ctid = bad.id AND c.tableoid = bad.t"
+        " AND p.n = 1 + floor(bad.chance * p.size)::bigint AND {fixed} AND {held}"
+    ).format(
+        row=rows.row_of(key.table),
+        table=rows.name_of(key.table),
+        open=_open(key),
+        taken=sql.SQL(", ").join(taken),
+        pieces=key.pieces,
+        fixed=rows.every(fixed),
+        held=held,
+    )
+
+
+def _open(key: PeriodKey) -> sql.Composable:
+    """Condition of the rows whose target does not hold their period, as PostgreSQL asks it."""
+    ours = [
+        sql.SQL("{}.{}").format(rows.name_of(key.table), sql.Identifier(c)) for c in key.columns
+    ]
+    theirs = [sql.SQL("target.{}").format(sql.Identifier(name)) for name in key.ref_columns]
+    equal = [sql.SQL("{} = {}").format(b, a) for a, b in zip(ours[:-1], theirs, strict=False)]
+    return sql.SQL(
+        "{known} AND (SELECT {period} <@ range_agg({held}) FROM {target} AS target"
+        " WHERE {equal} AND {held} && {period}) IS NOT TRUE"
+    ).format(
+        known=rows.every(sql.SQL("{} IS NOT NULL").format(name) for name in ours),
+        period=ours[-1],
+        held=theirs[-1],
+        target=_target(key),
+        equal=rows.every(equal),
+    )
