@@ -138,11 +138,16 @@ def column_parts(sizes: Mapping[str, int]) -> dict[str, float]:
     What only shapes made-up text (its length, its characters) weighs a quarter.
     """
     raw = {
-        name: min(size, 300) ** 0.42 * (SHAPING if PART in name else 1.0)
+        name: min(size, 300) ** 0.42 * (SHAPING if _shapes(name) else 1.0)
         for name, size in sizes.items()
     }
     total = sum(raw.values())
     return {name: value / total for name, value in raw.items()}
+
+
+def _shapes(attribute: str) -> bool:
+    """Whether an attribute only shapes text that is made up."""
+    return attribute.rpartition(PART)[1:] in ((PART, "length"), (PART, "shape"))
 
 
 def table_parts(cells: Sequence[int]) -> list[float]:
