@@ -43,12 +43,14 @@ class Bounds:
         cells: Number of equal cells between them that are worth telling apart; None means as
             many as there may be.
         inner: Edges of cells between them, ascending, where more is known than the ends.
+        seen: Whether rows told them; else they are the usual ones.
     """
 
     lo: int
     hi: int
     cells: int | None = None
     inner: tuple[int, ...] = ()
+    seen: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,13 @@ class BoundsNeed:
         attribute: The attribute.
         candidates: Public ascending grid points, int64, shape (k,).
         usual: What to take where noise drowns the rows.
-        likely: Whether more is lost without a release than where `usual` is a fair guess.
+        dear: Whether much is lost without a release, since `usual` is no fair guess.
     """
 
     attribute: str
     candidates: NDArray[np.int64]
     usual: Bounds
-    likely: bool = True
+    dear: bool = True
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
         """The bounds of a run of cells between candidates.
@@ -103,12 +105,13 @@ class CategoriesNeed:
     Attributes:
         attribute: The attribute, a `Labels`.
         per_unit: How many distinct values one unit may propose.
-        likely: Whether the column's name tells that many rows share few values.
+        dear: Whether much is lost without a release, since the column's name tells that many rows
+            share few values.
     """
 
     attribute: str
     per_unit: int = 1
-    likely: bool = False
+    dear: bool = False
 
 
 Need = BoundsNeed | DecimalsNeed | CategoriesNeed

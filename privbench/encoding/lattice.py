@@ -32,11 +32,11 @@ class DecimalsNeed:
 
     Attributes:
         attribute: A `Grid` of small integers (see `decimals_of`), for this release alone.
-        likely: Whether much is lost without a release; two decimals are a fair guess.
+        dear: Whether much is lost without a release: no, two decimals are a fair guess.
     """
 
     attribute: str
-    likely: bool = False
+    dear: bool = False
 
     @property
     def candidates(self) -> Steps:

@@ -37,6 +37,8 @@ from privbench.schema import Column
 MAX_STEPS = 2**18
 
 
+#: A usual range is cut at whole numbers where they make more edges than this.
+_WHOLES = 16
 #: Literals of a range to take for a column of years of which nothing more is known.
 _YEARS = ("1950", "2030")
 _YEAR = re.compile(r"(\w*_)?(year|yr)\Z", re.IGNORECASE)
@@ -175,7 +177,9 @@ class OrderedReader(ColumnReader):
         usual = _YEARS if _is_year(self.name, self.scale) else self.scale.usual
         low, high = (min(max(self.scale.parse(text), lo), hi) for text in usual)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
-        return BoundsNeed(self.name, points, Bounds(low, high), not self.scale.octaves)
+        return BoundsNeed(
+            self.name, points, Bounds(low, high, seen=False), dear=not self.scale.octaves
+        )
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -226,13 +230,8 @@ class OrderedReader(ColumnReader):
         if not isinstance(found, Decimals):
             return None
         if found.count is None:
-            return None if self._seen(bounds) else USUAL
+            return None if bounds.seen else USUAL
         return found.count if found.count <= MOST else None
-
-    def _seen(self, bounds: Bounds) -> bool:
-        """Whether a range says more than that nothing is known."""
-        usual = self._bounds.usual
-        return (bounds.lo, bounds.hi) != (usual.lo, usual.hi)
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -249,9 +248,11 @@ class OrderedReader(ColumnReader):
         scale = beyond = cells_of = self.scale
         if decimals is not None:
             scale = beyond = cells_of = self.scale.with_decimals(decimals)
-            if not self._seen(bounds):
+            if not bounds.seen:
                 # A usual range is cut at whole numbers, and says nothing of values far beyond.
-                cells_of, beyond = self.scale.with_decimals(0), self.scale
+                whole = self.scale.with_decimals(0)
+                many = len(whole.edges(bounds.lo, bounds.hi, cells=bounds.cells or LINEAR))
+                cells_of, beyond = (whole if many > _WHOLES else scale), self.scale
         first, end = cells_of.least(self.range.lo), self.range.hi + 1
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)

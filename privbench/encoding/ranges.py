@@ -177,7 +177,12 @@ class RangeCodec(Codec):
         assert sizes is not None
         if _SIZES[base] is _REAL:
             low = _real(scale.build(start, {}))
-            return _text(low), _text(low + _real(sizes.build(size, {})))
+            high = low + _real(sizes.build(size, {}))
+            parts = (self.lower.decimals, self.size.decimals)
+            if None not in parts:
+                # A sum of two doubles has more decimals than either.
+                high = np.round(high, max(filter(None, parts), default=0))
+            return _text(low), _text(high)
         lo, hi = scale.limits
         # Limits are far inside int64, but a sum of two may pass them.
         step = _STEPS.get(base, 1)
@@ -248,11 +253,9 @@ def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql
 
 def _points(codec: OrderedCodec, codes: Mapping[str, AnyCodes], rng: np.random.Generator) -> Points:
     """Grid points in the cells of some codes; any where the code says NULL."""
-    scale = scale_of(codec.type)
-    assert scale is not None
     lows, highs = codec.cells()
     chosen = codes[codec.column]
-    return scale.draw(lows[chosen], highs[chosen], rng)
+    return codec.scale.draw(lows[chosen], highs[chosen], rng)
 
 
 def _again(points: Points, missing: Mask, known: Mask, rng: np.random.Generator) -> None:

@@ -22,16 +22,17 @@ _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 _NARROW = 8
 
 
-def find_range(noisy: Floats, sd: float) -> tuple[int, int] | None:
+def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
     """First and last cell that hold rows, as far as they can be told from noise.
 
     Single cells first, then ever wider runs of cells beyond the ends found so far: many cells with
-    few rows each are seen together. Where nothing narrow stands out, a wide run tells too little of
-    where the rows are.
+    few rows each are seen together.
 
     Args:
         noisy: Noisy counts of cells in order, shape (cells,).
         sd: Standard deviation of the noise.
+        narrow: Whether nothing is found where only wide runs stand out: cells grow by powers, and
+            a run of many of them tells less than a fair guess.
 
     Returns:
         Inclusive cells, or None where nothing stands out.
@@ -51,7 +52,7 @@ def find_range(noisy: Floats, sd: float) -> tuple[int, int] | None:
         starts = np.flatnonzero(runs > limit)
         if not len(starts):
             continue
-        if last < first and width > _NARROW:
+        if narrow and last < first and width > _NARROW:
             return None
         if last < first:
             first, last = int(starts[0]), int(starts[-1]) + width - 1
@@ -110,4 +111,6 @@ def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
     total, more = sums[-1], sums[-1] - sums
     allowed = _MORE * total + _OFF * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
-    return int(np.argmax(np.logical_or.accumulate(clear) & fits))
+    found = np.logical_or.accumulate(clear) & fits
+    # Noise may make less than nothing of all rows together.
+    return int(np.argmax(found)) if found.any() else len(counts) - 1

@@ -123,9 +123,9 @@ class _Shares:
         accounting: Accounting,
         delta: float,
     ) -> _Shares:
-        """Share the amount, drop what drowns, and share once more: a rule of released numbers.
+        """Share the amount, and drop what drowns by turns: a rule of released numbers.
 
-        Category lists are dropped first: they need many units, and bounds take over their part.
+        After every drop the amount is shared anew, so that what is left drowns less (`_turns`).
         """
         weights = {name: _rows_weight(spec, totals, name) for name in spec.tables}
         deltas = delta_shares(plan, spec, delta)
@@ -146,8 +146,7 @@ class _Shares:
 
         for turn in _turns(kept):
             while turn and (gone := drowned(turn)):
-                # Of those that tell most, as many are left as there is room for.
-                gone = gone[len(gone) // 2 :] if kept[gone[0]][1].likely else gone
+                gone = _later(spec, kept, gone) if kept[gone[0]][1].dear else gone
                 kept = {name: item for name, item in kept.items() if name not in gone}
                 turn = [name for name in turn if name in kept]
         charged = {root for table, _ in kept.values() for root in spec.roots(table)}
@@ -179,13 +178,23 @@ def _epsilon(amount: float, accounting: Accounting) -> float:
 
 def _turns(items: Mapping[str, tuple[str, Need]]) -> Iterator[list[str]]:
     """Items in the order in which they are dropped: what tells little first, then lists first."""
-    for likely in (False, True):
+    for dear in (False, True):
         for lists in (True, False):
             yield [
                 name
                 for name, (_, need) in items.items()
-                if isinstance(need, CategoriesNeed) == lists and need.likely == likely
+                if isinstance(need, CategoriesNeed) == lists and need.dear == dear
             ]
+
+
+def _later(
+    spec: DatabaseSpec, items: Mapping[str, tuple[str, Need]], names: Sequence[str]
+) -> list[str]:
+    """The later half of some items, of each set of root tables: as many are left as have room."""
+    trees: dict[frozenset[str], list[str]] = {}
+    for name in names:
+        trees.setdefault(frozenset(spec.roots(items[name][0])), []).append(name)
+    return [name for group in trees.values() for name in group[len(group) // 2 :]]
 
 
 def _drowned(need: Need, weight: float, epsilon: float, delta: float) -> bool:
@@ -357,7 +366,7 @@ def _settled(
         noisy = np.asarray(found[0], np.float64) / question.query.unit
         if isinstance(need, DecimalsNeed):
             return Decimals(find_decimals(noisy, max(sd, 1e-9), USUAL))
-        ends = find_range(noisy, max(sd, 1e-9))
+        ends = find_range(noisy, max(sd, 1e-9), narrow=not need.dear)
         if ends is not None:
             return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
     return Decimals() if isinstance(need, DecimalsNeed) else replace(need.usual, cells=cells)

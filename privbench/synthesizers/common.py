@@ -26,7 +26,7 @@ from privbench.synthesizers.base import PlanInput, PlannedEvent, roots_of, spare
 
 #: Kept back, so that no sum of amounts passes what was given.
 _MARGIN = 1 - 1e-9
-#: Units, in standard deviations of the noise of a key's first measurement, from which on shares
+#: Units, in standard deviations of the noise of a count of them, from which on shares of keys
 #: stay as they are; most and least factors on those of OWN and REF keys of fewer units.
 _SEEN, _MORE, _LESS = 60.0, 3.0, 0.3
 _LOSS = {"pure": "epsilon", "zcdp": "rho"}
@@ -211,9 +211,10 @@ def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
 
 
 def standing(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
-    """How far the units of every OWN and REF key stand above the noise of its first measurement.
+    """How far the units of every OWN and REF key stand above noise.
 
-    1 where they are as many as `_SEEN` standard deviations, if all keys had their plain shares.
+    The yardstick is the noise of one count of units (a fan-out; rows with a reference) for a key's
+    plain share: 1 where units are as many as `_SEEN` of its standard deviations.
     """
     items = shares(spec, start.totals)
     given = allocate(items, start.total * _MARGIN) if items else {}

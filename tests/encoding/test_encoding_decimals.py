@@ -285,13 +285,23 @@ def test_decimals_travel_and_are_checked():
 
 
 def test_two_decimals_where_nothing_is_known():
-    usual = codec_of(plan(), 0, 100, None)
+    usual = codec_of(plan(), 0, 100, None, seen=False)
     assert usual.decimals == 2
     first, end = usual.recoding.core
     edges = value(np.array(usual.recoding.edges[first : end + 1]))
     assert edges.tolist() == [0.0, 0.01, *range(1, 101)]
     assert value(np.array(usual.recoding.edges[-1:])) < 1000
-    assert codec_of(plan(), 0, 90, None).decimals is None
+    assert codec_of(plan(), 0, 100, None).decimals is None
+
+
+def test_an_unseen_narrow_range_is_cut_finer_than_whole_numbers():
+    """CHECK (share <= 1): two cells of all numbers would say nothing."""
+    usual = codec_of(plan(), 0, 1, None, seen=False)
+    first, end = usual.recoding.core
+    assert end - first >= 16
+    # Nor does a range that rows told, and that happens to be the usual one.
+    told = codec_of(plan(), 0, 1, 2, seen=True)
+    assert told.recoding.core[1] - told.recoding.core[0] >= 100
 
 
 def released(numbers, sd, seed, cells=64):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privbench.domain import Domain
 from privbench.learning.bins import Bins, bins_of, make_bins, split_tail
 from privbench.learning.guard import guard, taper
-from privbench.learning.ranges import cut, find_range
+from privbench.learning.ranges import cut, find_decimals, find_range
 from privbench.rng import generator
 
 SEEDS = st.integers(0, 10**6)
@@ -310,3 +310,17 @@ def test_counts_that_stand_in_one_tail_cell_alone_are_spread_over_the_core():
         np.testing.assert_allclose(found[5:10], (1.0 - null) / 5)
         assert found.sum() == pytest.approx(1.0)
         assert found[domain.null_code] == pytest.approx(null)
+
+
+def test_numbers_need_a_narrow_run_and_dates_do_not():
+    counts = np.zeros(600)
+    counts[100:400] = 4.0
+    noisy = [counts + noise_of("laplace", 7.0, 600, seed) for seed in range(40)]
+    assert sum(find_range(one, 7.0) is not None for one in noisy) >= 30
+    assert sum(find_range(one, 7.0, narrow=True) is not None for one in noisy) <= 12
+
+
+def test_numbers_beyond_all_decimals_are_never_whole():
+    """Noise may make less than nothing of all rows together."""
+    noisy = np.array([0.0, -20, -15, -10, -12, -14, -8, -9, 80])
+    assert find_decimals(noisy, 14.1, 2) == 7

@@ -224,7 +224,7 @@ def _sequence(
     if not lone.any():
         return denoise_ordered(noisy, scale, total, noise, even)
     counts = np.empty(len(noisy))
-    counts[lone] = alone(noisy[lone], scale, total, noise)
+    counts[lone] = lone_counts(noisy[lone], scale, total, noise)
     counts[_unlikely(raw, domain)] = 0.0
     counts[lone] *= min(1.0, (total - 1e-9) / max(counts[lone].sum(), 1e-9))
     inside = max(total - float(counts[lone].sum()), 1e-9)
@@ -245,13 +245,13 @@ def _with_nulls(raw: Raw, domain: Domain, scale: float, total: float, noise: Noi
         return denoise_unordered(raw.noisy, scale, total, noise)
     lone = np.arange(len(raw.noisy)) == raw.cell[domain.null_code]
     counts = np.empty(len(raw.noisy))
-    counts[lone] = np.minimum(alone(raw.noisy[lone], scale, total, noise), total - 1e-9)
+    counts[lone] = np.minimum(lone_counts(raw.noisy[lone], scale, total, noise), total - 1e-9)
     rest = total - float(counts[lone].sum())
     counts[~lone] = denoise_unordered(raw.noisy[~lone], scale, rest, noise)
     return counts
 
 
-def alone(noisy: Floats, scale: float, total: float, noise: Noise) -> Floats:
+def lone_counts(noisy: Floats, scale: float, total: float, noise: Noise) -> Floats:
     """Posterior means of counts of cells that have nothing to do with others: NULL, NaN, above.
 
     Half of all such cells are empty; in the others every count is as likely. Without that, noise
@@ -263,7 +263,7 @@ def alone(noisy: Floats, scale: float, total: float, noise: Noise) -> Floats:
         total: The most that a cell may hold.
         noise: Law of the noise.
 
-    >>> alone(np.array([40.0, 900.0]), 20.0, 1000.0, "laplace").round().tolist()
+    >>> lone_counts(np.array([40.0, 900.0]), 20.0, 1000.0, "laplace").round().tolist()
     [10.0, 900.0]
     """
     near = noisy[:, None] + scale * np.linspace(-12.0, 12.0, 97)
