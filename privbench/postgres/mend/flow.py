@@ -128,9 +128,8 @@ class Mending:
             mine = [item for item in self._exclusions if item.table == key.table]
             moved.update({key.table.key: some})
             moved.update(self._exclude(mine))
-            ended, gone = periods.end(self._connection, [key])
-            self._note(ended, gone)
             periods.forget(self._connection, key)
+            self._end(key)
         for table in self._tables:
             if moved[table.key]:
                 self._lost.add(table.key)
@@ -157,11 +156,16 @@ class Mending:
             changed, deleted = orphans.repair(self._connection, self._tables, self._lost)
             self._note(changed, deleted)
             self._lost = set()
-            ended, gone = periods.end(self._connection, self._periods)
-            self._note(ended, gone)
-            if any(changed.values()) or any(ended.values()):
+            touched = {key for key, some in changed.items() if some}
+            touched |= {key.table.key for key in self._periods if self._end(key)}
+            if touched:
                 self._note(*self._checks.repair())
-            self._part({key for found in (changed, ended) for key, some in found.items() if some})
+            self._part(touched)
+
+    def _end(self, key: periods.PeriodKey) -> int:
+        changed, deleted = periods.end(self._connection, key)
+        self._note({key.table.key: changed}, {key.table.key: deleted})
+        return changed
 
     def _part(self, keys: Collection[str]) -> None:
         """Rows that are no longer unique since references of theirs are NULL, or other ones."""
