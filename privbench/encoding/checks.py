@@ -89,10 +89,25 @@ def pattern_of(
     for part in parts:
         tree = _not_null_part(part)
         if isinstance(tree, (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)):
-            name, text = _column(tree.this), _text(tree.expression)
+            name, text = _column(tree.this), _similar(tree.expression) or _text(tree.expression)
             if text is not None and (name == column or (name or "").upper() == column == "VALUE"):
                 return type(tree), text
     return None
+
+
+def _similar(tree: exp.Expr) -> str | None:
+    """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
+    tree = _strip(tree)
+    named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
+    text = _text(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
+    if text is None:
+        return None
+    made, listed = "", False
+    for letter in text:
+        listed = letter == "[" or (listed and letter != "]")
+        plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
+        made += letter if listed else plain.get(letter, letter)
+    return f"^(?:{made})$"
 
 
 def _not_null_part(tree: exp.Expr) -> exp.Expr:

@@ -17,7 +17,7 @@ from privbench.encoding.keys import is_discriminator, role_of
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.references import remap
 from privbench.encoding.referring import end_orphans, refer, refill
-from privbench.encoding.repair import repair_orders, repair_uniques
+from privbench.encoding.repair import part_self, repair_orders, repair_uniques
 from privbench.encoding.uniqueness import ranks
 from privbench.encoding.workbench import Workbench
 from privbench.schema import Column, ForeignKey, Table, Unique
@@ -101,6 +101,7 @@ def mint(
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     for key in selves:
         refer(work, key, work.own_keys(key))
+        part_self(work, key)
     open_sets = [
         item
         for item in _unique_sets(table, work.columns)

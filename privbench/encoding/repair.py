@@ -62,6 +62,18 @@ def _part(work: Workbench, left: str, right: str) -> None:
         work.columns.update(take_key(work.table, keys[0], index, referred, keys[0].columns))
 
 
+def part_self(work: Workbench, key: ForeignKey) -> None:
+    """Draw another parent for rows that would be their own, where a CHECK forbids that."""
+    pair = (key.columns[0], key.ref_columns[0])
+    unlike = [*column_differences(work.table)]
+    unlike += [(item.low, item.high) for item in column_orders(work.table) if item.strict]
+    if len(key.columns) > 1 or not {pair, pair[::-1]} & {*unlike} or work.rows < 2:
+        return
+    index = work.parents[key.name]
+    own = np.flatnonzero(index == np.arange(work.rows))
+    index[own] = (index[own] + work.rng.integers(1, work.rows, size=len(own))) % work.rows
+
+
 def _swap(work: Workbench, order: Order) -> None:
     """Swap two references to one parent that a CHECK wants the other way round."""
     twins = _twins(work, order.low, order.high)

@@ -555,3 +555,29 @@ def test_an_unread_domain_within_a_type_is_null():
     whole = ColumnType("pair", "pair", kind="c", category="C", parts=(even, even))
     assert maker_of(listed).make(np.arange(2)).to_pylist() == ["{NULL}", "{NULL}"]
     assert maker_of(whole).make(np.arange(2)).to_pylist() == ["(,)", "(,)"]
+
+
+def test_rows_are_not_their_own_parents_where_a_check_forbids_it():
+    keys = [(("boss",), "t", ("id",))]
+    item = table("t", col("id"), col("boss", null=True), primary=("id",), keys=keys,
+                 checks=("(boss <> id)",))  # fmt: skip
+    own = {"t_f0": np.arange(50)}
+    made = mint(item, {}, own, lambda key: [], generator(1), rows=50).columns
+    pairs = list(zip(made["id"].to_pylist(), made["boss"].to_pylist(), strict=True))
+    assert len(pairs) == 50
+    assert all(boss in range(1, 51) and boss != id_ for id_, boss in pairs)
+
+
+def test_text_keys_with_room_for_a_uuid_hold_one():
+    wide = ColumnType("character varying(36)", "varchar", category="S", length=36)
+    item = table("t", col("id", wide), primary=("id",))
+    found = mint(item, {}, {}, lambda key: [], generator(1), rows=9).columns["id"].to_pylist()
+    assert len({*found}) == 9
+    assert all(len(text) == 36 and text[14] == "4" for text in found)
+
+
+def test_times_are_keys_that_mean_something():
+    stamp = ColumnType("timestamp with time zone", "timestamptz", category="D")
+    item = table("t", col("at", stamp), col("id"), primary=("at",))
+    assert role_of(item, item.column("at")) == "modelled"
+    assert role_of(table("t", col("id"), primary=("id",)), col("id")) == "minted"

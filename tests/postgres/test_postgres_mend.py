@@ -541,3 +541,58 @@ def test_rows_take_targets_whose_periods_hold_theirs(loaded):
     held = "SELECT count(*) FROM task WHERE at <@ daterange('2012-01-01', '2013-01-01')"
     assert ask(dsn, held)[0][0] >= 18
     assert ask(dsn, "SELECT at FROM task WHERE job IS NULL")[0][0].lower.year == 2050
+
+
+def test_what_hangs_on_a_period_follows_when_it_moves(loaded):
+    ddl = """
+    CREATE TABLE price (
+      item int NOT NULL, at tstzrange NOT NULL, a timestamptz NOT NULL, b timestamptz,
+      EXCLUDE USING gist (int4range(item, item, '[]') WITH =, at WITH &&),
+      CHECK (lower(at) = a), CHECK (b > a)
+    );
+    """
+    rows = pa.table(
+        {
+            "item": [i % 2 for i in range(60)],
+            "at": ["[2024-01-01 00:00+00,2024-01-03 00:00+00)"] * 59 + ["[2023-12-01 00:00+00,)"],
+            "a": ["2024-01-01 00:00+00"] * 60,
+            "b": ["2024-01-02 00:00+00"] * 40 + [None] * 20,
+        }
+    )
+    dsn, same, mended = loaded(ddl, {"price": rows})
+    assert same
+    assert mended.deleted == {}
+    query = "SELECT count(*), count(b), bool_and(lower(at) = a), bool_and(b > a) FROM price"
+    assert ask(dsn, query) == [(60, 40, True, True)]
+
+
+def test_rows_that_lose_their_parent_stay_unique(loaded):
+    ddl = """
+    CREATE TABLE node (
+      id int PRIMARY KEY, parent int REFERENCES node, pos int NOT NULL,
+      UNIQUE NULLS NOT DISTINCT (parent, pos), CHECK (id <> 7)
+    );
+    """
+    rows = pa.table(
+        {
+            "id": range(1, 31),
+            "parent": [None, None, *([7] * 14), *([16] * 14)],
+            "pos": [0, 1, *range(14), *range(14)],
+        }
+    )
+    dsn, same, mended = loaded(ddl, {"node": rows})
+    assert same
+    assert mended.deleted == {"public.node": 3}
+    assert ask(dsn, "SELECT count(*), count(parent) FROM node") == [(27, 14)]
+
+
+def test_sums_and_subsets_are_solved(loaded):
+    ddl = """
+    CREATE TABLE t (a int NOT NULL, b int NOT NULL, c int NOT NULL, days int[] NOT NULL,
+      CHECK (a + b - c = 100), CHECK (days <@ ARRAY[1, 2, 3] AND cardinality(days) > 0));
+    """
+    rows = pa.table({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9], "days": ["{9}"] * 3})
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert mended.deleted == {}
+    assert ask(dsn, "SELECT count(*), bool_and(a + b - c = 100) FROM t") == [(3, True)]

@@ -10,7 +10,8 @@ it holds for every row to come.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 import psycopg
 from psycopg import sql
@@ -85,6 +86,27 @@ class Checks:
         for number, constraint in enumerate(self._constraints):
             constraint.restore(self._connection, kept=number not in self._loose)
         return [self._constraints[number].place for number in sorted(self._loose)]
+
+    def follow(self, table: Table, fixed: Collection[str]) -> int:
+        """Mend rows of which some columns had to change, without changing those; how many."""
+        total = 0
+        with database_errors("repairing rows that moved", table.key):
+            for _ in range(ROUNDS):
+                changed = sum(
+                    self._follow(rule, fixed)
+                    for rule in self._active(self._rules.get(table.key, ()))
+                )
+                total += changed
+                if not changed:
+                    break
+        return total
+
+    def _follow(self, rule: Rule, fixed: Collection[str]) -> int:
+        free = tuple(name for name in rule.columns if name not in fixed)
+        if not free or not rows.holds(self._connection, rule.table, rule.broken):
+            return 0
+        rest = replace(rule, columns=free, tied=(), lent=())
+        return self._propose(rest) or self._empty(rest)
 
     def kept(self, table: Table) -> sql.Composable:
         """Condition of the rows that keep every CHECK of a table."""

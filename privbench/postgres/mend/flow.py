@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
@@ -128,16 +128,22 @@ class Mending:
             mine = [item for item in self._exclusions if item.table == key.table]
             moved.update({key.table.key: some})
             moved.update(self._exclude(mine))
-            ended, gone = periods.end(self._connection, [key])
-            self._note(ended, gone)
             periods.forget(self._connection, key)
+            self._end(key)
         for table in self._tables:
             if moved[table.key]:
                 self._lost.add(table.key)
+                self._note({table.key: self._checks.follow(table, self._moving(table))}, {})
                 broken = sql.SQL("SELECT {} FROM {} WHERE NOT coalesce(({}), true)").format(
                     rows.row_of(table), rows.name_of(table), self._checks.kept(table)
                 )
                 self._note({}, {table.key: rows.delete(self._connection, table, broken)})
+
+    def _moving(self, table: Table) -> set[str]:
+        """Columns that repairs of EXCLUDE constraints and of keys of periods have changed."""
+        places = [item.place for item in self._exclusions if item.table == table]
+        places += [key for key in self._periods if key.table == table]
+        return {name for place in places if place is not None for name in place.columns}
 
     def _exclude(self, items: Sequence[exclusions.Exclusion]) -> dict[str, int]:
         moved, gone = exclusions.repair(self._connection, items)
@@ -145,15 +151,30 @@ class Mending:
         return moved
 
     def _end_orphans(self) -> None:
-        """References to deleted rows; ending them may break a CHECK, and rows go for that."""
+        """References to deleted rows; ending them may break another rule, and rows go for that."""
         while self._lost:
             changed, deleted = orphans.repair(self._connection, self._tables, self._lost)
             self._note(changed, deleted)
             self._lost = set()
-            ended, gone = periods.end(self._connection, self._periods)
-            self._note(ended, gone)
-            if any(changed.values()) or any(ended.values()):
+            touched = {key for key, some in changed.items() if some}
+            touched |= {key.table.key for key in self._periods if self._end(key)}
+            if touched:
                 self._note(*self._checks.repair())
+            self._part(touched)
+
+    def _end(self, key: periods.PeriodKey) -> int:
+        changed, deleted = periods.end(self._connection, key)
+        self._note({key.table.key: changed}, {key.table.key: deleted})
+        return changed
+
+    def _part(self, keys: Collection[str]) -> None:
+        """Rows that are no longer unique since references of theirs are NULL, or other ones."""
+        for table in self._tables:
+            if table.key in keys:
+                mine = [index for index in self._uniques if index.table == table]
+                kept = self._checks.kept(table)
+                _, gone = uniques.repair(self._connection, mine, keys, kept, last=True)
+                self._note({}, {table.key: gone})
 
     def _note(self, changed: Mapping[str, int], deleted: Mapping[str, int]) -> None:
         self._changed.update(changed)

@@ -99,7 +99,7 @@ class PeriodKey:
 
     def declared(self, table: Table) -> sql.Composable:
         """The variables of `moved`."""
-        return sql.SQL("chance float8; drawn record;")
+        return sql.SQL("turns bigint; drawn record;")
 
     def endless(self) -> sql.Composable:
         """Periods without one of their ends."""
@@ -119,8 +119,9 @@ class PeriodKey:
         ]
         period = sql.Identifier("r", self.period)
         return sql.SQL(
-            "chance := random(); SELECT * INTO drawn FROM {pieces} AS p"
-            " WHERE p.n = 1 + floor(chance * p.size)::bigint AND {given};"
+            "SELECT p.size INTO turns FROM {pieces} AS p WHERE {given} LIMIT 1;"
+            " turns := 1 + floor(random() * turns)::bigint;"
+            " SELECT * INTO drawn FROM {pieces} AS p WHERE p.n = turns AND {given};"
             " IF FOUND THEN {taken} {period} := {fitted}; END IF;"
         ).format(
             pieces=self.pieces,
@@ -162,17 +163,24 @@ def draw(connection: Connection, key: PeriodKey) -> int:
         DatabaseError: The server refused.
     """
     with database_errors("giving rows targets of their periods", key.table.key):
-        connection.execute(_listed(key))
+        _list(connection, key)
         held = sql.SQL("p.piece @> c.{}").format(sql.Identifier(key.period))
         count = 0
         for _ in range(DRAWS):
             some = connection.execute(_taking(key, held, moves=False)).rowcount
             count += some
-            if not some and not rows.holds(connection, key.table, _open(key)):
+            if not some and not _left(connection, key):
                 break
         if not key.is_self:
             count += connection.execute(_taking(key, rows.TRUE, moves=True)).rowcount
     return count
+
+
+def _left(connection: Connection, key: PeriodKey) -> int:
+    """How many rows have no target; all are counted, which PostgreSQL plans as one hash join."""
+    statement = sql.SQL("SELECT count(*) FROM {} WHERE {}")
+    row = connection.execute(statement.format(rows.name_of(key.table), _open(key))).fetchone()
+    return int(row[0]) if row else 0
 
 
 def forget(connection: Connection, key: PeriodKey) -> None:
@@ -180,32 +188,30 @@ def forget(connection: Connection, key: PeriodKey) -> None:
     connection.execute(sql.SQL("DROP TABLE {}").format(key.pieces))
 
 
-def end(connection: Connection, keys: Iterable[PeriodKey]) -> tuple[dict[str, int], dict[str, int]]:
+def end(connection: Connection, key: PeriodKey) -> tuple[int, int]:
     """End references that hold nothing; where they may not end, their rows go.
 
     Returns:
-        How many rows were changed, and how many were deleted, by table.
+        How many rows were changed, and how many were deleted.
     """
-    changed: dict[str, int] = {}
-    deleted: dict[str, int] = {}
-    for key in keys:
-        with database_errors("ending references to periods that are gone", key.table.key):
-            names, broken = key.ends(), _open(key)
-            if names:
-                ended = sql.SQL(", ").join(
-                    sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names
-                )
-                statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
-                    rows.name_of(key.table), ended, broken
-                )
-                some = connection.execute(statement).rowcount
-                changed[key.table.key] = changed.get(key.table.key, 0) + some
-            else:
-                gone = sql.SQL("SELECT {} FROM {} WHERE {}").format(
-                    rows.row_of(key.table), rows.name_of(key.table), broken
-                )
-                some = rows.delete(connection, key.table, gone)
-                deleted[key.table.key] = deleted.get(key.table.key, 0) + some
+    with database_errors("ending references to periods that are gone", key.table.key):
+        _list(connection, key)
+        names, broken = key.ends(), _open(key)
+        changed = deleted = 0
+        if names:
+            ended = sql.SQL(", ").join(
+                sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names
+            )
+            statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
+                rows.name_of(key.table), ended, broken
+            )
+            changed = connection.execute(statement).rowcount
+        else:
+            gone = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+                rows.row_of(key.table), rows.name_of(key.table), broken
+            )
+            deleted = rows.delete(connection, key.table, gone)
+        forget(connection, key)
     return changed, deleted
 
 
@@ -213,21 +219,16 @@ def _slot(place: int) -> sql.Identifier:
     return sql.Identifier(f"key {place}")
 
 
-def _target(key: PeriodKey) -> sql.Composable:
-    only = sql.SQL("" if key.whole else "ONLY ")
-    return sql.SQL("{}{}").format(only, sql.Identifier(key.target.schema, key.target.name))
-
-
-def _listed(key: PeriodKey) -> sql.Composed:
-    """The targets' periods, numbered among those that agree on the columns that are fixed."""
+def _list(connection: Connection, key: PeriodKey) -> None:
+    """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
     names = [sql.Identifier(name) for name in key.ref_columns]
     slots = [_slot(i) for i in range(len(names) - 1)]
     among = [slots[i] for i in key.fixed]
     window = sql.SQL("PARTITION BY {}").format(sql.SQL(", ").join(among)) if among else sql.SQL("")
-    return sql.SQL(
+    made = sql.SQL(
         "CREATE TEMPORARY TABLE {pieces} AS SELECT *, row_number() OVER ({window}) AS n,"
         " count(*) OVER ({window}) AS size"
-        " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {target}"
+        " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {only}{target}"
         " WHERE {known} GROUP BY {plain}) AS listed"
     ).format(
         pieces=key.pieces,
@@ -236,10 +237,16 @@ def _listed(key: PeriodKey) -> sql.Composed:
             sql.SQL("{} AS {}").format(name, slot) for name, slot in zip(names, slots, strict=False)
         ),
         period=names[-1],
-        target=_target(key),
+        only=sql.SQL("" if key.whole else "ONLY "),
+        target=sql.Identifier(key.target.schema, key.target.name),
         known=rows.every(sql.SQL("{} IS NOT NULL").format(name) for name in names),
         plain=sql.SQL(", ").join(names[:-1]),
     )
+    connection.execute(made)
+    columns = sql.SQL(", ").join([*among, sql.Identifier("n")])
+    connection.execute(sql.SQL("CREATE INDEX ON {} ({})").format(key.pieces, columns))
+    for table in (key.pieces, rows.name_of(key.table)):
+        connection.execute(sql.SQL("ANALYZE {}").format(table))
 
 
 def _taking(key: PeriodKey, held: sql.Composable, *, moves: bool) -> sql.Composed:
@@ -250,37 +257,44 @@ def _taking(key: PeriodKey, held: sql.Composable, *, moves: bool) -> sql.Compose
     if moves:
         own = sql.SQL("c.{}").format(period)
         taken.append(sql.SQL("{} = {}").format(period, key.fitted(own, sql.SQL("p.piece"))))
-    fixed = [sql.SQL("p.{1} = c.{0}").format(*pairs[i]) for i in key.fixed]
+    fixed = [pairs[i] for i in key.fixed]
+    groups = [slot for _, slot in fixed]
     return sql.SQL(
-        "WITH bad AS MATERIALIZED (SELECT {row}, random() AS chance FROM {table} WHERE {open})"
+        "WITH sizes AS (SELECT DISTINCT {groups} FROM {pieces}),"
+        " bad AS MATERIALIZED (SELECT {row}, 1 + floor(random() * sizes.size)::bigint AS turn"
+        " FROM {table}, sizes WHERE {mine} AND {open})"
         " UPDATE {table} AS c SET {taken} FROM bad, {pieces} AS p"
-        " WHERE c.ctid = bad.id AND c.tableoid = bad.t"
-        " AND p.n = 1 + floor(bad.chance * p.size)::bigint AND {fixed} AND {held}"
+        " WHERE c.ctid = bad.id AND c.tableoid = bad.t AND p.n = bad.turn AND {theirs} AND {held}"
     ).format(
+        groups=sql.SQL(", ").join([*groups, sql.Identifier("size")]),
+        pieces=key.pieces,
         row=rows.row_of(key.table),
         table=rows.name_of(key.table),
+        mine=rows.every(
+            sql.SQL("sizes.{} = {}.{}").format(slot, rows.name_of(key.table), name)
+            for name, slot in fixed
+        ),
         open=_open(key),
         taken=sql.SQL(", ").join(taken),
-        pieces=key.pieces,
-        fixed=rows.every(fixed),
+        theirs=rows.every(sql.SQL("p.{1} = c.{0}").format(*pair) for pair in fixed),
         held=held,
     )
 
 
 def _open(key: PeriodKey) -> sql.Composable:
-    """Condition of the rows whose target does not hold their period, as PostgreSQL asks it."""
-    ours = [
-        sql.SQL("{}.{}").format(rows.name_of(key.table), sql.Identifier(c)) for c in key.columns
-    ]
-    theirs = [sql.SQL("target.{}").format(sql.Identifier(name)) for name in key.ref_columns]
-    equal = [sql.SQL("{} = {}").format(b, a) for a, b in zip(ours[:-1], theirs, strict=False)]
+    """Condition of the rows whose target does not hold their period.
+
+    Periods of one target that adjoin are one piece, so that one piece must hold a row's.
+    """
+    child = rows.name_of(key.table)
+    ours = [sql.SQL("{}.{}").format(child, sql.Identifier(name)) for name in key.columns]
+    equal = [sql.SQL("held.{} = {}").format(_slot(i), our) for i, our in enumerate(ours[:-1])]
     return sql.SQL(
-        "{known} AND (SELECT {period} <@ range_agg({held}) FROM {target} AS target"
-        " WHERE {equal} AND {held} && {period}) IS NOT TRUE"
+        "{known} AND NOT EXISTS (SELECT FROM {pieces} AS held"
+        " WHERE {equal} AND held.piece @> {period} AND NOT isempty({period}))"
     ).format(
         known=rows.every(sql.SQL("{} IS NOT NULL").format(name) for name in ours),
         period=ours[-1],
-        held=theirs[-1],
-        target=_target(key),
+        pieces=key.pieces,
         equal=rows.every(equal),
     )

@@ -30,6 +30,10 @@ _SHAPES = frozenset({"circle", "box"})
 class Mover(Protocol):
     """Moves a row that another one is in the way of, in PL/pgSQL; its record is ``r``."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it changes."""
+
     def declared(self, table: Table) -> sql.Composable:
         """The variables that `moved` uses."""
 

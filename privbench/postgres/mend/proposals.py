@@ -20,6 +20,8 @@ MOST = 48
 _LONGEST = 1000
 
 _TURNED = {exp.LT: "- 1", exp.GT: "+ 1", exp.LTE: "", exp.GTE: "", exp.EQ: "", exp.Is: ""}
+#: The same for times; PostgreSQL refuses what does not fit the type.
+_DAYS = {exp.LT: "- interval '1 day'", exp.GT: "+ interval '1 day'"}
 _OPPOSITE = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
 _DOCUMENTS = ("'{}'", "'[]'", "'[0]'", "'\"\"'", "'0'", "'true'")
 _TEXTS = (
@@ -62,6 +64,8 @@ def proposals(
     literals = [node.this for node in tree.find_all(exp.Literal) if not node.is_string]
     sizes = [int(text) for text in literals if text.isdigit()]
     for name in columns:
+        if table.column(name).type.category == "A":
+            found += [(name, text) for text in _parts(tree)]
         found += [(name, text) for text in _of_type(table.column(name).type, name, sizes, words)]
     if apart:
         found = [(name, text) for name, text in found if _speaks_of(text, name)]
@@ -96,9 +100,46 @@ def _compared(tree: exp.Expr, columns: tuple[str, ...]) -> Iterator[tuple[str, s
             (node.left, node.right, kind),
             (node.right, node.left, _OPPOSITE.get(kind, kind)),
         ):
+            text = other.sql(dialect="postgres")
             name = _column(mine)
             if name in columns:
-                yield name, f"{other.sql(dialect='postgres')} {_TURNED[how]}".strip()
+                yield name, f"{text} {_TURNED[how]}".strip()
+                if how in _DAYS:
+                    yield name, f"{text} {_DAYS[how]}"
+            yield from _solved(mine, text, columns)
+
+
+def _solved(tree: exp.Expr, value: str, columns: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """A sum that is to have a value, solved for each of its columns: ``a + b = c``."""
+    terms = list(_terms(tree, ""))
+    for place, (sign, term) in enumerate(terms):
+        name = _column(term)
+        if len(terms) > 1 and name in columns:
+            rest = " ".join(
+                f"{'+' if other else '-'} ({text.sql(dialect='postgres')})"
+                for number, (other, text) in enumerate(terms)
+                if number != place
+            )
+            yield name, f"{sign}(({value}) {rest})"
+
+
+def _terms(tree: exp.Expr, sign: str) -> Iterator[tuple[str, exp.Expr]]:
+    """The terms of a sum, each with ``-`` where it is taken away."""
+    tree = tree.unnest()
+    if isinstance(tree, (exp.Add, exp.Sub)):
+        yield from _terms(tree.left, sign)
+        turned = isinstance(tree, exp.Sub)
+        yield from _terms(tree.right, ("" if sign else "-") if turned else sign)
+    else:
+        yield sign, tree
+
+
+def _parts(tree: exp.Expr) -> Iterator[str]:
+    """Arrays that a CHECK speaks of, and their beginnings."""
+    for node in tree.find_all(exp.Array):
+        text = node.sql(dialect="postgres")
+        size = f"1 + floor(random() * {max(len(node.expressions), 1)})::int"
+        yield from (f"({text})[1:{size}]", text)
 
 
 def _column(tree: exp.Expr) -> str | None:

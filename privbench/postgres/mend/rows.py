@@ -117,7 +117,12 @@ def borrow(
         taken=sql.SQL(", ").join([*taken, *same]),
         table=name_of(table),
         good=good,
-        most=sql.SQL("ALL" if alike else "(SELECT count(*) FROM listed)"),
+        # Of rows that must agree, more are drawn than can be needed of a common kind.
+        most=sql.SQL(
+            "(SELECT 1000 + 10 * count(*) FROM listed)"
+            if alike
+            else "(SELECT count(*) FROM listed)"
+        ),
         window=sql.SQL("PARTITION BY {}").format(groups) if alike else sql.SQL(""),
         agree=every(sql.SQL("bad.{0} = good.{0}").format(slot) for slot in slots),
         assignments=sql.SQL(", ").join(
