@@ -59,7 +59,7 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     low = _reached(first, -clear[clear < first][::-1], alone[:first][::-1], -1)
     high = _reached(end - 1, clear[clear >= end], alone[end : domain.values], 1)
     keep[: domain.values] = False
-    if domain.core is not None and domain.values >= _FEWEST:
+    if domain.core is not None and domain.values >= _FEWEST and _told(noisy, domain, sd):
         high = _thinned(counts[: domain.values], high)
     keep[low : high + 1] = True
     # "other" of a released list is an ordinary cell: it holds whatever the list does not.
@@ -82,6 +82,11 @@ def _moved(counts: Floats, keep: NDArray[np.bool_], core: slice, inner: slice) -
         kept[core] = before / max(core.stop - core.start, 1)
     mass = kept.sum()
     return np.asarray(kept * (counts.sum() / mass)) if mass > 0 else counts
+
+
+def _told(noisy: Floats, domain: Domain, sd: float) -> bool:
+    """Whether any ordinary cell surely holds rows: a curve through noise alone tells nothing."""
+    return bool(noisy[: domain.values].max() > ALONE * sd)
 
 
 def _thinned(counts: Floats, last: int) -> int:
@@ -107,7 +112,7 @@ def taper(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     if domain.core is None or not domain.ordered or domain.values < _FEWEST or sd <= 0:
         return out
     inner = slice(domain.values)
-    if noisy[inner].max() <= ALONE * sd:
+    if not _told(noisy, domain, sd):
         return out
     edges = range(domain.values + 1) if domain.edges is None else domain.edges
     out[inner] = _taper(out[inner], noisy[inner], sd, edges)

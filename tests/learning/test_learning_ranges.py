@@ -324,3 +324,15 @@ def test_numbers_beyond_all_decimals_are_never_whole():
     """Noise may make less than nothing of all rows together."""
     noisy = np.array([0.0, -20, -15, -10, -12, -14, -8, -9, 80])
     assert find_decimals(noisy, 14.1, 2) == 7
+
+
+def test_noise_alone_reaches_no_tail():
+    """Cells of a column that noise hides hold usual values, not texts of a million characters."""
+    domain = Domain(50, True, core=(4, 10))
+    beyond = []
+    for seed in range(200):
+        noisy = noise_of("laplace", 140.0, 50, seed)
+        found = guard(np.full(50, 8.0), noisy, 140.0, domain)
+        beyond.append(found[10:].sum() / found.sum())
+    assert np.mean(np.array(beyond) > 0.0) < 0.15
+    assert np.mean(beyond) < 0.02
