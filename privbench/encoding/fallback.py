@@ -195,14 +195,8 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
         return FillReader(table, column, "null", False, "NULL, not read", why)
     if column.default is not None or column.identity or column.generated:
         return FillReader(table, column, "default", False, "column default, not read", why)
-    filler = constant_of(column)
-    if filler is None:
-        raise SchemaError(
-            f"a NOT NULL column of type {column.type.sql} without a default cannot be skipped.",
-            table=table,
-            column=column.name,
-            remedy="Give it a DEFAULT, or another kind.",
-        )
+    problem = f"a NOT NULL column of type {column.type.sql} without a default cannot be skipped."
+    filler = _stand_in(table, column, problem, "Give it a DEFAULT, or another kind.")
     return FillReader(table, column, filler, False, "one constant, not read", why)
 
 
@@ -212,16 +206,18 @@ def period_reader(table: str, column: Column) -> ColumnReader:
     Raises:
         SchemaError: No valid value of the type is known to stand in until then.
     """
-    filler = constant_of(column)
-    if filler is None:
-        raise SchemaError(
-            f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured.",
-            table=table,
-            column=column.name,
-            remedy="Leave one of the tables out.",
-        )
+    problem = f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured."
+    filler = _stand_in(table, column, problem, "Leave one of the tables out.")
     how = "a synthetic row that holds the period, NULL rate only"
     return FillReader(table, column, filler, True, how, "PERIOD foreign key")
+
+
+def _stand_in(table: str, column: Column, problem: str, remedy: str) -> str:
+    """The filler of `constant_of`, or a refusal."""
+    filler = constant_of(column)
+    if filler is None:
+        raise SchemaError(problem, table=table, column=column.name, remedy=remedy)
+    return filler
 
 
 def constant_of(column: Column) -> str | None:

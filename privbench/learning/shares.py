@@ -52,7 +52,7 @@ def _key_shares(spec: DatabaseSpec) -> Shares:
     items: Shares = {}
     own = [key for table in spec.tables.values() for key in table.keys if key.role == "own"]
     for key in own:
-        same = sum(_tree(spec, other.table) == _tree(spec, key.table) for other in own)
+        same = sum(spec.top(other.table) == spec.top(key.table) for other in own)
         roots = spec.roots(key.parent) | (spec.roots(key.table) if key.nullable else frozenset())
         items[key_item(key)] = (FAN_OUTS / same, roots)
     links = [key for table in spec.tables.values() for key in table.keys if key.role != "own"]
@@ -82,21 +82,17 @@ def _row_shares(spec: DatabaseSpec, totals: Mapping[str, float]) -> Shares:
     for name, table in spec.tables.items():
         if table.attributes:
             rows = max(totals.get(name, 1.0), 1.0)
-            units = max(totals.get(_tree(spec, name), 1.0), 1.0)
+            units = max(totals.get(spec.top(name), 1.0), 1.0)
             raw[name] = table.weight * sqrt(len(table.attributes) * rows / units)
     load: dict[str, float] = {}
     for name, value in raw.items():
-        load[_tree(spec, name)] = load.get(_tree(spec, name), 0.0) + value
+        load[spec.top(name)] = load.get(spec.top(name), 0.0) + value
     return {
-        rows_item(name): (ROWS * value / load[_tree(spec, name)], spec.roots(name))
+        rows_item(name): (ROWS * value / load[spec.top(name)], spec.roots(name))
         for name, value in raw.items()
     }
 
 
-def _tree(spec: DatabaseSpec, table: str) -> str:
-    return (table, *spec.ancestors(table))[-1]
-
-
 def _trees(spec: DatabaseSpec, key: KeySpec) -> set[str]:
     ends = [key.table] if key.role == "public" else [key.table, key.parent]
-    return {_tree(spec, end) for end in ends}
+    return {spec.top(end) for end in ends}

@@ -167,8 +167,7 @@ def _rows_weight(spec: DatabaseSpec, totals: Mapping[str, float], table: str) ->
 
     The total of an owned table's own rows says little of few: its sensitivity is 100.
     """
-    own = spec.tables[table].own
-    return totals[table] if own is None else _rows_weight(spec, totals, own.parent)
+    return totals[spec.top(table)]
 
 
 def _epsilon(amount: float, accounting: Accounting) -> float:

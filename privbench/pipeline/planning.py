@@ -134,10 +134,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
 
 def _guess(spec: DatabaseSpec, given: Mapping[str, float]) -> dict[str, float]:
     """Rows per table: what the user expects, else what is expected of the root, else `ASSUMED`."""
-    return {
-        name: given.get(name, given.get((name, *spec.ancestors(name))[-1], ASSUMED))
-        for name in spec.tables
-    }
+    return {name: given.get(name, given.get(spec.top(name), ASSUMED)) for name in spec.tables}
 
 
 def parse_rows(pairs: Iterable[str]) -> dict[str, float]:

@@ -130,6 +130,10 @@ class DatabaseSpec:
             own = self.tables[own.parent].own
         return tuple(chain)
 
+    def top(self, table: str) -> str:
+        """The root of a table's tree of ownership: its last ancestor, or the table itself."""
+        return (table, *self.ancestors(table))[-1]
+
     def roots(self, table: str) -> frozenset[str]:
         """Tables whose rows can be the root of a unit that holds a row of ``table``.
 

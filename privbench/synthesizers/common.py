@@ -226,8 +226,8 @@ def standing(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
             owns = key.role == "own"
             query: Query = FanOut(key, bounds_of(key)) if owns else Presence(key, own=False)
             sd = noise_sd(query, spec, given[key_item(key)], start.accounting)
-            ends = [(end, *spec.ancestors(end))[-1] for end in (key.parent, key.table)]
-            found[key_item(key)] = min(map(start.rows, ends)) / max(sd * _SEEN, 1e-9)
+            units = min(start.rows(spec.top(end)) for end in (key.parent, key.table))
+            found[key_item(key)] = units / max(sd * _SEEN, 1e-9)
     return found
 
 

@@ -60,7 +60,7 @@ def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
     """Whether a REF key's references may lead into the row's own unit."""
     if key.role != "ref" or spec.relation.unit == "row":
         return False
-    top, other = ((end, *spec.ancestors(end))[-1] for end in (key.table, key.parent))
+    top, other = spec.top(key.table), spec.top(key.parent)
     alone = key.table == key.parent and spec.tables[key.table].own is None
     return top == other and not alone
 
@@ -116,8 +116,7 @@ def budget_of(
 
 def released_weight(spec: DatabaseSpec, table: str, start: PlanInput) -> float:
     """Weight of a table's rows as far as totals tell: of an owned table, at most its owners'."""
-    top = (table, *spec.ancestors(table))[-1]
-    return min(start.rows(table), start.rows(top))
+    return min(start.rows(table), start.rows(spec.top(table)))
 
 
 @dataclass

@@ -134,8 +134,7 @@ def _budget(
         tuple((Histogram.of(spec, table, [name], Region(table)), 1.0) for name in names)
     )
     noise = noise_sd(everything, spec, amount, start.accounting)
-    top = (table, *spec.ancestors(table))[-1]
-    rows = min(start.rows(table), start.rows(top))
+    rows = min(start.rows(table), start.rows(spec.top(table)))
     return plan_budget(amount, rows, noise, len(names), options.shares())
 
 
