@@ -18,6 +18,8 @@ _THETAS = np.concatenate([np.linspace(1.05, 3.0, 20), np.linspace(3.2, 8.0, 13)]
 _POINTS = (np.arange(64) + 0.5) / 64
 #: Fewest ordered bins of a variable that a copula is fitted to.
 _FEWEST = 3
+#: Masses of the largest values of both variables whose dependence is asked for by itself.
+_CORNERS = 0.25, 0.08
 
 
 def copula(first: Floats, second: Floats, rho: float) -> Floats:
@@ -108,5 +110,32 @@ def expected(
     first, second = base.sum(axis=1) + 1e-9, base.sum(axis=0) + 1e-9
     tables = np.concatenate([[base], family(first, second)])
     out = np.array(predicted)
-    out[inner] = explained(noisy[inner], tables, scale, noise)
+    out[inner] = _cornered(noisy[inner], explained(noisy[inner], tables, scale, noise), scale, noise)
     return np.maximum(out, 1e-3 * predicted)
+
+
+def _cornered(noisy: Floats, table: Floats, scale: float, noise: Noise) -> Floats:
+    """A table whose largest values of both variables follow a copula of their own.
+
+    The few owners with the most of everything go together more than all rows do, and all rows rule
+    the copula of the whole. So among the rows that are large in both, a further copula (with the
+    margins that they have in the table) is as likely as the table itself.
+
+    Args:
+        noisy: Noisy counts, shape (first, second), both in order.
+        table: What is expected so far, of the same shape.
+        scale: Scale of the noise.
+        noise: Law of the noise.
+    """
+    out = np.array(table)
+    beyond = [np.cumsum(out.sum(axis=axis)[::-1])[::-1] / out.sum() for axis in (1, 0)]
+    for mass in _CORNERS:
+        i, j = (int(np.searchsorted(-part, -mass)) for part in beyond)
+        corner = slice(i, None), slice(j, None)
+        held = out[corner]
+        if min(held.shape) < _FEWEST - 1 or max(held.shape) < _FEWEST:
+            continue
+        others = family(held.sum(axis=1) + 1e-9, held.sum(axis=0) + 1e-9)
+        tables = np.concatenate([np.broadcast_to(held, others.shape), others])
+        out[corner] = explained(noisy[corner], tables, scale, noise)
+    return out
