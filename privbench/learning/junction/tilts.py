@@ -22,11 +22,16 @@ from privbench.learning.pulls import popularity, product
 
 Ints = NDArray[np.int64]
 
+#: The factor of bins that are never referred to, and how likely that is against any other factor:
+#: kinds of rows often rule references out.
+_NEVER, _RULED_OUT = -20.0, 0.5
+#: Standard deviation of what is believed of the logarithm of a factor below 1 that is not that.
+_RARE = 1.5
 #: Tilts by the normal score of a value's rank, logarithms of the factor of bins that follow no
 #: order, and powers of the mass beyond a value.
 _GRIDS = (
     np.linspace(-3.0, 3.0, 17),
-    np.array([-7.0, -5.0, -3.5, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]),
+    np.array([_NEVER, -7.0, -5.0, -3.5, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]),
     np.linspace(0.0, 1.0, 6),
 )
 #: Standard deviations of what is believed of the three.
@@ -133,8 +138,7 @@ def preferences(seen: Sequence[Seen], races: Races, noise: Noise) -> list[Floats
     found = [_Tilt(item) for item in seen]
     for _ in range(_SWEEPS):
         for tilt in found:
-            others = [other for other in found if other is not tilt]
-            tilt.improve(others, races, noise)
+            tilt.improve([other for other in found if other is not tilt], races, noise)
     return _corrected(seen, [tilt.factors for tilt in found], races, noise)
 
 
@@ -169,6 +173,7 @@ class _Tilt:
     def improve(self, others: Sequence[_Tilt], races: Races, noise: Noise) -> None:
         """Choose one parameter after the other."""
         seen, size = self.seen, len(races.counts)
+        every = [seen, *(other.seen for other in others)]
         rest = product([o.factors for o in others], [o.seen.bins for o in others], size)
         for place, grid in enumerate(_GRIDS):
             if place == 1 and seen.ordered in (0, len(seen.noisy)):
@@ -180,7 +185,8 @@ class _Tilt:
                 tried = [*self.values[:place], float(value), *self.values[place + 1 :]]
                 factors = seen.factors(*tried)
                 mass = races.mass(rest * product([factors], [seen.bins], size))
-                score = _explains(seen, mass, noise) + self._prior(tried)
+                score = self._prior(tried)
+                score += sum(_explains(item, mass, noise) for item in every)
                 if score > best:
                     best, chosen = score, tried
             self.values, self.factors = chosen, seen.factors(*chosen)
@@ -188,7 +194,11 @@ class _Tilt:
     def _prior(self, values: Sequence[float]) -> float:
         centres = (self.seen.belief, 0.0, 0.0)
         parts = zip(values, centres, _SPREADS, strict=True)
-        return -0.5 * sum(((value - centre) / spread) ** 2 for value, centre, spread in parts)
+        logs = [-0.5 * ((value - centre) / spread) ** 2 for value, centre, spread in parts]
+        if values[1] < 0.0:
+            rare = -0.5 * (values[1] / _RARE) ** 2
+            logs[1] = np.log(_RULED_OUT) if values[1] == _NEVER else rare
+        return float(sum(logs))
 
 
 def _explains(seen: Seen, mass: Floats, noise: Noise) -> float:
