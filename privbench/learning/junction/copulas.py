@@ -75,7 +75,9 @@ def family(first: Floats, second: Floats) -> Floats:
     return np.array(normal + up + down + steep + fallen)
 
 
-def explained(noisy: Floats, tables: Floats, scale: float, noise: Noise) -> Floats:
+def likeliest(
+    noisy: Floats, tables: Floats, scale: float, noise: Noise, beliefs: Floats | None = None
+) -> Floats:
     """Mean of candidate tables, weighed by how well each explains a noisy one.
 
     Args:
@@ -83,8 +85,10 @@ def explained(noisy: Floats, tables: Floats, scale: float, noise: Noise) -> Floa
         tables: The candidates, shape (candidates, first, second).
         scale: Scale of the noise.
         noise: Law of the noise.
+        beliefs: Logarithm of how likely each is beforehand; missing means that all are alike.
     """
     logs = log_likelihoods((noisy - tables) / scale, noise).sum(axis=(1, 2))
+    logs = logs if beliefs is None else logs + beliefs
     weights = np.exp(logs - logs.max())
     return np.asarray(np.tensordot(weights / weights.sum(), tables, axes=1))
 
@@ -110,7 +114,9 @@ def expected(
     first, second = base.sum(axis=1) + 1e-9, base.sum(axis=0) + 1e-9
     tables = np.concatenate([[base], family(first, second)])
     out = np.array(predicted)
-    out[inner] = _cornered(noisy[inner], explained(noisy[inner], tables, scale, noise), scale, noise)
+    out[inner] = _cornered(
+        noisy[inner], likeliest(noisy[inner], tables, scale, noise), scale, noise
+    )
     return np.maximum(out, 1e-3 * predicted)
 
 
@@ -136,6 +142,7 @@ def _cornered(noisy: Floats, table: Floats, scale: float, noise: Noise) -> Float
         if min(held.shape) < _FEWEST - 1 or max(held.shape) < _FEWEST:
             continue
         others = family(held.sum(axis=1) + 1e-9, held.sum(axis=0) + 1e-9)
-        tables = np.concatenate([np.broadcast_to(held, others.shape), others])
-        out[corner] = explained(noisy[corner], tables, scale, noise)
+        beliefs = np.append(np.log(len(others)), np.zeros(len(others)))
+        tables = np.concatenate([[held], others])
+        out[corner] = likeliest(noisy[corner], tables, scale, noise, beliefs)
     return out

@@ -9,7 +9,7 @@ largest values go together), whose parameter all cells tell together.
 from __future__ import annotations
 
 from privbench.learning.denoise import Floats, Noise, scale_of
-from privbench.learning.junction.copulas import explained, family
+from privbench.learning.junction.copulas import family, likeliest
 from privbench.learning.junction.ratios import rake, shrink
 
 _SWEEPS = 30
@@ -29,6 +29,6 @@ def joint_law(noisy: Floats, sd: float, first: Floats, second: Floats, noise: No
         Counts with these margins.
     """
     scale = max(scale_of(sd, noise), 1e-9)
-    prediction = explained(noisy, family(first, second), scale, noise)
+    prediction = likeliest(noisy, family(first, second), scale, noise)
     found = shrink(noisy, prediction, scale, noise)
     return rake(found, first, second, _SWEEPS)

@@ -59,11 +59,13 @@ class Given:
         sizes: Bins of every given attribute.
         bins: Bins of the rows, shape (attributes, rows).
         weights: Weight of every row as the measurements weigh rows, shape (rows,).
+        units: Number of rows of every row's unit, shape (rows,); missing means 1.
     """
 
     sizes: tuple[int, ...]
     bins: BinRows
     weights: Floats
+    units: Ints | None = None
 
     @property
     def count(self) -> int:
@@ -81,7 +83,8 @@ class Given:
 
     def part(self, rows: slice) -> Given:
         """Some of the rows."""
-        return Given(self.sizes, self.bins[:, rows], self.weights[rows])
+        units = None if self.units is None else self.units[rows]
+        return Given(self.sizes, self.bins[:, rows], self.weights[rows], units)
 
     def table(self, names: Sequence[int]) -> Floats:
         """Joint law of some given attributes, shape of their bins."""

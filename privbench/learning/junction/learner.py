@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privbench.learning.bins import split_tail
 from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
+from privbench.learning.junction.byrows import RowLaw
 from privbench.learning.junction.context import Context, Variable
 from privbench.learning.junction.copulas import expected
 from privbench.learning.junction.implied import Ints, blocks_of, implied
@@ -37,6 +38,7 @@ from privbench.learning.junction.structure import (
     thin,
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
+from privbench.learning.junction.trends import trended
 from privbench.learning.keys import own_keys
 from privbench.privacy import DatabaseSpec, Measurement, Query, noise_sd
 from privbench.privacy.events import Accounting
@@ -77,6 +79,8 @@ class Learner:
         tables: Denoised pair tables.
         sums: Sum of every one-way histogram, and the variance of its noise.
         fine: Joint laws of the codes of two variables, by their places in ``variables``.
+        by_rows: Laws of some variables by rows, and τ of those.
+        clip: See ``by_rows``.
     """
 
     spec: DatabaseSpec
@@ -93,6 +97,8 @@ class Learner:
     tables: dict[Pair, Floats] = field(default_factory=dict)
     sums: list[tuple[float, float]] = field(default_factory=list)
     fine: dict[Pair, Floats] = field(default_factory=dict)
+    by_rows: tuple[RowLaw, ...] = ()
+    clip: int = 1
     _edges: list[Pair] = field(default_factory=list)
 
     def one_ways(self, total: tuple[float, float] | None) -> None:
@@ -134,6 +140,11 @@ class Learner:
         self._edges = edges
         return self._law()
 
+    def heavier(self, law: TableLaw, by_rows: tuple[RowLaw, ...], clip: int) -> TableLaw:
+        """The law with laws by rows; measures nothing."""
+        self.by_rows, self.clip = by_rows, clip
+        return replace(law, by_rows=by_rows, clip=clip)
+
     def rescale(self, factors: Mapping[str, float]) -> TableLaw:
         """The law in which numbers of children are above 0 more or less often; measures nothing.
 
@@ -174,6 +185,8 @@ class Learner:
             columns,
             bound(self.spec, self.table),
             dict(self.fine),
+            self.by_rows,
+            self.clip,
         )
         return law.trimmed()
 
@@ -268,6 +281,7 @@ class Learner:
             if self.context.columns or self.has_children:
                 base = implied(noisy, base, scale, self.noise, self._blocks((i, j)))
                 base = expected(noisy, base, scale, self.noise, self._ordered((i, j)))
+                base = trended(noisy, base, scale, self.noise, self._ordered((i, j)))
             shrunk = shrink(noisy, base, scale, self.noise)
             margins = self.rows * shares[i], self.rows * shares[j]
             self.tables[i, j] = rake(shrunk, *margins, 8)

@@ -13,6 +13,7 @@ from privbench.circuit import Circuit
 from privbench.domain import Codes, Domain
 from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
+from privbench.learning.junction.byrows import Heavy, RowLaw, tilt
 from privbench.learning.junction.given import Given, GivenColumn
 from privbench.learning.junction.herd import CANDIDATES, affordable, herd
 from privbench.learning.junction.pool import (
@@ -30,8 +31,8 @@ from privbench.learning.junction.tree import JunctionTree, compile_circuit
 
 #: Rows drawn at once where rows are not herded.
 CHUNK = 2**18
-#: Draws for every row with given attributes that is not herded.
-_FEW = 4
+#: Draws for every row with given attributes that is not herded; the same with laws by rows.
+_FEW, _SOME = 4, 8
 #: Most attributes whose bins a fine law looks at.
 _BESIDE = 2
 _SWEEPS = 6
@@ -55,6 +56,8 @@ class TableLaw:
         tau: τ of the table: weights of a unit's n rows are proportional to min(n, τ)/n.
         fine: Joint laws of the codes of two attributes, by their places in ``domains``, which say
             how codes within bins go together.
+        by_rows: Laws of some attributes by rows.
+        clip: τ of those.
     """
 
     domains: dict[str, Domain]
@@ -65,6 +68,8 @@ class TableLaw:
     given: tuple[GivenColumn, ...] = ()
     tau: int = 1
     fine: dict[Pair, Floats] = field(default_factory=dict)
+    by_rows: tuple[RowLaw, ...] = ()
+    clip: int = 1
 
     def trimmed(self) -> TableLaw:
         """The law without given attributes that stand in no table."""
@@ -160,14 +165,15 @@ class TableLaw:
         return values[herd(whole, shares.ravel(), candidates, widths, given.count)]
 
     def _plain(self, rows: int, generator: np.random.Generator, given: Given | None) -> Ints:
-        if not self.wide:
+        if not self.wide and not (self.by_rows and given):
             fixed = None if given is None else given.bins
             return self._expand(draw_pool(self.tree, rows, generator, fixed))
         if given is None:
             pool = draw_pool(self.tree, rows, generator)
             chosen = resample(self._weights(pool), rows, generator)
         else:
-            pool, shares = self._choices(_FEW, rows, generator, given)
+            count = _SOME if self.by_rows else _FEW
+            pool, shares = self._choices(count, rows, generator, given)
             chosen = among(shares, generator.random((1, rows)))[0]
         return self._expand(Pool(pool.bins[:, chosen], generator.random((len(pool.rest), rows))))
 
@@ -177,11 +183,16 @@ class TableLaw:
         """Several draws for every row, and their shares within it, shape (count, rows)."""
         pool = draw_pool(self.tree, count * rows, generator, np.tile(given.bins, (1, count)))
         start = np.tile(given.weights, count)
-        weights = self._weights(pool, start)
+        heavy = None
+        if self.by_rows and given.units is not None:
+            heavy = Heavy.of(given.units, self.tau, self.clip).tiled(count)
+        weights = self._weights(pool, start, heavy)
         shares = (weights / np.maximum(start, 1e-300)).reshape(count, rows)
         return pool, shares / np.maximum(shares.sum(axis=0), 1e-300)
 
-    def _weights(self, pool: Pool, start: Floats | None = None) -> Floats:
+    def _weights(
+        self, pool: Pool, start: Floats | None = None, heavy: Heavy | None = None
+    ) -> Floats:
         """Weights that rake the pool to all pair tables, then to the bins of every attribute."""
         cells = [
             cells_of(pool.bins, pair, self.tree.sizes).astype(np.uint16) for pair in self.tables
@@ -189,7 +200,14 @@ class TableLaw:
         cells += list(pool.bins[len(self.given) :])
         targets = [table.ravel() for table in self.tables.values()]
         targets += [bins.counts * (self.rows / bins.counts.sum()) for bins in self.bins]
-        return rake_pool(cells, targets, _SWEEPS, start)
+        if heavy is None:
+            return rake_pool(cells, targets, _SWEEPS, start)
+        for _ in range(_SWEEPS):
+            start = rake_pool(cells, targets, 1, start)
+            for law in self.by_rows:
+                groups = law.of[pool.bins[len(self.given) + law.place]]
+                start = tilt(start, groups, law.shares, heavy)
+        return np.asarray(start)
 
     def _before(self, pool: Pool, column: int, others: Sequence[int]) -> Ints:
         """Codes of an attribute given the bins of those that share a fine law with it."""

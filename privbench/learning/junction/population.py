@@ -61,8 +61,12 @@ class Population:
 
     def weights(self, table: str, owners: Ints) -> NDArray[np.float64]:
         """Weights of rows with these owners, up to a factor, as measurements weigh rows."""
-        sizes = _sizes(self._identify(table, owners))
+        sizes = self.units(table, owners)
         return np.asarray(np.minimum(sizes, self._taus[table]) / sizes, np.float64)
+
+    def units(self, table: str, owners: Ints) -> Ints:
+        """Number of rows of every row's unit, for rows with these owners; shape (rows,)."""
+        return _sizes(self._identify(table, owners))
 
     def index(self, table: str, owners: Ints, level: int) -> Ints:
         """Row number of every row's owner at a level, −m where it ends at level m."""
@@ -99,8 +103,8 @@ def _sizes(identity: Ints) -> Ints:
 
 def given_rows(law: TableLaw, people: Population, table: str, owners: Ints | None) -> Given | None:
     """What is given for the rows of a table, or None where its law has no given attributes."""
-    if owners is None or not law.given:
+    if owners is None or not (law.given or law.by_rows):
         return None
     bins = people.given(table, owners, law.given)
     sizes = tuple(column.size for column in law.given)
-    return Given(sizes, bins, people.weights(table, owners))
+    return Given(sizes, bins, people.weights(table, owners), people.units(table, owners))

@@ -190,7 +190,9 @@ def _most_frequent(counts: Floats) -> Ints:
     return of
 
 
-def telling(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Variable]:
+def telling(
+    variables: Sequence[Variable], codes: Mapping[str, Codes], most: int = MOST
+) -> list[Variable]:
     """The variables that say most about the others, beyond what those before say of them."""
     bins = [binned(item, codes[item.name]) for item in variables]
     rows = [of[codes[item.name][:_ROWS]] for of, item in zip(bins, variables, strict=True)]
@@ -198,7 +200,7 @@ def telling(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[V
     shared = {(i, j): _information(rows[i], rows[j]) for i in usable for j in usable}
     chosen: list[int] = []
     known = np.zeros(len(variables))
-    while len(chosen) < min(MOST, len(usable)):
+    while len(chosen) < min(most, len(usable)):
         gains = {
             i: sum(max(shared[i, j] - known[j], 0.0) for j in usable if j != i)
             for i in usable

@@ -13,12 +13,13 @@ from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats
+from privbench.learning.junction.byrows import RowLaw
 from privbench.learning.junction.given import GivenColumn
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.structure import Layout, Pair, layout
 from privbench.learning.junction.tree import JunctionTree
 
-_FORMAT = 2
+_FORMAT = 3
 #: Most codes of a domain, and bins of an attribute, that a stored law may claim.
 _MAX_CODES, _MAX_BINS = 2**31, 255
 _TOLERANCE = 1e-6
@@ -38,6 +39,8 @@ def law_to_arrays(law: TableLaw) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "given": [[column.levels, column.name, len(column.of)] for column in law.given],
         "tau": law.tau,
         "fine": [[i, j] for i, j in law.fine],
+        "by_rows": [[part.place, len(part.shares)] for part in law.by_rows],
+        "clip": law.clip,
     }
     arrays = {
         "of": _join([bins.of for bins in law.bins], np.uint8),
@@ -46,6 +49,8 @@ def law_to_arrays(law: TableLaw) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "laws": _join(law.tree.laws, np.float64),
         "given": _join([column.of for column in law.given], np.uint8),
         "fine": _join(list(law.fine.values()), np.float64),
+        "row_groups": _join([part.of for part in law.by_rows], np.uint8),
+        "row_shares": _join([part.shares for part in law.by_rows], np.float64),
         "tables": _join(list(law.tables.values()), np.float64),
     }
     return header, arrays
@@ -91,7 +96,28 @@ def _read(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tabl
     beside = [(int(i), int(j)) for i, j in header["fine"]]
     _require(all(0 <= i < j < len(codes) for i, j in beside), "a pair is unknown")
     fine = _tables(beside, codes, arrays, "fine")
-    return TableLaw(domains, bins, tree, _tables(pairs, sizes, arrays), rows, given, tau, fine)
+    tables = _tables(pairs, sizes, arrays)
+    by_rows, clip = _by_rows(header["by_rows"], bins, arrays), int(header["clip"])
+    _require(0 < clip < 2**31, "its clip is no clip")
+    return TableLaw(domains, bins, tree, tables, rows, given, tau, fine, by_rows, clip)
+
+
+def _by_rows(
+    header: Any, bins: Sequence[Bins], arrays: Mapping[str, NDArray[Any]]
+) -> tuple[RowLaw, ...]:
+    places, sizes = [int(place) for place, _ in header], [int(size) for _, size in header]
+    _require(all(0 <= place < len(bins) for place in places), "an attribute is unknown")
+    _require(all(0 < size <= _MAX_BINS for size in sizes), "an attribute has too many groups")
+    lengths = [bins[place].size for place in places]
+    of = _parts(_array(arrays, "row_groups", np.uint8, sum(lengths)), lengths)
+    shares = _parts(_array(arrays, "row_shares", np.float64, sum(sizes)), sizes)
+    for group, law in zip(of, shares, strict=True):
+        _require(int(group.max()) < len(law), "a group is unknown")
+        _require(bool(np.abs(law.sum() - 1) <= _TOLERANCE), "a law is not normalised")
+    return tuple(
+        RowLaw(place, group.astype(np.int64), law)
+        for place, group, law in zip(places, of, shares, strict=True)
+    )
 
 
 def _given(header: Any, arrays: Mapping[str, NDArray[Any]]) -> tuple[GivenColumn, ...]:

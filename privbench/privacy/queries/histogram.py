@@ -37,20 +37,29 @@ class Histogram(Query):
     split (P16): so when one unit goes, only its own rows' weights leave. Add/remove: GRID in L1,
     L2 and L∞, τ·GRID under truncation. Source: P11, P14 to P16.
 
+    With ``tau`` given, a row weighs ⌊GRID·min(n, τ)/(τ·n)⌋ with that τ, n the number of its unit's
+    rows in the table. Weights follow from the unit's own rows alone, and those of a unit sum to at
+    most GRID·min(n, τ)/τ ≤ GRID, whatever τ: the claim above holds for C = GRID, and truncation's
+    is larger.
+
     Attributes:
         source: The table.
         axes: The axes; `Histogram.of` makes them from names.
         region: The region, or None.
+        tau: Another τ than the table's, at least 1; for whole tables.
     """
 
     source: str
     axes: tuple[Axis, ...]
     region: Region | None = None
+    tau: int | None = None
     kind = "histogram"
     unit = GRID
 
     def __post_init__(self) -> None:
         cells(self.shape)
+        if self.tau is not None and (self.tau < 1 or self.region is not None):
+            raise SchemaError("another τ is at least 1, for a whole table.", table=self.source)
         if self.region is not None and self.region.table != self.source:
             raise SchemaError("the region belongs to another table.", table=self.source)
 
@@ -90,7 +99,7 @@ class Histogram(Query):
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """The statistic, in grid units."""
-        return View(data, self.source, self.axes, self.region).count()
+        return View(data, self.source, self.axes, self.region, tau=self.tau).count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,8 @@ class JointHistogram(Query):
     def __post_init__(self) -> None:
         if len({part.source for part, _ in self.parts}) != 1:
             raise SchemaError("a joint histogram has parts, all of one table.")
+        if any(part.tau is not None for part, _ in self.parts):
+            raise SchemaError("parts have the table's own τ.", table=self.table)
         if any(not 0 < cost < math.inf for _, cost in self.parts):
             raise SchemaError("costs are positive.", table=self.table)
         cells((sum(math.prod(part.shape) for part, _ in self.parts),))

@@ -1,0 +1,193 @@
+"""Laws of an owned table's attributes by rows, beside those by units.
+
+A unit's n rows weigh min(n, τ)/(τ·n) each, with a small τ, so that units count alike and pairs of
+attributes are measured well. But a clone is queried by rows, and where a few units own most of
+them, what these do is lost in the noise of any group by number of rows. So some attributes are
+measured once more with a large τ, the *clip*: weights follow numbers of rows up to it, and nearly
+all rows are seen. Rows are then drawn so that both hold: among several draws for a row, one with
+the value v has its share multiplied by exp(λ_v·s), s growing with the logarithm of its unit's
+number of rows, from 0 where that is 1 to 1 at the clip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privbench.learning.denoise import Floats, Noise, scale_of
+from privbench.learning.junction.copulas import likeliest
+
+Ints = NDArray[np.int64]
+
+#: Part of a table's amount for its attributes by rows, and most attributes that are measured.
+PART, MOST = 0.12, 2
+#: Clips to choose from, and most groups of bins.
+_CLIPS, _GROUPS = (8, 16, 32, 64), 8
+#: How far the rows beyond a clip are believed to differ from those below it (total variation).
+_DIFFER = 0.3
+#: Mean error of a noisy count that is drawn toward what is expected, in standard deviations.
+_ERROR = 0.35
+#: The clip is worth its amount if it leaves at most this part of what is off without it.
+_WORTH = 0.8
+#: Standard deviations of what is believed of the logarithm of a group's share against the expected
+#: one, and of a slope over normal scores; bends in those; sweeps over all of them.
+_SPREAD, _SLOPE, _BENDS, _SWEEPS = 1.0, 0.5, np.linspace(-3.0, 3.0, 41), 2
+#: Largest step of a multiplier's logarithm.
+_STEP = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class RowLaw:
+    """Released shares of one variable's bins, rows weighed up to the clip.
+
+    Attributes:
+        place: Number of the variable among those that are not given.
+        of: Group of every bin, shape (bins,).
+        shares: Share of every group, above 0, shape (groups,).
+    """
+
+    place: int
+    of: Ints
+    shares: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heavy:
+    """How heavy the units of rows are.
+
+    Attributes:
+        counts: Weight of every row by the clip against that by τ, up to a factor, shape (rows,).
+        strength: s of the module's docstring, between 0 and 1, shape (rows,).
+    """
+
+    counts: Floats
+    strength: Floats
+
+    @classmethod
+    def of(cls, sizes: Ints, tau: int, clip: int) -> Heavy:
+        """From the number of rows of every row's unit."""
+        held = np.minimum(sizes, clip)
+        strength = np.log(sizes) / np.log(max(clip, 2))
+        return cls(held / np.minimum(sizes, tau), strength)
+
+    def tiled(self, count: int) -> Heavy:
+        """Every row several times, as draws of it stand."""
+        return Heavy(np.tile(self.counts, count), np.tile(self.strength, count))
+
+
+def choose_clip(units: Ints, tau: int, sd: float) -> int | None:
+    """The clip that leaves least off by noise and by what it cuts; None if that is not worth it.
+
+    Args:
+        units: Number of rows of every row's unit, shape (rows,).
+        tau: τ of the table.
+        sd: Standard deviation of the noise of one histogram.
+    """
+    if not len(units):
+        return None
+    near = np.minimum(units, tau) / units
+    apart = 0.5 * float(np.abs(near / near.sum() - 1.0 / len(units)).sum())
+    best, found = _WORTH * _DIFFER * apart, None
+    for clip in _CLIPS:
+        total = float((np.minimum(units, clip) / units).sum())
+        off = 0.5 * _GROUPS * _ERROR * sd * clip / total + _DIFFER * (1.0 - total / len(units))
+        if off < best:
+            best, found = off, clip
+    return found
+
+
+def groups(counts: Floats, ordered: int) -> Ints:
+    """Runs of ordered bins that hold about as much each; others by themselves, the last together.
+
+    Args:
+        counts: Expected counts per bin.
+        ordered: How many of the bins, the first ones, follow an order.
+
+    >>> groups(np.array([5.0, 1.0, 1.0, 9.0, 8.0]), 4).tolist()
+    [0, 1, 1, 1, 2]
+    """
+    of = np.zeros(len(counts), np.int64)
+    rest = len(counts) - ordered
+    least = counts[:ordered].sum() / max(_GROUPS - min(rest, _GROUPS // 2), 1)
+    group, held = 0, 0.0
+    for bin_ in range(ordered):
+        if held >= least:
+            group, held = group + 1, 0.0
+        of[bin_] = group
+        held += counts[bin_]
+    order = np.argsort(-counts[ordered:], kind="stable")
+    first = group + 1 if ordered else 0
+    of[ordered + order] = first + np.minimum(np.arange(rest), max(_GROUPS - first, 1) - 1)
+    return of
+
+
+def row_law(
+    place: int,
+    of: Ints,
+    noisy: Floats,
+    expected: Floats,
+    ordered: int,
+    sd: float,
+    noise: Noise,
+) -> RowLaw:
+    """Shares of groups: those expected, bent as far as all noisy counts together say.
+
+    Few parameters are bent: a slope over the groups in order, by rank, and the share of each other
+    group. What is expected is nearly right otherwise, and noise group by group is not.
+
+    Args:
+        place: Number of the variable among those that are not given.
+        of: Group of every bin, shape (bins,).
+        noisy: Noisy counts, shape (groups,).
+        expected: Expected counts, shape (groups,).
+        ordered: How many groups, the first ones, follow an order.
+        sd: Standard deviation of the noise.
+        noise: Its law.
+    """
+    held, scale = expected + 1e-6 * expected.sum(), max(scale_of(sd, noise), 1e-9)
+    for _ in range(_SWEEPS):
+        for group in range(ordered, len(held)):
+            held = _bent(held, np.arange(len(held)) == group, _SPREAD, noisy, scale, noise)
+        if ordered > 1:
+            ranks = np.cumsum(held[:ordered]) - 0.5 * held[:ordered]
+            slope = np.zeros(len(held))
+            slope[:ordered] = ndtri(ranks / held[:ordered].sum())
+            held = _bent(held, slope, _SLOPE, noisy, scale, noise)
+    return RowLaw(place, of, held / held.sum())
+
+
+def _bent(
+    held: Floats,
+    direction: NDArray[Any],
+    spread: float,
+    noisy: Floats,
+    scale: float,
+    noise: Noise,
+) -> Floats:
+    """Counts multiplied by exp(β·direction), of the same sum; the posterior mean over β."""
+    tables = held * np.exp(spread * _BENDS[:, None] * direction)
+    tables *= (held.sum() / tables.sum(axis=1))[:, None]
+    beliefs = -0.5 * _BENDS**2
+    return likeliest(noisy[None, :], tables[:, None, :], scale, noise, beliefs)[0]
+
+
+def tilt(weights: Floats, cells: NDArray[np.integer], shares: Floats, heavy: Heavy) -> Floats:
+    """Weights of draws multiplied by exp(λ·s) so that groups get their shares by rows.
+
+    Args:
+        weights: Weights of draws, shape (draws,).
+        cells: Group of every draw, shape (draws,).
+        shares: Share of every group.
+        heavy: Of every draw.
+    """
+    mass = weights * heavy.counts
+    held = np.bincount(cells, mass, len(shares))
+    slope = np.bincount(cells, mass * heavy.strength, len(shares)) / np.maximum(held, 1e-300)
+    ratio = shares * held.sum() / np.maximum(held, 1e-300)
+    wanted = np.log(np.maximum(ratio, 1e-9)) / np.maximum(slope, 0.1)
+    step = np.where(held > 0, np.clip(wanted, -_STEP, _STEP), 0.0)
+    return np.asarray(weights * np.exp(step[cells] * heavy.strength))
