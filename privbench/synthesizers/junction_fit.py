@@ -12,15 +12,15 @@ from privbench.learning.assemble import TableModel
 from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import Floats
 from privbench.learning.fanout import FanLaw
-from privbench.learning.junction import byrows
 from privbench.learning.junction.budget import NOTHING, Budget, rule
+from privbench.learning.junction.byrows import PART
 from privbench.learning.junction.context import GROUP, Variable, fan_groups, find_context
 from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.given import Ints
 from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
-from privbench.learning.junction.pullfit import Targets, fit_pulls, telling
+from privbench.learning.junction.pullfit import Targets, fit_pulls
 from privbench.learning.keyfit import bounds_of
 from privbench.learning.keys import (
     OUTSIDE,
@@ -31,13 +31,14 @@ from privbench.learning.keys import (
     own_keys,
 )
 from privbench.learning.shares import key_item, rows_item
-from privbench.privacy import DatabaseSpec, KeySpec, Measurement, noise_sd
+from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
 from privbench.privacy.queries import Children, Histogram
 from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound
 from privbench.rng import generator
 from privbench.synthesizers.base import PlanInput
 from privbench.synthesizers.common import Fitting
+from privbench.synthesizers.junction_rows import find_clip, measure_by_rows
 
 #: Rows of the largest table of owners or targets that are drawn during a fit, and rows of a table
 #: that is neither whose owners are looked at.
@@ -206,8 +207,11 @@ class DatabaseFit:
     def _table(self, table: str) -> None:
         spec = self.fitting.spec
         owners, rows = self._owners(table)
-        clip = self._clip(table, owners)
-        learner = self._learner(table, owners, 1.0 - byrows.PART if clip else 1.0)
+        units = None if owners is None else self._people.units(table, owners)
+        clip = None
+        if units is not None:
+            clip = find_clip(self.fitting, table, units, self._sampled(table))
+        learner = self._learner(table, owners, 1.0 - PART if clip else 1.0)
         root = spec.tables[table].own is None
         sizes = self.fitting.sizes(table)
         learner.one_ways((sizes.rows[table], sizes.sd[table]) if root else None)
@@ -223,66 +227,29 @@ class DatabaseFit:
                 spec, table, self._variables, self._people, owners, learner.rows, learner.tree_sd
             )
         if owners is not None:
-            self.fitting.drawn[table] = rows / (self._scale * self._part.get(table, 1.0))
+            self.fitting.drawn[table] = rows / self._sampled(table)
         self._variables[table] = learner.variables
         self.laws[table] = learner.learn()
-        if owners is not None and clip:
-            self._by_rows(table, learner, owners, rows, clip)
+        if units is not None and clip:
+            found = measure_by_rows(
+                self.fitting,
+                table,
+                learner.variables,
+                self._draw(table, owners, rows),
+                units,
+                self._sampled(table),
+                clip,
+            )
+            self.laws[table] = learner.heavier(self.laws[table], found, clip)
         if table in self._drawn:
             codes = self._draw(table, owners, rows)
             if owners is not None:
                 codes = self._calibrated(table, learner, codes, owners, rows)
             self._people.add(table, codes, owners, rows)
 
-    def _clip(self, table: str, owners: Ints | None) -> int | None:
-        """τ of the table's laws by rows (`byrows`); None where none are worth their amount."""
-        spec = self.fitting.spec.tables[table]
-        if owners is None or not spec.attributes or spec.bound != "weights":
-            return None
-        amount = self.fitting.amounts.get(rows_item(table), 0.0) * byrows.PART / byrows.MOST
-        query = Histogram.of(self.fitting.spec, table, [])
-        sd = noise_sd(query, self.fitting.spec, amount, self.fitting.start.accounting)
-        units = self._people.units(table, owners)
-        return byrows.choose_clip(units, self._taus[table], sd * self._sampled(table))
-
     def _sampled(self, table: str) -> float:
         """Part of the whole table that its synthetic rows are."""
         return self._scale * self._part.get(table, 1.0)
-
-    def _by_rows(self, table: str, learner: Learner, owners: Ints, rows: int, clip: int) -> None:
-        """Measure some attributes by rows, and let rows be drawn accordingly."""
-        fitting = self.fitting
-        codes = self._draw(table, owners, rows)
-        late = [item for item in learner.variables if not item.early]
-        chosen = telling(late, codes, byrows.MOST)
-        if not chosen:
-            return
-        sizes = self._people.units(table, owners)
-        weights = np.minimum(sizes, clip) / (sizes * clip * self._sampled(table))
-        amount = fitting.amounts[rows_item(table)] * byrows.PART / len(chosen)
-        questions, expected, ofs = [], [], []
-        for item in chosen:
-            counts = np.bincount(item.bins.of[codes[item.name]], weights, item.bins.size)
-            of = np.arange(item.bins.size) if item.key else byrows.groups(counts, item.ordered)
-            query = Histogram(table, (item.binned(of[item.bins.of]),), tau=clip)
-            label = f"by rows {len(questions) + 1} of {table}"
-            questions.append(Measurement(query, amount, label))
-            expected.append(np.bincount(of, counts))
-            ofs.append(of)
-        answers = fitting.measure_all(questions)
-        laws = tuple(
-            byrows.row_law(
-                learner.variables.index(item),
-                of,
-                noisy.ravel(),
-                due,
-                int(of[: item.ordered].max(initial=-1)) + 1,
-                sd,
-                fitting.noise,
-            )
-            for item, of, due, (noisy, sd) in zip(chosen, ofs, expected, answers, strict=True)
-        )
-        self.laws[table] = learner.heavier(self.laws[table], laws, clip)
 
     def _learner(self, table: str, owners: Ints | None, part: float) -> Learner:
         spec, fitting = self.fitting.spec, self.fitting
@@ -307,7 +274,7 @@ class DatabaseFit:
 
     def _weight(self, table: str, owners: Ints) -> float:
         """Weight of an owned table's rows, from the synthetic owners; at least 1."""
-        part = self._scale * self._part.get(table, 1.0)
+        part = self._sampled(table)
         total = float(self._people.weights(table, owners).sum()) / part
         whole = self.fitting.spec.tables[table].bound == "truncation"
         return max(total if whole else total / self._taus[table], 1.0)

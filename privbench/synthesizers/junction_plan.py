@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from privbench.learning.junction.byrows import PART
 from privbench.learning.junction.context import BINS, MOST, lifted
 from privbench.learning.junction.planning import largest_axes, planned_queries
 from privbench.learning.junction.pullfit import planned_pulls
@@ -25,19 +26,30 @@ from privbench.synthesizers.junction_fit import (
     may_stay_inside,
     released_weight,
 )
+from privbench.synthesizers.junction_rows import may_count_rows, planned_by_rows
 
 
 def planned_table(
     spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
 ) -> list[PlannedEvent]:
-    """The events of a table's rows; pair tables are planned at their largest."""
+    """The events of a table's rows; pair tables are planned at their largest.
+
+    Attributes of owned tables are planned by rows as well; where owners turn out to be about alike
+    that is not measured, and its part goes to the other events.
+    """
     rows = released_weight(spec, table, plan)
     given = list(_given(spec, table))[:MOST]
-    budget = budget_of(spec, table, amount, rows, len(given), plan)
-    planned = planned_queries(spec, table, budget, given, _more(spec, table))
-    return [
-        PlannedEvent.of(label, query, spec, amount * part, plan) for label, query, part in planned
-    ]
+    more = _more(spec, table)
+    late = [axis for axis in more if not isinstance(axis, Children)]
+    left, by_rows = amount, []
+    if may_count_rows(spec, table):
+        by_rows = list(planned_by_rows(spec, table, (*largest_axes(spec, table, BINS), *late)))
+        left = amount * (1.0 - PART)
+    budget = budget_of(spec, table, left, rows, len(given), plan)
+    planned = planned_queries(spec, table, budget, given, more)
+    events = [(label, query, left * part) for label, query, part in planned]
+    events += [(label, query, amount * part) for label, query, part in by_rows]
+    return [PlannedEvent.of(label, query, spec, spent, plan) for label, query, spent in events]
 
 
 def _given(spec: DatabaseSpec, table: str) -> Iterator[Axis]:

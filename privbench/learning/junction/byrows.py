@@ -172,7 +172,7 @@ def _bent(
     tables = held * np.exp(spread * _BENDS[:, None] * direction)
     tables *= (held.sum() / tables.sum(axis=1))[:, None]
     beliefs = -0.5 * _BENDS**2
-    return likeliest(noisy[None, :], tables[:, None, :], scale, noise, beliefs)[0]
+    return np.asarray(likeliest(noisy[None, :], tables[:, None, :], scale, noise, beliefs)[0])
 
 
 def tilt(weights: Floats, cells: NDArray[np.integer], shares: Floats, heavy: Heavy) -> Floats:

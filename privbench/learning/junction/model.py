@@ -181,7 +181,8 @@ class TableLaw:
         self, count: int, rows: int, generator: np.random.Generator, given: Given
     ) -> tuple[Pool, Floats]:
         """Several draws for every row, and their shares within it, shape (count, rows)."""
-        pool = draw_pool(self.tree, count * rows, generator, np.tile(given.bins, (1, count)))
+        bins = np.tile(given.bins, (1, count))
+        pool = draw_pool(self.tree, count * rows, generator, bins, count)
         start = np.tile(given.weights, count)
         heavy = None
         if self.by_rows and given.units is not None:

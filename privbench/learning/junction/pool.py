@@ -48,7 +48,11 @@ class Pool:
 
 
 def draw_pool(
-    tree: JunctionTree, rows: int, generator: np.random.Generator, given: BinRows | None = None
+    tree: JunctionTree,
+    rows: int,
+    generator: np.random.Generator,
+    given: BinRows | None = None,
+    draws: int = 1,
 ) -> Pool:
     """Draw rows of bins.
 
@@ -57,10 +61,11 @@ def draw_pool(
         rows: How many.
         generator: From `privbench.rng.generator`.
         given: Bins of the first attributes, shape (attributes, rows): they are kept.
+        draws: How many draws for the same row the pool holds, one draw of all rows after the other.
     """
     fixed = 0 if given is None else len(given)
     rest = np.zeros((len(tree.sizes), rows))
-    rest[fixed:] = _points(len(tree.sizes) - fixed, rows, generator)
+    rest[fixed:] = _points(len(tree.sizes) - fixed, rows, generator, draws)
     bins = np.zeros(rest.shape, np.uint16)
     if given is not None:
         bins[:fixed] = given
@@ -76,13 +81,19 @@ def draw_pool(
     return Pool(bins, rest)
 
 
-def _points(columns: int, rows: int, generator: np.random.Generator) -> Floats:
+def _points(columns: int, rows: int, generator: np.random.Generator, draws: int) -> Floats:
+    """Points, shape (columns, rows).
+
+    Draws for one row are points in sequence, which are far apart; points at a distance of a large
+    power of two are nearly the same.
+    """
     if columns > _DIMENSIONS or not columns:
         return generator.random((columns, rows))
     engine = qmc.Sobol(columns, scramble=True, rng=generator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # rows are rarely a power of two
-        return np.ascontiguousarray(engine.random(rows).T)
+        points = engine.random(rows).reshape(rows // draws, draws, columns)
+    return np.ascontiguousarray(points.transpose(2, 1, 0)).reshape(columns, rows)
 
 
 def invert(laws: Floats, where: Ints | None, numbers: Floats) -> Ints:
