@@ -35,9 +35,12 @@ def find_clip(fitting: Fitting, table: str, units: Ints, part: float) -> int | N
     """
     if not may_count_rows(fitting.spec, table):
         return None
-    amount = fitting.amounts.get(rows_item(table), 0.0) * PART / MOST
-    query = Histogram.of(fitting.spec, table, [])
-    sd = noise_sd(query, fitting.spec, amount, fitting.start.accounting)
+    amount, accounting = fitting.amounts.get(rows_item(table), 0.0), fitting.start.accounting
+    if amount <= 0:
+        return None
+    # The noise of the whole amount, which can be asked for, then that of a part of it.
+    sd = noise_sd(Histogram.of(fitting.spec, table, []), fitting.spec, amount, accounting)
+    sd *= (MOST / PART) ** (1.0 if accounting == "pure" else 0.5)
     return choose_clip(units, bound(fitting.spec, table), sd * part)
 
 

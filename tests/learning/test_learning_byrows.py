@@ -32,8 +32,11 @@ def test_a_clip_is_chosen_where_few_own_most_and_noise_allows_it():
     assert choose_clip(units_of(np.full(5000, 7)), 2, 5.0) is None
     assert choose_clip(units_of(zipf()), 2, 1e6) is None
     assert choose_clip(np.zeros(0, np.int64), 2, 1.0) is None
-    loud, quiet = (choose_clip(units_of(zipf()), 2, sd) for sd in (1.2, 0.3))
-    assert loud is not None and quiet is not None and quiet > loud
+    found = [choose_clip(units_of(zipf()), 2, sd) for sd in (3.0, 300.0)]
+    assert found == [64, None]
+    few = np.concatenate([np.full(9000, 2), np.full(900, 20)])
+    loud, quiet = (choose_clip(units_of(few), 2, sd) for sd in (90.0, 3.0))
+    assert loud is not None and quiet is not None and loud < quiet
 
 
 @pytest.mark.parametrize("ordered", [0, 3, 7, 40])
@@ -53,7 +56,7 @@ def test_a_law_follows_what_is_clear_and_keeps_what_is_not():
     clear = row_law(0, of, seen, held, 4, 3.0, "laplace")
     assert clear.shares == pytest.approx(seen / seen.sum(), abs=0.02)
     drowned = row_law(0, of, seen, held, 4, 5000.0, "laplace")
-    assert drowned.shares == pytest.approx(held / held.sum(), abs=0.02)
+    assert drowned.shares == pytest.approx(held / held.sum(), abs=0.03)
 
 
 def test_a_tilt_brings_shares_by_rows_and_leaves_light_units_alone():

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privbench.learning.denoise import Floats, Noise, scale_of
-from privbench.learning.junction.copulas import likeliest
+from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
 
 Ints = NDArray[np.int64]
 
@@ -168,11 +167,13 @@ def _bent(
     scale: float,
     noise: Noise,
 ) -> Floats:
-    """Counts multiplied by exp(β·direction), of the same sum; the posterior mean over β."""
+    """Counts multiplied by exp(β·direction), of the same sum, with the posterior mean of β."""
     tables = held * np.exp(spread * _BENDS[:, None] * direction)
     tables *= (held.sum() / tables.sum(axis=1))[:, None]
-    beliefs = -0.5 * _BENDS**2
-    return np.asarray(likeliest(noisy[None, :], tables[:, None, :], scale, noise, beliefs)[0])
+    logs = log_likelihoods((noisy - tables) / scale, noise).sum(axis=1) - 0.5 * _BENDS**2
+    weights = np.exp(logs - logs.max())
+    bent = held * np.exp(spread * (weights @ _BENDS) / weights.sum() * direction)
+    return np.asarray(bent * (held.sum() / bent.sum()))
 
 
 def tilt(weights: Floats, cells: NDArray[np.integer], shares: Floats, heavy: Heavy) -> Floats:
