@@ -13,6 +13,7 @@ from privbench.circuit import check, marginal
 from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.bins import Bins
+from privbench.learning.junction.byrows import RowLaw
 from privbench.learning.junction.given import Given, GivenColumn
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
@@ -191,7 +192,9 @@ def law_with_fine():
     tables = {(1, 2): 500 * table}
     tree = fit_tree(found, [held.table((0,)), *shares], tables, held)
     column = GivenColumn(2, "above", np.array([0, 1, 1]))
-    return TableLaw(domains, tuple(bins), tree, tables, 500.0, (column,), 4, fine), joint
+    by_rows = (RowLaw(2, np.array([0, 0, 1]), np.array([0.25, 0.75])),)
+    law = TableLaw(domains, tuple(bins), tree, tables, 500.0, (column,), 4, fine, by_rows, 16)
+    return law, joint
 
 
 def test_codes_within_bins_go_together_as_their_fine_law_says():
@@ -218,9 +221,11 @@ def test_laws_with_given_columns_round_trip(kind):
         law, held, _ = law_given(6, wide=WIDE if kind == "wide" else ())
         held = held.part(slice(0, rows))
     else:
-        held = Given((4,), np.zeros((1, rows), np.uint16), np.ones(rows))
+        units = 1 + np.arange(rows) % 40
+        held = Given((4,), np.zeros((1, rows), np.uint16), np.ones(rows), units)
     again = law_from_arrays(*stored(law))
     assert (again.tau, again.wide, again.fine.keys()) == (law.tau, law.wide, law.fine.keys())
+    assert (again.clip, len(again.by_rows)) == (law.clip, len(law.by_rows))
     for one, two in zip(law.given, again.given, strict=True):
         assert (one.levels, one.name, one.of.tolist()) == (two.levels, two.name, two.of.tolist())
     first, second = (side.sample(rows, generator(1, "x"), given=held) for side in (law, again))
@@ -252,6 +257,15 @@ FAULTS = {
     "fine gone": lambda h, a: h.pop("fine"),
     "fine array gone": lambda h, a: a.pop("fine"),
     "fine nan": lambda h, a: a["fine"].__setitem__(0, np.nan),
+    "clip 0": lambda h, a: h.update(clip=0),
+    "by rows gone": lambda h, a: h.pop("by_rows"),
+    "by rows far": lambda h, a: h["by_rows"][0].__setitem__(0, 3),
+    "by rows below": lambda h, a: h["by_rows"][0].__setitem__(0, -1),
+    "groups many": lambda h, a: h["by_rows"][0].__setitem__(1, 10**6),
+    "groups few": lambda h, a: h["by_rows"][0].__setitem__(1, 1),
+    "group far": lambda h, a: a["row_groups"].__setitem__(0, 2),
+    "shares nan": lambda h, a: a["row_shares"].__setitem__(0, np.nan),
+    "shares of more than all": lambda h, a: a["row_shares"].__setitem__(0, 0.5),
     "fine negative": lambda h, a: a["fine"].__setitem__(0, -1.0),
 }
 

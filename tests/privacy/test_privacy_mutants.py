@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from small_databases import ADD, ROW, two_tables
 
+from privbench.errors import SchemaError
 from privbench.privacy import neighbour, units
 from privbench.privacy.data import BOTTOM, NONE, NULL, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import (
@@ -84,6 +85,33 @@ def test_root_of_tau_for_tau() -> None:
     sound = Histogram.of(database.spec, "posts", ("a0",))
     assert caught(sound, database) == set()
     assert caught(RootOfTau("posts", sound.axes), database) == {"l2"}
+
+
+# rows up to another τ, without dividing by it -----------------------------------------------------
+
+
+class RowsUpToTau(Histogram):
+    """Weights of another τ as numbers of rows: the claim would have to be τ times as large."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        return super().evaluate(data) * (self.tau or 1)
+
+
+def test_rows_up_to_another_tau() -> None:
+    database = two_tables([0] * 9 + [1, 1], [[1] * 11], [2])
+    sound = replace(Histogram.of(database.spec, "posts", ("a0",)), tau=4)
+    assert caught(sound, database) == set()
+    assert {"l1", "l2", "linf"} <= caught(RowsUpToTau("posts", sound.axes, tau=4), database)
+
+
+def test_another_tau_is_for_whole_tables() -> None:
+    axes = Histogram.of(two_tables([0], [[1]], [2]).spec, "posts", ("a0",)).axes
+    with pytest.raises(SchemaError, match="whole table"):
+        Histogram("posts", axes, Region("posts"), tau=4)
+    with pytest.raises(SchemaError, match="at least 1"):
+        Histogram("posts", axes, tau=0)
+    with pytest.raises(SchemaError, match="own τ"):
+        JointHistogram(((Histogram("posts", axes, tau=4), 1.0),))
 
 
 # weights after a filter --------------------------------------------------------------------------
