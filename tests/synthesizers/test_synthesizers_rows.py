@@ -58,7 +58,7 @@ def test_rows_of_heavy_owners_count_as_rows(seed, begin):
     assert before[1] - before[0] > 0.3
     assert after[0] == pytest.approx(before[0], abs=0.06)
     assert after[1] == pytest.approx(before[1], abs=0.12)
-    assert np.mean((made.codes["kind"] == 1) == (made.codes["words"] == 4)) > 0.95
+    assert np.mean((made.codes["kind"] == 1) == (made.codes["words"] == 4)) > 0.9
 
 
 def test_rows_that_are_cut_are_measured_once(begin):
