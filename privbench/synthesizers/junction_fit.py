@@ -43,6 +43,8 @@ from privbench.synthesizers.junction_rows import find_clip, measure_by_rows
 #: Rows of the largest table of owners or targets that are drawn during a fit, and rows of a table
 #: that is neither whose owners are looked at.
 MOST_ROWS, MOST_EDGES = 200_000, 1_000_000
+#: Rows that the expected law by rows is taken from, at most.
+MOST_LOOKED_AT = 40_000
 #: Part of an OWN key's amount for the joint histogram with another one of the same owner, and the
 #: same where units are few.
 JOINT, FEW_JOINT = 0.45, 0.15
@@ -50,7 +52,7 @@ JOINT, FEW_JOINT = 0.45, 0.15
 PULLS = 0.5
 #: How often children are brought to their totals, how near that is near enough, and by how much a
 #: drawn total is off by itself.
-_CALIBRATIONS, _CLOSE, _OFF = 3, 0.01, 0.3
+_CALIBRATIONS, _CLOSE, _OFF = 2, 0.02, 0.3
 
 
 def joint_fan_outs(table: str, first: KeySpec, second: KeySpec) -> Histogram:
@@ -231,13 +233,14 @@ class DatabaseFit:
         self._variables[table] = learner.variables
         self.laws[table] = learner.learn()
         if units is not None and clip:
+            some = slice(0, rows, -(-rows // MOST_LOOKED_AT))
             found = measure_by_rows(
                 self.fitting,
                 table,
                 learner.variables,
-                self._draw(table, owners, rows),
-                units,
-                self._sampled(table),
+                self._draw(table, owners, rows, some),
+                units[some],
+                self._sampled(table) * len(units[some]) / rows,
                 clip,
             )
             self.laws[table] = learner.heavier(self.laws[table], found, clip)
@@ -378,8 +381,12 @@ class DatabaseFit:
         self._part[own.table] = part = min(1.0, MOST_EDGES / max(rows, 1.0))
         return np.where(draws.random(len(buckets)) < part, buckets, 0).astype(buckets.dtype)
 
-    def _draw(self, table: str, owners: Ints | None, rows: int) -> dict[str, Codes]:
+    def _draw(
+        self, table: str, owners: Ints | None, rows: int, some: slice = slice(None)
+    ) -> dict[str, Codes]:
+        """Draw the rows of a table, or some of them."""
         law = self.laws[table]
         given = given_rows(law, self._people, table, owners)
         draws = generator(0, "fit", "rows", table)
-        return law.sample(rows, draws, herded=False, given=given)
+        given = None if given is None else given.part(some)
+        return law.sample(len(range(rows)[some]), draws, herded=False, given=given)

@@ -35,7 +35,8 @@ CHUNK = 2**18
 _FEW, _SOME = 4, 8
 #: Most attributes whose bins a fine law looks at.
 _BESIDE = 2
-_SWEEPS = 6
+#: Passes of raking, and of those the last ones, with laws by rows.
+_SWEEPS, _TILTS = 6, 4
 
 Ints = NDArray[np.int64]
 
@@ -203,7 +204,8 @@ class TableLaw:
         targets += [bins.counts * (self.rows / bins.counts.sum()) for bins in self.bins]
         if heavy is None:
             return rake_pool(cells, targets, _SWEEPS, start)
-        for _ in range(_SWEEPS):
+        start = rake_pool(cells, targets, _SWEEPS - _TILTS, start)
+        for _ in range(_TILTS):
             start = rake_pool(cells, targets, 1, start)
             for law in self.by_rows:
                 groups = law.of[pool.bins[len(self.given) + law.place]]
