@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.pools import Pool
-from privbench.encoding.references import Pools, take_key
+from privbench.encoding.references import Pools, one_to_one, take_key
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.encoding.workbench import Workbench, finite, known
 from privbench.schema import ForeignKey, Unique
@@ -71,7 +71,13 @@ def part_self(work: Workbench, key: ForeignKey) -> None:
         return
     index = work.parents[key.name]
     own = np.flatnonzero(index == np.arange(work.rows))
-    index[own] = (index[own] + work.rng.integers(1, work.rows, size=len(own))) % work.rows
+    if one_to_one(work.table, key):
+        # Parents go round among these rows, so that none gets a second child.
+        others = np.flatnonzero((index >= 0) & (index != np.arange(work.rows)))
+        own = np.append(own, others[:1]) if len(own) == 1 else own
+        index[own] = np.roll(index[own], 1)
+    else:
+        index[own] = (index[own] + work.rng.integers(1, work.rows, size=len(own))) % work.rows
 
 
 def _swap(work: Workbench, order: Order) -> None:

@@ -24,7 +24,7 @@ def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
         are too few.
 
     >>> span_patterns([Limits(low="A", high="F")])
-    ('^(?:[A-F]|[B-E].*|A|F)$', '^[A-F]$', '^[A-E][A-Z]{1,6}$')
+    ('^(?:[A-F]|[B-E].*|A.+|A|F)$', '^[A-F]$', '^[A-E][A-Z]{1,6}$')
     >>> span_patterns([Limits(low="10"), Limits(high="59")])[1]
     '^[1-5][0-9]$'
     """
@@ -57,7 +57,8 @@ def _patterns(low: str, high: str, sets: list[str], open_: bool) -> tuple[str, s
         return None
     made = low[at] + inner + high[at] if whole else inner
     plain = f"{head}{_class(made)}{rest}"
-    stay = [plain, *([f"{head}{_class(inner)}.*"] if inner else []), *([] if open_ else [low, high])]
+    stay = [plain, *([f"{head}{_class(inner)}.*"] if inner else []), f"{low}.+"]
+    stay += [] if open_ else [low, high]
     below = made[:-1] if whole else inner
     more = f"{head}{_class(below)}{rest}{_class(sets[-1])}{{1,{_MORE}}}"
     return f"^(?:{'|'.join(stay)})$", f"^{plain}$", f"^{more}$"

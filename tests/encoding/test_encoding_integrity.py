@@ -581,3 +581,21 @@ def test_times_are_keys_that_mean_something():
     item = table("t", col("at", stamp), col("id"), primary=("at",))
     assert role_of(item, item.column("at")) == "modelled"
     assert role_of(table("t", col("id"), primary=("id",)), col("id")) == "minted"
+
+
+@pytest.mark.parametrize("own", [1, 2, 9])
+def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
+    columns = (Column("id", 1, INT, not_null=True), Column("next", 2, INT))
+    keys = [(["next"], "chain", ["id"])]
+    chain = table(
+        "chain", *columns, primary=["id"], uniques=[["next"]], keys=keys, checks=["(next <> id)"]
+    )
+    index = np.roll(np.arange(40), 1)
+    index[:own] = np.arange(own)
+    index[own:] = np.append(np.arange(own + 1, 40), own)
+    made = mint(chain, {}, {"chain_f0": index}, lambda key: [], generator(1), rows=40)
+    assert made.rows == 40
+    numbers, next_ = (made.columns[name].to_numpy() for name in ("id", "next"))
+    assert (numbers != next_).all()
+    assert sorted(next_) == sorted(numbers)
+    assert (numbers[made.parents["chain_f0"]] == next_).all()
