@@ -174,7 +174,7 @@ def fit(
 
 def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
     """A family's counts, taken from the histogram where noise does not explain the difference."""
-    seen = np.arange(len(noisy)) <= _last_clear(noisy, sd)
+    seen = np.arange(len(noisy)) <= last_clear(noisy, sd)
     off = np.where(seen, np.maximum((noisy - family) ** 2 - (_WRONG * sd) ** 2, 0.0), 0.0)
     variance = max(sd * sd, 1e-18)
     return np.maximum((noisy * off + family * variance) / (off + variance), 1e-12)
@@ -222,7 +222,7 @@ def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
         return _cut(plain, noisy, sd, total)
     curve = concave(tail, max(sd, 0.5))
     # Where a bucket is further from the curve than noise explains, the curve is what is wrong.
-    seen = np.arange(len(tail)) <= max(_last_clear(noisy, sd) - mode, 0)
+    seen = np.arange(len(tail)) <= max(last_clear(noisy, sd) - mode, 0)
     off = np.where(seen, (tail - curve) ** 2 - 9 * sd * sd, 0.0)
     trust = np.maximum((CURVE_ERROR * curve) ** 2, off)
     blended = (tail * trust + curve * sd * sd) / (trust + sd * sd)
@@ -236,7 +236,7 @@ def _cut(counts: Floats, noisy: Floats, sd: float, total: float) -> Floats:
 
     Without the cut, noise alone would put parents into buckets of tens of thousands of children.
     """
-    last = min(_last_clear(noisy, sd) + 4, len(noisy) - 1)
+    last = min(last_clear(noisy, sd) + 4, len(noisy) - 1)
     out = np.zeros(len(counts))
     kept = np.maximum(counts[: last + 1], 0.0)
     # In proportion: an equal shift would put parents where a few have thousands of children.
@@ -244,7 +244,7 @@ def _cut(counts: Floats, noisy: Floats, sd: float, total: float) -> Floats:
     return out
 
 
-def _last_clear(noisy: Floats, sd: float) -> int:
+def last_clear(noisy: Floats, sd: float) -> int:
     """Last bucket that stands out, reached from the largest without a gap of more than two.
 
     Tails fall off: a bucket that stands out far beyond the others is noise. With three empty

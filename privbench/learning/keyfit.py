@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 
 from privbench.learning.denoise import Floats, Noise, denoise
 from privbench.learning.fanfamily import posterior
-from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts
+from privbench.learning.fanout import FanLaw, constant, fit, last_clear, law_from_counts
 from privbench.learning.keys import KeyModel
 from privbench.privacy import DatabaseSpec, KeySpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn, FanOut, Presence, PublicTargets
@@ -28,6 +28,9 @@ _OFF, _UNKNOWN = 0.1, 0.5
 _NULLS = "NULL share"
 #: Weights of targets that are referred to, against those of other rows; likely as they are large.
 _SHADES = 0.5 ** np.arange(7.0)
+#: How much likelier even references are beforehand (`posterior`), and targets against noise below
+#: which a bucket tells nothing by itself.
+_EVEN, _LOST = 1.0, 40.0
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
 
@@ -287,14 +290,19 @@ def _fan_in(
     linked, off = kept[0], max(kept[1], 1.0)
     goal = (linked, np.inf, off)
     beliefs = np.log(shades)
-    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, (shades, beliefs))
+    told = (shades, beliefs)
+    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)
     seen = design @ prior
     off_by = [np.abs(noisy - shade * seen).sum() * np.sqrt(2.0) / sd for shade in shades]
     design = design * shades[int(np.argmax(beliefs - off_by))]
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
     # Hubs are few against the noise: what a bucket may hold beyond the prior falls with its size.
-    loose = np.maximum(prior, sd * np.minimum(1.0, linked / targets / np.maximum(centre, 1.0)))
-    clear = design.T @ np.maximum(noisy - 2 * sd, 0.0)
+    # Where the targets themselves are lost in noise, nothing is held beyond it.
+    far = min(sd, weight * weight / (_LOST * sd))
+    loose = np.maximum(prior, far * np.minimum(1.0, linked / targets / np.maximum(centre, 1.0)))
+    # A bucket that stands out far beyond the others is noise.
+    reach = np.arange(len(noisy)) < last_clear(np.append(0.0, noisy), sd)
+    clear = design.T @ np.where(reach, np.maximum(noisy - 2 * sd, 0.0), 0.0)
     loose = np.maximum(np.maximum(loose, clear), 1e-3)
     rows = np.vstack(
         [
