@@ -26,8 +26,8 @@ _FEW_NULL_SHARE = 0.6
 #: How far the number of references that are kept may be off, if rows tell it and if they do not.
 _OFF, _UNKNOWN = 0.1, 0.5
 _NULLS = "NULL share"
-#: Rows without an owner are some from so many standard deviations of noise on.
-_ADDED = 2.0
+#: Rows without an owner are few against the others below this share.
+_LITTLE = 0.25
 #: Weights of targets that are referred to, against those of other rows; likely as they are large.
 _SHADES = 0.5 ** np.arange(7.0)
 #: How much likelier even references are beforehand (`posterior`), and targets against noise below
@@ -234,13 +234,14 @@ def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
     """Rows without an owner (OWN), or the share of rows without a reference.
 
     A row without an owner is a unit of its own and weighs 1/τ (1 under truncation), so the weighted
-    count tells their number. Most keys that may be NULL seldom are: what noise explains is taken as
-    none, within two standard deviations where it would add rows, within one where it is a share.
+    count tells their number. Below one standard deviation it is taken as none: most keys that may
+    be NULL seldom are. Below two it is, where it would add much to a table of few owned rows.
     """
     if key.role == "own":
         weighs = spec.tables[key.table].bound == "weights"
         rows = float(noisy[0]) * (bound(spec, key.table) if weighs else 1)
-        return max(rows, 0.0) if noisy[0] > _ADDED * sd else 0.0
+        clear = 1.0 if noisy[0] < _LITTLE * noisy[1] else 2.0
+        return max(rows, 0.0) if noisy[0] > clear * sd else 0.0
     missing, present = (float(count) if count > sd else 0.0 for count in noisy[:2])
     return missing / (missing + present) if missing else 0.0
 
