@@ -291,7 +291,8 @@ def _fan_in(
     targets, weight = size
     design = _interpolation(query.scale(spec), query.buckets) * (weight / targets)
     linked, off = kept[0], max(kept[1], 1.0)
-    goal = (linked, np.inf, off)
+    # Shapes are weighed at one scale: a mixture of small laws and large ones would have hubs.
+    goal = (linked, np.inf, min(off, _OFF * linked))
     beliefs = np.log(shades)
     told = (shades, beliefs)
     prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)
