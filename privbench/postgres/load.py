@@ -38,6 +38,7 @@ _SETTINGS = {
     "synchronous_commit": "on",
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
+    "lc_monetary": "C",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
