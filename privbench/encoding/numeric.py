@@ -1,4 +1,4 @@
-"""numeric: with a declared precision the grid is the unscaled integer, else that of a float. money."""
+"""numeric and money: with a declared precision the unscaled integer, else the grid of a float."""
 
 from __future__ import annotations
 

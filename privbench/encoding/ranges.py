@@ -30,24 +30,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
     Codec,
     ColumnReader,
-    Need,
     Released,
     attribute,
     null_mask,
     type_from_json,
 )
 from privbench.encoding.categories import ListCodec, ListReader
-from privbench.encoding.ordered import OrderedReader, public_range
+from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.parts import PartsReader, ordered_part
 from privbench.encoding.scale import Points, scale_of
 from privbench.encoding.strings import joined, quoted
-from privbench.privacy.data import Attribute, Recoding
+from privbench.privacy.data import Recoding
 from privbench.schema import Column, ColumnType
 
 Mask = NDArray[np.bool_]
@@ -71,61 +70,28 @@ _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
 @dataclass(frozen=True)
-class RangeReader(ColumnReader):
+class RangeReader(PartsReader):
     """Reads of what kind ranges are, where they begin and how long they are."""
 
     @cached_property
-    def sort(self) -> ListReader:
-        """The reader of the kind."""
-        place = self.column.position
+    def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
+        """Readers of the kind, of the bound and of the size."""
+        place, bound = self.column.position, self.column.type.parts[0]
         named = Column(attribute(self.name, "kind"), place, _KIND, not_null=not self.nullable)
-        return ListReader(self.table, named, _KINDS, False, False, "kind of range")
-
-    @cached_property
-    def parts(self) -> tuple[OrderedReader, OrderedReader]:
-        """Readers of the bound and of the size."""
-        bound = self.column.type.parts[0]
         return (
-            _reader(self.table, self.column, "lower", bound),
-            _reader(self.table, self.column, "size", _SIZES[bound.base]),
+            ListReader(self.table, named, _KINDS, False, False, "kind of range"),
+            ordered_part(self.table, self.column, "lower", bound),
+            ordered_part(self.table, self.column, "size", _SIZES[bound.base]),
         )
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those of the kind, of the bound and of the size."""
-        parts = (self.sort, *self.parts)
-        return tuple(name for part in parts for name in part.attributes)
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        """The bounds of both."""
-        return tuple(need for part in self.parts for need in part.needs)
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The kind's number and both grid points."""
-        found = _expressions(identifier, self.column.type.parts[0].base)
-        points = [
-            (part.scale.select(text), self.alias(mark))
-            for part, text, mark in zip(self.parts, found, "ls", strict=True)
-        ]
-        return [(_kind(identifier), self.alias("k")), *points]
-
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Codes of the kind, and grid points."""
-        found: dict[str, Any] = self.sort.read({self.sort.alias(): batch[self.alias("k")]})
-        for part, mark in zip(self.parts, "ls", strict=True):
-            found |= part.read({part.alias(): batch[self.alias(mark)]})
-        return found
-
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Three attributes."""
-        parts = (self.sort, *self.parts)
-        return {name: item for part in parts for name, item in part.collect(pieces).items()}
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        """The kind's number, the bound and the size."""
+        base = self.column.type.parts[0].base
+        return (_kind(identifier), *_expressions(identifier, base))
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec of all three."""
-        sort = self.sort.finish(released)
-        lower, size = (part.finish(released) for part in self.parts)
+        sort, lower, size = (part.finish(released) for part in self.parts)
         assert isinstance(sort, ListCodec)
         assert isinstance(lower, OrderedCodec)
         assert isinstance(size, OrderedCodec)
@@ -241,13 +207,6 @@ def range_reader(table: str, column: Column) -> ColumnReader | None:
     # A domain's CHECK stays in force within a range, and none is certain to be understood.
     known = bound.domain is None and bound.base in _SIZES
     return RangeReader(table, column) if known else None
-
-
-def _reader(table: str, column: Column, part: str, type_: ColumnType) -> OrderedReader:
-    named = Column(attribute(column.name, part), column.position, type_)
-    scale = scale_of(type_)
-    assert scale is not None
-    return OrderedReader(table, named, scale, public_range(table, named, scale, ColumnConfig(), ()))
 
 
 def _kind(column: sql.Composable) -> sql.Composable:

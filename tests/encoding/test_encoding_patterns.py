@@ -143,7 +143,7 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
         )
         for (order,) in known.fetchall():
             held = connection.execute(
-                f"SELECT k FROM unnest(%s::text[]) AS t(k) WHERE (k COLLATE \"{order}\" {text})"
+                f'SELECT k FROM unnest(%s::text[]) AS t(k) WHERE (k COLLATE "{order}" {text})'
                 " IS NOT TRUE",
                 [listed],
             )
