@@ -40,7 +40,7 @@ from privbench.encoding.base import (
     null_mask,
     type_from_json,
 )
-from privbench.encoding.categories import ListCodec, ListReader
+from privbench.encoding.categories import ListReader
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.parts import PartsReader, ordered_part
@@ -69,6 +69,20 @@ _TIMES = ("date", "timestamp", "timestamptz")
 _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
+def _kinds(*, nullable: bool) -> Domain:
+    """Cells of the kinds; ``(,)`` and ``empty`` are none unless they stand out from noise."""
+    return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
+
+
+class _KindReader(ListReader):
+    """Reads the kind."""
+
+    @property
+    def domain(self) -> Domain:
+        """See `_kinds`."""
+        return _kinds(nullable=self.nullable)
+
+
 @dataclass(frozen=True)
 class RangeReader(PartsReader):
     """Reads of what kind ranges are, where they begin and how long they are."""
@@ -79,7 +93,7 @@ class RangeReader(PartsReader):
         place, bound = self.column.position, self.column.type.parts[0]
         named = Column(attribute(self.name, "kind"), place, _KIND, not_null=not self.nullable)
         return (
-            ListReader(self.table, named, _KINDS, False, False, "kind of range"),
+            _KindReader(self.table, named, _KINDS),
             ordered_part(self.table, self.column, "lower", bound),
             ordered_part(self.table, self.column, "size", _SIZES[bound.base]),
         )
@@ -90,12 +104,11 @@ class RangeReader(PartsReader):
         return (_kind(identifier), *_expressions(identifier, base))
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of all three."""
-        sort, lower, size = (part.finish(released) for part in self.parts)
-        assert isinstance(sort, ListCodec)
+        """The codec of bound and size; the kinds are public."""
+        lower, size = (part.finish(released) for part in self.parts[1:])
         assert isinstance(lower, OrderedCodec)
         assert isinstance(size, OrderedCodec)
-        return RangeCodec(self.name, self.column.type, self.nullable, sort, lower, size)
+        return RangeCodec(self.name, self.column.type, self.nullable, lower, size)
 
     def describe(self) -> tuple[str, str]:
         """Released bounds."""
@@ -108,21 +121,25 @@ class RangeCodec(Codec):
     """Ranges from a kind, a bound and a size.
 
     Attributes:
-        sort: Codec of the kind.
         lower: Codec of the bound.
         size: Codec of the size.
     """
 
     kind: ClassVar[str] = "range"
 
-    sort: ListCodec
     lower: OrderedCodec
     size: OrderedCodec
 
     @property
     def domains(self) -> dict[str, Domain]:
         """The domains of all three."""
-        return {**self.sort.domains, **self.lower.domains, **self.size.domains}
+        kinds = {self._sort: _kinds(nullable=self.nullable)}
+        return {**kinds, **self.lower.domains, **self.size.domains}
+
+    @property
+    def _sort(self) -> str:
+        """Name of the kind's attribute."""
+        return attribute(self.column, "kind")
 
     @property
     def recodings(self) -> dict[str, Recoding]:
@@ -133,7 +150,7 @@ class RangeCodec(Codec):
         self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
     ) -> pa.Array:
         """Range literals."""
-        sort = codes[self.sort.column]
+        sort = codes[self._sort]
         start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
         bare, open_ = (
             null_mask(codes[part.column], part.recoding.domain) for part in (self.lower, self.size)
@@ -153,7 +170,7 @@ class RangeCodec(Codec):
         }
         for number, text in others.items():
             found = pc.if_else(pa.array(sort == number), text, found)
-        none = null_mask(sort, self.sort.domains[self.sort.column])
+        none = null_mask(sort, _kinds(nullable=self.nullable))
         return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), found)
 
     def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
@@ -179,9 +196,8 @@ class RangeCodec(Codec):
         return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
 
     def to_json(self) -> dict[str, Any]:
-        """All codecs."""
-        parts = {"sort": self.sort, "lower": self.lower, "size": self.size}
-        return {**self.header(), **{name: part.to_json() for name, part in parts.items()}}
+        """Both codecs."""
+        return {**self.header(), "lower": self.lower.to_json(), "size": self.size.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -192,7 +208,6 @@ class RangeCodec(Codec):
             column=str(data["column"]),
             type=type_,
             nullable=bool(data["nullable"]),
-            sort=ListCodec.from_json(data["sort"]),
             lower=OrderedCodec.from_json(data["lower"]),
             size=OrderedCodec.from_json(data["size"]),
         )
