@@ -171,3 +171,6 @@ def test_shares_follow_the_rule():
     assert items["rows tag"] == (70.5, frozenset({"tag"}))
     assert items["rows o"][0] == pytest.approx(2 * items["rows u"][0])
     assert items["rows o"][0] + items["rows u"][0] == pytest.approx(70.5)
+    # Noise of a total takes no table's share away.
+    items = shares(spec, {"u": 100.0, "o": -900.0, "tag": 10.0})
+    assert items["rows o"][0] == pytest.approx(items["rows u"][0])
