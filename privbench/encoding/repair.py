@@ -199,8 +199,12 @@ def _redraw(work: Workbench, item: Unique) -> None:
         referred = work.referred[key.name]
         count = len(next(iter(referred.values())))
         index = work.parents[key.name]
-        pool = Pools(index, np.zeros(count, dtype=np.int64))
-        index[rows] = pool.draw(np.zeros(len(rows), dtype=np.int64), work.rng)
+        if turn % 2:
+            # Popular parents are those that are taken: any one will do.
+            index[rows] = work.rng.integers(count, size=len(rows))
+        else:
+            pool = Pools(index, np.zeros(count, dtype=np.int64))
+            index[rows] = pool.draw(np.zeros(len(rows), dtype=np.int64), work.rng)
         work.columns.update(take_key(work.table, key, index, referred, key.columns))
 
 
