@@ -274,14 +274,21 @@ FEW_UNITS = 30
 
 
 def owning_units(dsn: str, config: Config) -> dict[str, int]:
-    """How many units own rows of every table; rows without an owner are units by themselves."""
+    """How many units own rows of every table; rows without an owner are units by themselves.
+
+    A table that must refer to one that few units own hangs on these few as well.
+    """
     with connect(dsn) as connection:
         tables = {table.key: table for table in introspect(connection)}
         connection.execute("SET row_security = off")
-        return {
-            _named(table).as_string(None): _units(connection, table, tables, config)
-            for table in tables.values()
-        }
+        found = {key: _units(connection, table, tables, config) for key, table in tables.items()}
+    owned = {key for key in tables if key in config.tables and config.tables[key].own}
+    for table in tables.values():
+        for key in table.foreign_keys:
+            must = all(table.column(name).not_null for name in key.columns)
+            if must and str(key.ref_table) in owned:
+                found[table.key] = min(found[table.key], found[str(key.ref_table)])
+    return {_named(table).as_string(None): found[key] for key, table in tables.items()}
 
 
 def _named(table: Table) -> sql.Identifier:
