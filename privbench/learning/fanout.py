@@ -26,6 +26,8 @@ _POINTS = (np.arange(256) + 0.5) / 256
 _FEW = 120.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
+#: The same of the largest bucket where it is past the first few.
+_FIRST, _ALONE = 3, 5.0
 #: A bucket this many standard deviations off is not what a small family of laws says.
 _WRONG = 6.0
 
@@ -252,7 +254,8 @@ def last_clear(noisy: Floats, sd: float) -> int:
     """
     clear = np.flatnonzero(noisy > _CLEAR * sd)
     last = int(np.argmax(noisy[1:])) + 1 if len(noisy) > 1 else 0
-    last = last if last in clear else 0
+    # Parents of many children and none of few are rare; that one bucket of all is noise is not.
+    last = last if noisy[last] > (_CLEAR if last <= _FIRST else _ALONE) * sd else 0
     for bucket in clear[clear > last]:
         if bucket - last > 3:
             break
