@@ -102,6 +102,7 @@ def mint(
     for key in selves:
         refer(work, key, work.own_keys(key))
         part_self(work, key)
+        refill(work, key)
     open_sets = [
         item
         for item in _unique_sets(table, work.columns)

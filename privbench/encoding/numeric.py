@@ -1,4 +1,4 @@
-"""numeric: with a declared precision the grid is the unscaled integer, else that of a float."""
+"""numeric and money: with a declared precision the unscaled integer, else the grid of a float."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from privbench.schema import ColumnType
 _DIGITS = 18
 #: Digits after the point that are kept even where the whole range does not fit then.
 _DECIMALS = 6
+#: What money is printed with.
+_BARE = str.maketrans("", "", "$,")
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,33 @@ class NumericScale(Scale):
         return np.array(sorted(points), dtype=np.int64)
 
 
+@dataclass(frozen=True)
+class MoneyScale(NumericScale):
+    """money in hundredths, at most 18 digits; sessions count in the locale C.
+
+    >>> MoneyScale(18, 2).parse("$1,019.99")
+    101999
+    """
+
+    specials: ClassVar[tuple[str, ...]] = ()
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The number of hundredths as int8."""
+        return super().select(sql.SQL("({}::numeric)").format(identifier))
+
+    def parse(self, text: str) -> int:
+        """Hundredths of a literal.
+
+        Raises:
+            ValueError: Not a number.
+        """
+        return super().parse(text.translate(_BARE))
+
+    def parse_up(self, text: str) -> int:
+        """The same, rounded up."""
+        return super().parse_up(text.translate(_BARE))
+
+
 def _plain(value: int, step: int) -> str:
     return format(Decimal(value).scaleb(-step), "f")
 
@@ -162,3 +191,4 @@ def _numeric(type_: ColumnType) -> Scale:
 
 
 register_scale(_numeric, "numeric")
+register_scale(lambda type_: MoneyScale(_DIGITS, 2), "money")

@@ -1,11 +1,11 @@
-"""CHECKs that a text matches a pattern: made-up texts that do not are made anew from the pattern.
+"""CHECKs that a text matches a pattern or lies between two others: texts that do not are made anew.
 
 Post-processing of synthetic values; patterns are the schema's, and public.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +15,7 @@ from sqlglot import expressions as exp
 
 from privbench.encoding.checks import column_limits, length_limits, pattern_of
 from privbench.encoding.regex import EXTRA, Node, Unknown, parse
+from privbench.encoding.spans import span_patterns
 from privbench.schema import Check, Column, Table
 
 #: Special in a regular expression, plain in LIKE.
@@ -32,12 +33,14 @@ class Pattern:
         fold: Whether case does not count.
         tree: Makes texts.
         length: Greatest length of the column's texts.
+        wider: Makes more texts where the first tree has too few, or None.
     """
 
     regex: str
     fold: bool
     tree: Node
     length: int | None
+    wider: Node | None = None
 
     def mend(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
         """The texts; those that do not match are replaced, NULL stays."""
@@ -65,6 +68,12 @@ class Pattern:
             if len(found) >= rows:
                 break
             found = pa.concat_arrays([found, self.make(2 * rows, rng)]).unique()
+        if len(found) < rows and self.wider is not None:
+            more = replace(self, tree=self.wider, wider=None).distinct(rows, rng)
+            more = more.filter(self._matches(more))
+            if self.length is not None:
+                more = more.filter(pc.less_equal(pc.utf8_length(more), self.length))
+            found = pa.concat_arrays([found, more]).unique()
         return found.slice(0, rows)
 
     def _matches(self, texts: pa.Array) -> pa.Array:
@@ -91,12 +100,17 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
         return None
     texts = [(check.expression, column.name) for check in table.checks]
     texts += [(text, "VALUE") for text in column.type.domain_checks]
-    _, greatest = length_limits(column_limits(table, column), column.type.length)
+    limits = column_limits(table, column)
+    _, greatest = length_limits(limits, column.type.length)
     for expression, name in texts:
         found = _pattern(expression, name, greatest)
         if found is not None:
             return found
-    return None
+    found_spans = span_patterns(limits)
+    if found_spans is None:
+        return None
+    stays, made, more = found_spans
+    return Pattern(stays, False, parse(made), greatest, parse(more))
 
 
 def is_understood(check: Check) -> bool:

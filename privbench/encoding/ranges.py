@@ -1,20 +1,20 @@
-"""Ranges of numbers, dates and times: where they begin, and how long they are.
+"""Ranges of numbers, dates and times: of what kind, where they begin, and how long they are.
 
-A range becomes two attributes on grids of their own. What lacks a bound is told by what is missing:
+A range becomes three attributes: its kind, and two on grids of their own.
 
-============  ==============  ===================
-range         ``lower``       ``size``
-============  ==============  ===================
-``[a,b)``     a               b − a
-``[a,)``      a               NULL
-``(,b)``      b               negative
-NULL          NULL            0
-``(,)``       NULL            NULL
-``empty``     NULL            negative
-============  ==============  ===================
+============  ==========  =========  =======
+range         ``kind``    ``lower``  ``size``
+============  ==========  =========  =======
+``[a,b)``     bounded     a          b − a
+``[a,)``      begun       a          NULL
+``(,b)``      ended       b          NULL
+``(,)``       all         NULL       NULL
+``empty``     empty       NULL       NULL
+NULL          NULL        NULL       NULL
+============  ==========  =========  =======
 
-Each attribute makes sense whatever the other is, since noise may part them. The last two come back
-in columns that are NOT NULL; elsewhere they are NULL.
+The kind decides, since noise may part them: a bound or size that it wants and that is missing is
+another row's.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
     Codec,
     ColumnReader,
-    Need,
     Released,
     attribute,
     null_mask,
     type_from_json,
 )
-from privbench.encoding.ordered import OrderedReader, public_range
+from privbench.encoding.categories import ListReader
+from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.parts import PartsReader, ordered_part
 from privbench.encoding.scale import Points, scale_of
 from privbench.encoding.strings import joined, quoted
-from privbench.privacy.data import Attribute, Recoding
+from privbench.privacy.data import Recoding
 from privbench.schema import Column, ColumnType
 
 Mask = NDArray[np.bool_]
@@ -60,69 +60,65 @@ _SIZES = {
     **dict.fromkeys(("numeric", "float4", "float8"), _REAL),
     **dict.fromkeys(("timestamp", "timestamptz"), _SPAN),
 }
+#: Kinds of ranges, in the order of their codes, and the type that they are read as.
+_KINDS = tuple("01234")
+_BOUNDED, _BEGUN, _ENDED, _ALL, _EMPTY = range(5)
+_KIND = ColumnType("smallint", "int2", category="N")
 _TIMES = ("date", "timestamp", "timestamptz")
 #: Grid steps of a bound in one of a size: times count microseconds, their spans seconds.
 _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
+def _kinds(*, nullable: bool) -> Domain:
+    """Cells of the kinds; ``(,)`` and ``empty`` are none unless they stand out from noise."""
+    return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
+
+
+class _KindReader(ListReader):
+    """Reads the kind."""
+
+    @property
+    def domain(self) -> Domain:
+        """See `_kinds`."""
+        return _kinds(nullable=self.nullable)
+
+
 @dataclass(frozen=True)
-class RangeReader(ColumnReader):
-    """Reads where ranges begin and how long they are."""
+class RangeReader(PartsReader):
+    """Reads of what kind ranges are, where they begin and how long they are."""
 
     @cached_property
-    def parts(self) -> tuple[OrderedReader, OrderedReader]:
-        """Readers of the bound and of the size."""
-        bound = self.column.type.parts[0]
+    def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
+        """Readers of the kind, of the bound and of the size."""
+        place, bound = self.column.position, self.column.type.parts[0]
+        named = Column(attribute(self.name, "kind"), place, _KIND, not_null=not self.nullable)
         return (
-            _reader(self.table, self.column, "lower", bound),
-            _reader(self.table, self.column, "size", _SIZES[bound.base]),
+            _KindReader(self.table, named, _KINDS),
+            ordered_part(self.table, self.column, "lower", bound),
+            ordered_part(self.table, self.column, "size", _SIZES[bound.base]),
         )
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those of the bound and of the size."""
-        return tuple(name for part in self.parts for name in part.attributes)
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        """The bounds of both."""
-        return tuple(need for part in self.parts for need in part.needs)
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """Both grid points."""
-        found = _expressions(identifier, self.column.type.parts[0].base)
-        return [
-            (part.scale.select(text), self.alias(mark))
-            for part, text, mark in zip(self.parts, found, "ls", strict=True)
-        ]
-
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Grid points."""
-        found: dict[str, Any] = {}
-        for part, mark in zip(self.parts, "ls", strict=True):
-            found |= part.read({part.alias(): batch[self.alias(mark)]})
-        return found
-
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Two attributes."""
-        return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        """The kind's number, the bound and the size."""
+        base = self.column.type.parts[0].base
+        return (_kind(identifier), *_expressions(identifier, base))
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of both."""
-        lower, size = (part.finish(released) for part in self.parts)
+        """The codec of bound and size; the kinds are public."""
+        lower, size = (part.finish(released) for part in self.parts[1:])
         assert isinstance(lower, OrderedCodec)
         assert isinstance(size, OrderedCodec)
         return RangeCodec(self.name, self.column.type, self.nullable, lower, size)
 
     def describe(self) -> tuple[str, str]:
         """Released bounds."""
-        how = f"{self.column.type.sql} by its beginning and size, bounds released"
+        how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
         return how, "no range is declared (PRIVACY P20)"
 
 
 @dataclass(frozen=True)
 class RangeCodec(Codec):
-    """Ranges from a bound and a size.
+    """Ranges from a kind, a bound and a size.
 
     Attributes:
         lower: Codec of the bound.
@@ -136,8 +132,14 @@ class RangeCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """The domains of both."""
-        return {**self.lower.domains, **self.size.domains}
+        """The domains of all three."""
+        kinds = {self._sort: _kinds(nullable=self.nullable)}
+        return {**kinds, **self.lower.domains, **self.size.domains}
+
+    @property
+    def _sort(self) -> str:
+        """Name of the kind's attribute."""
+        return attribute(self.column, "kind")
 
     @property
     def recodings(self) -> dict[str, Recoding]:
@@ -148,25 +150,28 @@ class RangeCodec(Codec):
         self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
     ) -> pa.Array:
         """Range literals."""
+        sort = codes[self._sort]
+        start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
         bare, open_ = (
             null_mask(codes[part.column], part.recoding.domain) for part in (self.lower, self.size)
         )
-        start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
-        negative = (size < 0) & ~open_
         _again(start, bare, ~bare, rng)
-        _again(size, ~open_ & (size == 0), ~open_ & (size > 0), rng)
-        low, high = self._literals(start, np.where(open_ | negative, 0, size))
+        _again(size, open_ | (size < 0), ~open_ & (size >= 0), rng)
+        low, high = self._literals(start, np.where(sort == _BOUNDED, np.maximum(size, 0), 0))
         found = joined("[", quoted(low), ",", quoted(high), ")")
         # Equal bounds make an empty range, unless both belong to it.
         point = joined("[", quoted(low), ",", quoted(low), "]")
         found = pc.if_else(pc.equal(low, high), point, found)
-        begun = joined("[", quoted(low), ",)")
-        found = pc.if_else(pa.array(open_), begun, found)
-        found = pc.if_else(pa.array(negative), joined("(,", quoted(low), ")"), found)
-        if self.nullable:
-            return pc.if_else(pa.array(bare), pa.scalar(None, pa.string()), found)
-        found = pc.if_else(pa.array(bare & open_), "(,)", found)
-        return pc.if_else(pa.array(bare & negative), "empty", found)
+        others: dict[int, Any] = {
+            _BEGUN: joined("[", quoted(low), ",)"),
+            _ENDED: joined("(,", quoted(low), ")"),
+            _ALL: "(,)",
+            _EMPTY: "empty",
+        }
+        for number, text in others.items():
+            found = pc.if_else(pa.array(sort == number), text, found)
+        none = null_mask(sort, _kinds(nullable=self.nullable))
+        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), found)
 
     def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
         """Both bounds as text."""
@@ -219,36 +224,32 @@ def range_reader(table: str, column: Column) -> ColumnReader | None:
     return RangeReader(table, column) if known else None
 
 
-def _reader(table: str, column: Column, part: str, type_: ColumnType) -> OrderedReader:
-    named = Column(attribute(column.name, part), column.position, type_)
-    scale = scale_of(type_)
-    assert scale is not None
-    return OrderedReader(table, named, scale, public_range(table, named, scale, ColumnConfig(), ()))
+def _kind(column: sql.Composable) -> sql.Composable:
+    """The number of a range's kind."""
+    text = (
+        f"CASE WHEN isempty({{c}}) THEN {_EMPTY}"
+        f" WHEN lower_inf({{c}}) THEN CASE WHEN upper_inf({{c}}) THEN {_ALL} ELSE {_ENDED} END"
+        f" WHEN upper_inf({{c}}) THEN {_BEGUN} WHEN {{c}} IS NOT NULL THEN {_BOUNDED} END::int8"
+    )
+    return sql.SQL(text).format(c=column)
 
 
 def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql.Composable]:
     """What is read: the bound, and the size (see the module)."""
     low = sql.SQL("CASE WHEN lower_inf({c}) THEN upper({c}) ELSE lower({c}) END").format(c=column)
-    known, zero, below = "NOT upper_inf({c})", "0::int8", "(-1)::int8"
+    known = "NOT lower_inf({c}) AND NOT upper_inf({c}) AND NOT isempty({c})"
     size = "least(upper({c})::numeric - lower({c})::numeric, 9e18)::int8"
     if base in _TIMES:
         # Infinite times have no difference in older servers.
         known += " AND isfinite(upper({c})) AND isfinite(lower({c}))"
         size = "(upper({c}) - lower({c}))::int8"
     if _SIZES[base] is _SPAN:
-        zero, below = "'0'::interval", "'-1 second'::interval"
         # The widest of ranges is longer than an interval can be.
         epochs = "date_part('epoch', upper({c})) - date_part('epoch', lower({c}))"
         size = f"make_interval(secs => least({epochs}, 3e11))"
     elif _SIZES[base] is _REAL:
-        zero, below = "0::numeric", "(-1)::numeric"
         size = "upper({c})::numeric - lower({c})::numeric"
-    span = sql.SQL(
-        f"CASE WHEN {{c}} IS NULL THEN {zero}"
-        f" WHEN isempty({{c}}) OR lower_inf({{c}}) AND NOT upper_inf({{c}}) THEN {below}"
-        f" WHEN NOT lower_inf({{c}}) AND {known} THEN {size} END"
-    )
-    return low, span.format(c=column)
+    return low, sql.SQL(f"CASE WHEN {known} THEN {size} END").format(c=column)
 
 
 def _points(codec: OrderedCodec, codes: Mapping[str, AnyCodes], rng: np.random.Generator) -> Points:

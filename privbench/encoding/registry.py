@@ -22,6 +22,7 @@ from privbench.encoding.fallback import (
 from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
 from privbench.encoding.ordered import OrderedReader, public_range
 from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.points import PointCodec, point_reader
 from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.sized import SizedCodec, sized_reader
@@ -36,7 +37,7 @@ SCALE_FAMILIES = (integer, numeric, floating, temporal, clock)
 
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec
-    for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec, RangeCodec)
+    for codec in (OrderedCodec, ListCodec, TextCodec, FillCodec, SizedCodec, RangeCodec, PointCodec)
 }
 
 
@@ -83,8 +84,12 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if column.type.base == "uuid":
         return uuid_reader(table.key, column)
     room = index_room(table, column.name)
-    found = range_reader(table.key, column) or sized_reader(table.key, column, room)
-    return found or fallback_reader(table.key, column)
+    return (
+        range_reader(table.key, column)
+        or point_reader(table.key, column)
+        or sized_reader(table.key, column, room)
+        or fallback_reader(table.key, column)
+    )
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

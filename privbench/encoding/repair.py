@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.pools import Pool
-from privbench.encoding.references import Pools, take_key
+from privbench.encoding.references import Pools, one_to_one, take_key
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.encoding.workbench import Workbench, finite, known
 from privbench.schema import ForeignKey, Unique
@@ -71,7 +71,13 @@ def part_self(work: Workbench, key: ForeignKey) -> None:
         return
     index = work.parents[key.name]
     own = np.flatnonzero(index == np.arange(work.rows))
-    index[own] = (index[own] + work.rng.integers(1, work.rows, size=len(own))) % work.rows
+    if one_to_one(work.table, key):
+        # Parents go round among these rows, so that none gets a second child.
+        others = np.flatnonzero((index >= 0) & (index != np.arange(work.rows)))
+        own = np.append(own, others[:1]) if len(own) == 1 else own
+        index[own] = np.roll(index[own], 1)
+    else:
+        index[own] = (index[own] + work.rng.integers(1, work.rows, size=len(own))) % work.rows
 
 
 def _swap(work: Workbench, order: Order) -> None:
@@ -193,8 +199,12 @@ def _redraw(work: Workbench, item: Unique) -> None:
         referred = work.referred[key.name]
         count = len(next(iter(referred.values())))
         index = work.parents[key.name]
-        pool = Pools(index, np.zeros(count, dtype=np.int64))
-        index[rows] = pool.draw(np.zeros(len(rows), dtype=np.int64), work.rng)
+        if turn % 2:
+            # Popular parents are those that are taken: any one will do.
+            index[rows] = work.rng.integers(count, size=len(rows))
+        else:
+            pool = Pools(index, np.zeros(count, dtype=np.int64))
+            index[rows] = pool.draw(np.zeros(len(rows), dtype=np.int64), work.rng)
         work.columns.update(take_key(work.table, key, index, referred, key.columns))
 
 

@@ -82,7 +82,7 @@ def assemble(
     sizes: dict[str, int] = {}
     order = ownership_order(tables)
     for name in order:
-        owners[name] = edges = _rows_of(tables[name], name, sizes, codes, scale, seed)
+        owners[name] = edges = _rows_of(tables, name, sizes, codes, scale, seed)
         sizes[name] = _root_rows(tables[name], scale) if edges is None else len(edges)
         codes[name] = draw(name, sizes[name], edges)
     _prune(tables, public_rows, owners, sizes, codes)
@@ -149,18 +149,26 @@ def _root_rows(model: TableModel, scale: float) -> int:
 
 
 def _rows_of(
-    model: TableModel,
+    tables: Mapping[str, TableModel],
     name: str,
     sizes: Mapping[str, int],
     codes: Mapping[str, Mapping[str, Codes]],
     scale: float,
     seed: int | None,
 ) -> Ints | None:
-    own = model.own
+    own = tables[name].own
     if own is None:
         return None
+    if own.unique and not own.nullable and _needed(tables[own.parent], name):
+        # One-to-one both ways by the schema alone: no owner is without its row.
+        return np.arange(sizes[own.parent])
     buckets = codes[own.parent].get(fan_variable(name, own.name))
     return own_edges(own, sizes[own.parent], scale, generator(seed, "own", name), buckets)
+
+
+def _needed(model: TableModel, name: str) -> bool:
+    """Whether every row of a table needs a row of another one for itself."""
+    return any(key.must_fit and key.parent == name for key in model.keys.values())
 
 
 def _targets(key: KeyModel, sizes: Mapping[str, int], public_rows: Mapping[str, int]) -> int:
@@ -197,10 +205,33 @@ def _prune(
         for name in tight:
             room = _room(tables[name], sizes, public_rows)
             if sizes[name] > room:
-                kept = np.linspace(0, sizes[name], room, endpoint=False).astype(np.int64)
-                keep = np.zeros(sizes[name], bool)
-                keep[kept] = True
+                keep = _spared(tables, name, room, owners, sizes[name])
                 _drop(tables, name, keep, owners, sizes, codes)
+
+
+def _spared(
+    tables: Mapping[str, TableModel],
+    name: str,
+    room: int,
+    owners: Mapping[str, Ints | None],
+    rows: int,
+) -> NDArray[np.bool_]:
+    """Which rows of a table stay where there is not room for all: as even as may be.
+
+    Rows that own what the table must refer to come first. With them its targets would go, and the
+    two tables would shrink by turns to a few rows.
+    """
+    first = np.zeros(rows, bool)
+    for child, model in tables.items():
+        edges = owners.get(child)
+        if edges is not None and model.own is not None and model.own.parent == name:
+            first[edges[edges >= 0]] |= _needed(tables[name], child)
+    order = np.argsort(~first, kind="stable")
+    most = min(room, int(first.sum()))
+    keep = np.zeros(rows, bool)
+    for part, count in ((order[: first.sum()], most), (order[first.sum() :], room - most)):
+        keep[part[np.linspace(0, len(part), count, endpoint=False).astype(np.int64)]] = True
+    return keep
 
 
 def _drop(

@@ -88,6 +88,7 @@ def posterior(
     target: tuple[float, float, float] | None,
     design: Floats | None = None,
     shades: tuple[Floats, Floats] | None = None,
+    even: float = 0.0,
 ) -> Floats:
     """Posterior mean of the masses of buckets.
 
@@ -103,6 +104,8 @@ def posterior(
         design: How much a parent of every bucket adds to every noisy cell, shape (cells, buckets);
             missing means that cells are buckets.
         shades: Factors on what parents add, if that is uncertain, and their log prior.
+        even: How much likelier even laws are beforehand: the power of E[x²]/E[x]² that is divided
+            by.
 
     Returns:
         Masses, shape (buckets,), positive, summing to 1.
@@ -117,6 +120,9 @@ def posterior(
             for factor, belief in zip(factors, beliefs, strict=True)
         ]
     )
+    if even:
+        sizes = np.sqrt(np.maximum(starts, 0) * (ends + 1.0))
+        logs = logs - even * np.log((laws @ sizes**2) / (laws @ sizes) ** 2)
     if target is not None:
         total, clip, noise = target
         middle = np.sqrt(np.maximum(starts, 0) * np.maximum(ends, 0).astype(np.float64))

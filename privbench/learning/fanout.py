@@ -26,6 +26,8 @@ _POINTS = (np.arange(256) + 0.5) / 256
 _FEW = 120.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
+#: The same of the largest bucket where it is past the first few.
+_FIRST, _ALONE = 3, 5.0
 #: A bucket this many standard deviations off is not what a small family of laws says.
 _WRONG = 6.0
 
@@ -174,7 +176,7 @@ def fit(
 
 def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
     """A family's counts, taken from the histogram where noise does not explain the difference."""
-    seen = np.arange(len(noisy)) <= _last_clear(noisy, sd)
+    seen = np.arange(len(noisy)) <= last_clear(noisy, sd)
     off = np.where(seen, np.maximum((noisy - family) ** 2 - (_WRONG * sd) ** 2, 0.0), 0.0)
     variance = max(sd * sd, 1e-18)
     return np.maximum((noisy * off + family * variance) / (off + variance), 1e-12)
@@ -222,7 +224,7 @@ def _smooth(noisy: Floats, sd: float, total: float) -> Floats:
         return _cut(plain, noisy, sd, total)
     curve = concave(tail, max(sd, 0.5))
     # Where a bucket is further from the curve than noise explains, the curve is what is wrong.
-    seen = np.arange(len(tail)) <= max(_last_clear(noisy, sd) - mode, 0)
+    seen = np.arange(len(tail)) <= max(last_clear(noisy, sd) - mode, 0)
     off = np.where(seen, (tail - curve) ** 2 - 9 * sd * sd, 0.0)
     trust = np.maximum((CURVE_ERROR * curve) ** 2, off)
     blended = (tail * trust + curve * sd * sd) / (trust + sd * sd)
@@ -236,7 +238,7 @@ def _cut(counts: Floats, noisy: Floats, sd: float, total: float) -> Floats:
 
     Without the cut, noise alone would put parents into buckets of tens of thousands of children.
     """
-    last = min(_last_clear(noisy, sd) + 4, len(noisy) - 1)
+    last = min(last_clear(noisy, sd) + 4, len(noisy) - 1)
     out = np.zeros(len(counts))
     kept = np.maximum(counts[: last + 1], 0.0)
     # In proportion: an equal shift would put parents where a few have thousands of children.
@@ -244,7 +246,7 @@ def _cut(counts: Floats, noisy: Floats, sd: float, total: float) -> Floats:
     return out
 
 
-def _last_clear(noisy: Floats, sd: float) -> int:
+def last_clear(noisy: Floats, sd: float) -> int:
     """Last bucket that stands out, reached from the largest without a gap of more than two.
 
     Tails fall off: a bucket that stands out far beyond the others is noise. With three empty
@@ -252,7 +254,8 @@ def _last_clear(noisy: Floats, sd: float) -> int:
     """
     clear = np.flatnonzero(noisy > _CLEAR * sd)
     last = int(np.argmax(noisy[1:])) + 1 if len(noisy) > 1 else 0
-    last = last if last in clear else 0
+    # Parents of many children and none of few are rare; that one bucket of all is noise is not.
+    last = last if noisy[last] > (_CLEAR if last <= _FIRST else _ALONE) * sd else 0
     for bucket in clear[clear > last]:
         if bucket - last > 3:
             break

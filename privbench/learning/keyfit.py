@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 
 from privbench.learning.denoise import Floats, Noise, denoise
 from privbench.learning.fanfamily import posterior
-from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts
+from privbench.learning.fanout import FanLaw, constant, fit, last_clear, law_from_counts
 from privbench.learning.keys import KeyModel
 from privbench.privacy import DatabaseSpec, KeySpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn, FanOut, Presence, PublicTargets
@@ -26,8 +26,13 @@ _FEW_NULL_SHARE = 0.6
 #: How far the number of references that are kept may be off, if rows tell it and if they do not.
 _OFF, _UNKNOWN = 0.1, 0.5
 _NULLS = "NULL share"
+#: Rows without an owner are few against the others below this share.
+_LITTLE = 0.25
 #: Weights of targets that are referred to, against those of other rows; likely as they are large.
 _SHADES = 0.5 ** np.arange(7.0)
+#: How much likelier even references are beforehand (`posterior`), and targets against noise below
+#: which a bucket tells nothing by itself.
+_EVEN, _LOST = 1.0, 40.0
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
 
@@ -230,12 +235,13 @@ def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
 
     A row without an owner is a unit of its own and weighs 1/τ (1 under truncation), so the weighted
     count tells their number. Below one standard deviation it is taken as none: most keys that may
-    be NULL seldom are.
+    be NULL seldom are. Below two it is, where it would add much to a table of few owned rows.
     """
     if key.role == "own":
         weighs = spec.tables[key.table].bound == "weights"
         rows = float(noisy[0]) * (bound(spec, key.table) if weighs else 1)
-        return max(rows, 0.0) if noisy[0] > sd else 0.0
+        clear = 1.0 if noisy[0] < _LITTLE * noisy[1] else 2.0
+        return max(rows, 0.0) if noisy[0] > clear * sd else 0.0
     missing, present = (float(count) if count > sd else 0.0 for count in noisy[:2])
     return missing / (missing + present) if missing else 0.0
 
@@ -285,16 +291,22 @@ def _fan_in(
     targets, weight = size
     design = _interpolation(query.scale(spec), query.buckets) * (weight / targets)
     linked, off = kept[0], max(kept[1], 1.0)
-    goal = (linked, np.inf, off)
+    # Shapes are weighed at one scale: a mixture of small laws and large ones would have hubs.
+    goal = (linked, np.inf, min(off, _OFF * linked))
     beliefs = np.log(shades)
-    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, (shades, beliefs))
+    told = (shades, beliefs)
+    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)
     seen = design @ prior
     off_by = [np.abs(noisy - shade * seen).sum() * np.sqrt(2.0) / sd for shade in shades]
     design = design * shades[int(np.argmax(beliefs - off_by))]
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
     # Hubs are few against the noise: what a bucket may hold beyond the prior falls with its size.
-    loose = np.maximum(prior, sd * np.minimum(1.0, linked / targets / np.maximum(centre, 1.0)))
-    clear = design.T @ np.maximum(noisy - 2 * sd, 0.0)
+    # Where the targets themselves are lost in noise, nothing is held beyond it.
+    far = min(sd, weight * weight / (_LOST * sd))
+    loose = np.maximum(prior, far * np.minimum(1.0, linked / targets / np.maximum(centre, 1.0)))
+    # A bucket that stands out far beyond the others is noise.
+    reach = np.arange(len(noisy)) < last_clear(np.append(0.0, noisy), sd)
+    clear = design.T @ np.where(reach, np.maximum(noisy - 2 * sd, 0.0), 0.0)
     loose = np.maximum(np.maximum(loose, clear), 1e-3)
     rows = np.vstack(
         [

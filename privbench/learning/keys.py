@@ -202,7 +202,7 @@ def attach(
         return edges
     weights = _popularity(key, targets, generator, places.codes if places else {})
     if key.unique:
-        edges[chosen] = _distinct(weights, len(chosen), generator)
+        edges[chosen] = _one_each(chosen, weights, generator, places)
         return edges
     if places is not None and places.links is not None and places.targets is not None:
         inside = chosen[places.links[chosen] == INSIDE]
@@ -259,6 +259,27 @@ def _popularity(
         drawn = attraction(key.pulls, codes, targets)
         weights = popularity(counts, drawn, generator.exponential(size=targets))
     return weights if weights.sum() > 0 else np.ones(targets)
+
+
+def _one_each(
+    chosen: Ints,
+    weights: Floats,
+    generator: np.random.Generator,
+    places: Places | None,
+) -> Ints:
+    """A target for each of some rows, none twice; rows that refer into their own unit first."""
+    edges = np.full(len(chosen), NULL, np.int64)
+    if places is not None and places.links is not None and places.targets is not None:
+        inside = np.flatnonzero(places.links[chosen] == INSIDE)
+        found = _within(places.rows[chosen[inside]], places.targets, generator)
+        taken, first = np.unique(found, return_index=True)
+        edges[inside[first[taken >= 0]]] = taken[taken >= 0]
+        weights = weights.copy()
+        weights[taken[taken >= 0]] = 0.0
+    left = np.flatnonzero(edges == NULL)
+    if len(left):
+        edges[left] = _distinct(weights, len(left), generator)
+    return edges
 
 
 def _distinct(weights: Floats, count: int, generator: np.random.Generator) -> Ints:

@@ -2,7 +2,7 @@
 
 Within a tree of ownership, 18 parts go to fan-outs, 6.5 to every reference (at most 26 to all of
 them) and 70.5 to rows (whatever is missing falls to the others); rows of a table weigh
-``weight·√(d·R̂/m̂)`` with d attributes, R̂ noisy rows and m̂ noisy units.
+``weight·√(d·R̂/m̂)`` with d attributes, R̂ noisy rows and m̂ noisy units, R̂ at least m̂.
 `privbench.privacy.allocate` then turns shares into
 amounts, so that trees that no reference joins each get the full budget.
 """
@@ -81,8 +81,9 @@ def _row_shares(spec: DatabaseSpec, totals: Mapping[str, float]) -> Shares:
     raw: dict[str, float] = {}
     for name, table in spec.tables.items():
         if table.attributes:
-            rows = max(totals.get(name, 1.0), 1.0)
             units = max(totals.get(spec.top(name), 1.0), 1.0)
+            # A total that noise made small, or negative, leaves a table its share all the same.
+            rows = max(totals.get(name, units), units)
             raw[name] = table.weight * sqrt(len(table.attributes) * rows / units)
     load: dict[str, float] = {}
     for name, value in raw.items():

@@ -6,8 +6,8 @@ by chunk while it is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,10 @@ class CloneTable:
     def torn(self) -> bool:
         """Whether rows may refer to rows of this table that were dropped."""
         return self._minted is not None and self._minted.torn
+
+    def without(self, names: Collection[str]) -> CloneTable:
+        """The table with some columns left to their defaults."""
+        return replace(self, columns=tuple(name for name in self.columns if name not in names))
 
     def batches(self) -> Iterator[pa.Table]:
         """The rows in chunks, columns in the order of `columns`."""

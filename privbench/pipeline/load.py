@@ -144,6 +144,7 @@ def _write(
             seed=seed,
         )
         for item in tables:
+            item = item.without(loader.without_values(item.table))
             if item.columns:
                 taken = loader.copy_table(item.table, item.columns, _told(item, teller))
                 mending.missing(item.table, item.rows - taken)

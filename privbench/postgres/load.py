@@ -38,6 +38,7 @@ _SETTINGS = {
     "synchronous_commit": "on",
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
+    "lc_monetary": "C",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
@@ -148,6 +149,24 @@ class Loader:
             rows = self._copy(table, columns, batches)
         self._progress(f"copy {table.key}", rows)
         return rows
+
+    def without_values(self, table: Table) -> list[str]:
+        """Columns that stay NULL here: xml that may be NULL, on a server that was built without.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        names = [c.name for c in table.columns if c.type.base == "xml" and not c.not_null]
+        if not names:
+            return []
+        with database_errors("asking for xml"):
+            try:
+                with self.connection.transaction():
+                    self.connection.execute("SELECT '<a/>'::xml")
+            except psycopg.errors.FeatureNotSupported:
+                logger.warning("%s: this server knows no xml; NULL instead: %s", table.key, names)
+                return names
+        return []
 
     def add_rows(self, table: Table, count: int) -> int:
         """Add rows of which every column has its default, or that have no columns at all.

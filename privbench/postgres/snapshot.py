@@ -29,6 +29,7 @@ _SESSION = {
     "search_path": "",
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
+    "lc_monetary": "C",
     "intervalstyle": "postgres",
     "bytea_output": "hex",
     "extra_float_digits": "1",

@@ -349,6 +349,7 @@ class DatabaseFit:
         Fan-outs of owned rows are measured with their weights. Where parents of many rows have more
         or fewer children than others, a law that is right by weight is off by rows.
         """
+        names = [fan_variable(key.table, key.name) for key in own_keys(self.fitting.spec, table)]
         for _ in range(_CALIBRATIONS):
             factors = {}
             for key in own_keys(self.fitting.spec, table):
@@ -358,8 +359,14 @@ class DatabaseFit:
                     factors[name] = factor
             if not factors:
                 break
+            before = self.laws[table], codes
             self.laws[table] = learner.rescale(factors)
             codes = self._draw(table, owners, rows)
+            # A fit anew may raise the rare cells of another fan-out, whose children are many.
+            others = [name for name in names if name not in factors]
+            if any(_grown(before[1][name], codes[name]) for name in others):
+                self.laws[table], codes = before
+                break
         return codes
 
     def _excess(self, key: KeySpec, buckets: Codes) -> float:
@@ -368,7 +375,7 @@ class DatabaseFit:
         drawn = float(self._law(key).means()[buckets].sum()) / self._scale
         orphans = self.keys[key.table, key.name].null
         total, sd = sizes.rows[key.table] - orphans, sizes.sd[key.table]
-        if drawn <= 0 or total <= 0:
+        if drawn <= 0 or total <= 3 * sd:
             return 1.0
         trust = _OFF**2 / (_OFF**2 + (sd / total) ** 2)
         return float((total / drawn) ** trust)
@@ -390,3 +397,9 @@ class DatabaseFit:
         draws = generator(0, "fit", "rows", table)
         given = None if given is None else given.part(some)
         return law.sample(len(range(rows)[some]), draws, herded=False, given=given)
+
+
+def _grown(before: Codes, after: Codes) -> bool:
+    """Whether buckets that double in size hold half as many children again."""
+    held = [float((2.0 ** codes.astype(np.float64))[codes > 0].sum()) for codes in (before, after)]
+    return held[1] > 1.5 * held[0] + 1.0

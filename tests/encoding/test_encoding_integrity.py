@@ -581,3 +581,38 @@ def test_times_are_keys_that_mean_something():
     item = table("t", col("at", stamp), col("id"), primary=("at",))
     assert role_of(item, item.column("at")) == "modelled"
     assert role_of(table("t", col("id"), primary=("id",)), col("id")) == "minted"
+
+
+@pytest.mark.parametrize("own", [1, 2, 9])
+def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
+    columns = (Column("id", 1, INT, not_null=True), Column("next", 2, INT))
+    keys = [(["next"], "chain", ["id"])]
+    chain = table(
+        "chain", *columns, primary=["id"], uniques=[["next"]], keys=keys, checks=["(next <> id)"]
+    )
+    index = np.roll(np.arange(40), 1)
+    index[:own] = np.arange(own)
+    index[own:] = np.append(np.arange(own + 1, 40), own)
+    made = mint(chain, {}, {"chain_f0": index}, lambda key: [], generator(1), rows=40)
+    assert made.rows == 40
+    numbers, next_ = (made.columns[name].to_numpy() for name in ("id", "next"))
+    assert (numbers != next_).all()
+    assert sorted(next_) == sorted(numbers)
+    assert (numbers[made.parents["chain_f0"]] == next_).all()
+
+
+def test_pairs_of_a_dense_junction_are_kept():
+    """Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25."""
+    columns = (Column("a", 1, INT, not_null=True), Column("b", 2, INT, not_null=True))
+    keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
+    pair = table("pair", *columns, primary=["a", "b"], keys=keys)
+    rng = generator(1)
+    parents = {
+        "pair_f0": np.repeat(np.arange(100), 20),
+        "pair_f1": np.minimum(rng.geometric(0.1, 2000) - 1, 24),
+    }
+    sizes = {"pair_f0": 100, "pair_f1": 25}
+    ids = lambda key: [pa.array(np.arange(sizes[key.name], dtype=np.int32))]  # noqa: E731
+    made = mint(pair, {}, parents, ids, rng, rows=2000, own="pair_f0")
+    assert made.rows >= 1997
+    assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()

@@ -111,3 +111,40 @@ def test_keys_keep_their_pattern(table):
                 copy.write_row(row)
         cursor.execute("SELECT count(*), count(DISTINCT code) FROM t")
         assert cursor.fetchone() == (made.rows, made.rows)
+
+
+SPANS = [
+    ("text", "BETWEEN 'A' AND 'Z'", 30),
+    ("char(1)", ">= 'b' AND {c} <= 'f'", 5),
+    ("varchar(3)", "BETWEEN 'AAA' AND 'ZZZ'", 300),
+    ("varchar(4)", "> '1000' AND {c} < '4000'", 300),
+    ("text", "BETWEEN 'AB' AND 'AD'", 60),
+    ("text", "> 'q'", 60),
+]
+
+
+@pytest.mark.parametrize(("type_", "check", "rows"), SPANS)
+def test_texts_between_two_others_are_kept_and_made(server, make_database, type_, check, rows):
+    """As keys and as columns, under the rules of ASCII and under those of a language."""
+    with psycopg.connect(make_database(), autocommit=True) as connection:
+        text = check.format(c="k")
+        connection.execute(f"CREATE TABLE t (k {type_} PRIMARY KEY CHECK (k {text}))")
+        table = introspect(connection).table("t")
+        rng = generator(1)
+        keys = mint(table, {}, {}, lambda key: [], rng, rows=rows).columns["k"]
+        assert len(keys) == rows
+        pattern = column_pattern(table, table.column("k"))
+        mended = pattern.mend(pa.array(["0", "m", "B", "~", "2345", keys[0].as_py(), None]), rng)
+        assert mended[5] == keys[0]
+        assert mended[6].as_py() is None
+        listed = [*keys.to_pylist(), *mended.to_pylist()[:6]]
+        known = connection.execute(
+            "SELECT collname FROM pg_collation WHERE collname IN ('C', 'en-x-icu', 'en_US.utf8')"
+        )
+        for (order,) in known.fetchall():
+            held = connection.execute(
+                f'SELECT k FROM unnest(%s::text[]) AS t(k) WHERE (k COLLATE "{order}" {text})'
+                " IS NOT TRUE",
+                [listed],
+            )
+            assert held.fetchall() == []

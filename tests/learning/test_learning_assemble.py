@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privbench.errors import ModelError
 from privbench.learning.assemble import TableModel, assemble, ownership_order
 from privbench.learning.fanout import constant, law_from_counts
-from privbench.learning.keys import KeyModel, attach
+from privbench.learning.keys import INSIDE, OUTSIDE, KeyModel, Places, attach
 from privbench.learning.shares import shares
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.rng import generator
@@ -117,6 +117,28 @@ def test_rows_that_cannot_refer_are_left_out_with_what_they_own():
     assert sorted(made["d"].parents["one"].tolist()) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("unique", [True, False])
+def test_tables_that_need_each_other_do_not_shrink_by_turns(unique):
+    """A person needs a passport, and passports are owned: nine in ten have one by the law."""
+    most = law_from_counts(np.array([1.0, 9.0]), np.array([0, 1]), np.array([0, 1]))
+    tables = {
+        "person": TableModel(1000.0, {"p": key("p", "passport", "ref", unique=True)}),
+        "passport": TableModel(1.0, {"own": key("own", "person", "own", False, unique, law=most)}),
+    }
+    made = build(tables)
+    assert made["person"].rows == made["passport"].rows >= (1000 if unique else 895)
+    assert sorted(made["person"].parents["p"]) == list(range(made["person"].rows))
+
+
+def test_the_only_row_of_a_unit_is_referred_to_from_within():
+    units = np.arange(50)
+    links = np.where(units < 40, INSIDE, OUTSIDE)
+    places = Places(units, units[::-1].copy(), links)
+    edges = attach(key("r", "t", "ref", unique=True), 50, 50, generator(3), places)
+    assert (edges[:40] == 49 - units[:40]).all()
+    assert sorted(edges) == list(range(50))
+
+
 def test_cycles_of_ownership_are_refused():
     tables = {
         "a": TableModel(1.0, {"own": key("own", "b", "own", law=FEW)}),
@@ -149,3 +171,6 @@ def test_shares_follow_the_rule():
     assert items["rows tag"] == (70.5, frozenset({"tag"}))
     assert items["rows o"][0] == pytest.approx(2 * items["rows u"][0])
     assert items["rows o"][0] + items["rows u"][0] == pytest.approx(70.5)
+    # Noise of a total takes no table's share away.
+    items = shares(spec, {"u": 100.0, "o": -900.0, "tag": 10.0})
+    assert items["rows o"][0] == pytest.approx(items["rows u"][0])

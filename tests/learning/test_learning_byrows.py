@@ -36,7 +36,9 @@ def test_a_clip_is_chosen_where_few_own_most_and_noise_allows_it():
     assert found == [64, None]
     few = np.concatenate([np.full(9000, 2), np.full(900, 20)])
     loud, quiet = (choose_clip(units_of(few), 2, sd) for sd in (90.0, 3.0))
-    assert loud is not None and quiet is not None and loud < quiet
+    assert loud is not None
+    assert quiet is not None
+    assert loud < quiet
 
 
 @pytest.mark.parametrize("ordered", [0, 3, 7, 40])

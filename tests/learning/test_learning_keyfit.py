@@ -5,6 +5,7 @@ import pytest
 
 from privbench.learning.denoise import noise_law
 from privbench.learning.keyfit import Sizes, fit_key
+from privbench.learning.keys import attach
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.rng import generator
 
@@ -45,3 +46,22 @@ def test_no_target_is_referred_to_more_often_than_there_are_references(seed):
     law = fit_key(spec, key, 1.0, measure, sizes, {}, noise_law("pure")).law
     assert law.mass.sum() == pytest.approx(1)
     assert law.starts[law.mass > 0].max() <= 3000
+
+
+def test_noise_alone_makes_no_hub_that_takes_most_references():
+    """Fifty rooms and noise of forty: what is drawn stays within what is usual."""
+    key = KeySpec("k", "child", "parent", "ref")
+    tables = {"parent": TableSpec("parent", {}), "child": TableSpec("child", {}, (key,))}
+    spec = DatabaseSpec(tables, Relation())
+    sizes = Sizes({"parent": 50.0, "child": 2000.0}, {"parent": 3.0, "child": 60.0})
+    tops = []
+    for seed in range(20):
+
+        def measure(query, amount, label, seed=seed):
+            return generator(seed, label).laplace(0, 29.0, query.shape), 41.0
+
+        model = fit_key(spec, key, 1.0, measure, sizes, {}, noise_law("pure"))
+        edges = attach(model, 2000, 50, generator(seed, "draw"))
+        tops.append(np.bincount(edges, minlength=50).max())
+    assert np.median(tops) < 450
+    assert max(tops) < 800

@@ -299,3 +299,17 @@ def _busy(dsn):
         "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
         " AND pid <> pg_backend_pid()",
     )
+
+
+def test_xml_stays_null_where_the_server_was_built_without(each_server, make_database_on):
+    ddl = "CREATE TABLE page (id int PRIMARY KEY, doc xml, title text)"
+    schema, made = plan(script(make_database_on(each_server), ddl))
+    try:
+        rows(each_server.dsn, "SELECT '<a/>'::xml")
+        known = True
+    except psycopg.errors.FeatureNotSupported:
+        known = False
+    with Loader(make_database_on(each_server), schema, made) as loader:
+        assert loader.without_values(schema.table("public.page")) == ([] if known else ["doc"])
+        loader.copy_table("public.page", ["id", "title"], [pa.table({"id": [1], "title": ["x"]})])
+        loader.finish()

@@ -622,6 +622,23 @@ messages
     assert "recipient_id reaches public.users" in tie
 
 
+@pytest.mark.parametrize("column", ["moderator", "captain_id", "chairman"])
+def test_who_leads_does_not_own(read: Read, column: str) -> None:
+    proposal = propose(
+        read(f"""
+person
+  id pk
+  last_name text
+  birth_date date
+
+club
+  id pk
+  {column} -> person set null
+""")
+    )
+    assert "club" not in _owners(proposal)
+
+
 def test_managers_do_not_own_stores(read: Read) -> None:
     proposal = propose(
         read("""

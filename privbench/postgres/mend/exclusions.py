@@ -17,7 +17,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.periods import PeriodKey
-from privbench.postgres.mend.places import TRIES, Mover, place_of
+from privbench.postgres.mend.places import TRIES, Mover, Place, place_of
 from privbench.schema import Table
 
 _EXCLUSIONS: LiteralString = """
@@ -54,6 +54,11 @@ class Exclusion:
     name: str
     definition: str
     place: Mover | None
+
+    @property
+    def without_overlaps(self) -> bool:
+        """Whether it is a key of periods, which takes no empty one."""
+        return self.definition.startswith(("PRIMARY KEY", "UNIQUE"))
 
 
 def find(
@@ -92,11 +97,27 @@ def repair(
     deleted: dict[str, int] = {}
     for item in exclusions:
         with database_errors("repairing rows that exclude each other", item.table.key):
+            moved[item.table.key] = moved.get(item.table.key, 0) + _open(connection, item)
             if _conflicts(connection, item):
                 some, lost = _insert_again(connection, item)
-                moved[item.table.key] = moved.get(item.table.key, 0) + some
+                moved[item.table.key] += some
                 deleted[item.table.key] = deleted.get(item.table.key, 0) + lost
     return moved, deleted
+
+
+def _open(connection: Connection, item: Exclusion) -> int:
+    """Give rows whose period is empty, which no key WITHOUT OVERLAPS takes, one of another row.
+
+    Rows whose period is that of a target keep it: they go with their reference.
+    """
+    if not isinstance(item.place, Place) or not item.place.range or not item.without_overlaps:
+        return 0
+    empty = sql.SQL("isempty({})").format(sql.Identifier(item.place.columns[0]))
+    bad = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        rows.row_of(item.table), rows.name_of(item.table), empty
+    )
+    good = sql.SQL("NOT {}").format(empty)
+    return rows.borrow(connection, item.table, item.place.columns, bad, good)
 
 
 def _conflicts(connection: Connection, item: Exclusion) -> bool:

@@ -16,7 +16,7 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
-from privbench.postgres.mend.places import between
+from privbench.postgres.mend.places import TRIES, between
 from privbench.schema import Table, TableName
 
 #: Draws of a target for rows whose period no drawn target holds.
@@ -107,7 +107,10 @@ class PeriodKey:
         return sql.SQL("lower_inf({0}) OR upper_inf({0})").format(period)
 
     def moved(self) -> sql.Composable:
-        """Statements of PL/pgSQL that give ``r`` another target and fit its period."""
+        """Statements of PL/pgSQL that give ``r`` another target and fit its period.
+
+        First at its own time; where many rows want the same time, later at another.
+        """
         slots = [_slot(i) for i in range(len(self.columns) - 1)]
         given = [
             sql.SQL("p.{} = r.{}").format(slots[i], sql.Identifier(self.columns[i]))
@@ -118,12 +121,17 @@ class PeriodKey:
             for name, slot in zip(self.columns, slots, strict=False)
         ]
         period = sql.Identifier("r", self.period)
+        type_ = self.table.column(self.period).type
         return sql.SQL(
             "SELECT p.size INTO turns FROM {pieces} AS p WHERE {given} LIMIT 1;"
             " turns := 1 + floor(random() * turns)::bigint;"
             " SELECT * INTO drawn FROM {pieces} AS p WHERE p.n = turns AND {given};"
-            " IF FOUND THEN {taken} {period} := {fitted}; END IF;"
+            " IF FOUND THEN {taken}"
+            " {period} := CASE WHEN turn > {stays} THEN coalesce({moved}, {fitted})"
+            " ELSE {fitted} END; END IF;"
         ).format(
+            stays=sql.Literal(TRIES // 3),
+            moved=between(type_, period, sql.SQL("drawn.piece")),
             pieces=self.pieces,
             given=rows.every(given),
             taken=sql.SQL(" ").join(taken),

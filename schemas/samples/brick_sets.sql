@@ -1,0 +1,27 @@
+-- Sets of bricks and what is in them: text keys everywhere, inventories of inventories, few columns.
+CREATE TABLE colors (id integer PRIMARY KEY CHECK (id >= -1), name varchar(200) NOT NULL UNIQUE, rgb char(6) NOT NULL CHECK (rgb ~ '^[0-9A-F]{6}$'), is_trans boolean NOT NULL);
+CREATE TABLE themes (id integer PRIMARY KEY, name varchar(40) NOT NULL, parent_id integer REFERENCES themes);
+CREATE TABLE part_categories (id integer PRIMARY KEY, name varchar(200) NOT NULL UNIQUE);
+CREATE TABLE parts (part_num varchar(20) PRIMARY KEY, name varchar(250) NOT NULL, part_cat_id integer NOT NULL REFERENCES part_categories, part_material varchar(20));
+CREATE TABLE part_relationships (rel_type char(1) NOT NULL CHECK (rel_type = ANY ('{P,R,B,M,T,A}'::bpchar[])), child_part_num varchar(20) NOT NULL REFERENCES parts, parent_part_num varchar(20) NOT NULL REFERENCES parts, CHECK (child_part_num <> parent_part_num));
+CREATE TABLE elements (element_id varchar(10) PRIMARY KEY, part_num varchar(20) NOT NULL REFERENCES parts, color_id integer NOT NULL REFERENCES colors, design_id integer);
+CREATE TABLE minifigs (fig_num varchar(20) PRIMARY KEY, name varchar(256) NOT NULL, num_parts integer NOT NULL, img_url text);
+CREATE TABLE sets (set_num varchar(20) PRIMARY KEY, name varchar(256) NOT NULL, year integer NOT NULL CHECK (year BETWEEN 1949 AND 2030), theme_id integer REFERENCES themes, num_parts integer NOT NULL, price money);
+CREATE TABLE inventories (id integer PRIMARY KEY, version integer NOT NULL DEFAULT 1, set_num varchar(20) NOT NULL REFERENCES sets, UNIQUE (set_num, version));
+CREATE TABLE inventory_parts (inventory_id integer NOT NULL REFERENCES inventories, part_num varchar(20) NOT NULL REFERENCES parts, color_id integer NOT NULL REFERENCES colors, quantity integer NOT NULL, is_spare boolean NOT NULL, PRIMARY KEY (inventory_id, part_num, color_id, is_spare));
+CREATE TABLE inventory_sets (inventory_id integer NOT NULL REFERENCES inventories, set_num varchar(20) NOT NULL REFERENCES sets, quantity integer NOT NULL DEFAULT 1, PRIMARY KEY (inventory_id, set_num));
+CREATE TABLE inventory_minifigs (inventory_id integer NOT NULL REFERENCES inventories, fig_num varchar(20) NOT NULL REFERENCES minifigs, quantity integer NOT NULL, PRIMARY KEY (inventory_id, fig_num));
+CREATE INDEX ON inventory_parts (part_num, color_id);
+INSERT INTO colors SELECT i - 1, 'Quokkanary ' || i, upper(substr(md5(i::text), 1, 6)), i % 7 = 0 FROM generate_series(0, 130) i;
+INSERT INTO themes SELECT i, 'Quokkanary ' || i % 90, CASE WHEN i > 60 THEN 1 + (i * i) % 40 END FROM generate_series(1, 240) i;
+INSERT INTO part_categories SELECT i, 'Quokkanary bricks ' || i FROM generate_series(1, 50) i;
+INSERT INTO parts SELECT i * 37 || CASE WHEN i % 4 = 0 THEN 'pr' || lpad((i % 50)::text, 4, '0') WHEN i % 9 = 0 THEN 'b' ELSE '' END, 'Quokkanary brick ' || i % 8 || ' x ' || i % 12, 1 + floor(50 * power((i * 7919 % 3000) / 3000.0, 2))::int, CASE WHEN i % 6 > 0 THEN 'Plastic' WHEN i % 12 = 0 THEN 'Rubber' END FROM generate_series(1, 3000) i;
+INSERT INTO part_relationships SELECT (ARRAY['P', 'P', 'P', 'M', 'A', 'R'])[1 + i % 6], (SELECT part_num FROM parts ORDER BY part_num OFFSET i LIMIT 1), (SELECT part_num FROM parts ORDER BY part_num OFFSET i + 1 + i % 5 LIMIT 1) FROM generate_series(1, 700) i;
+INSERT INTO elements SELECT (4000000 + i)::text, p.part_num, -1 + (i * i) % 130, CASE WHEN i % 3 > 0 THEN i END FROM generate_series(1, 5000) i JOIN (SELECT part_num, row_number() OVER (ORDER BY part_num) AS n FROM parts) p ON p.n = 1 + floor(3000 * power((i * 31 % 5003) / 5003.0, 1.5))::int;
+INSERT INTO minifigs SELECT 'fig-' || lpad(i::text, 6, '0'), 'Quokkanary, blue ' || i, 2 + i % 9, CASE WHEN i % 4 > 0 THEN 'https://cdn.quokkanary.example/' || i || '.jpg' END FROM generate_series(1, 600) i;
+INSERT INTO sets SELECT 100 + i * 3 || '-' || 1 + i % 2, 'Quokkanary castle ' || i, 2024 - floor(74 * power((i * 31 % 2000) / 2000.0, 2))::int, CASE WHEN i % 25 > 0 THEN 1 + floor(240 * power((i * 7919 % 2003) / 2003.0, 1.7))::int END, floor(exp(3 + (i * 17 % 400) / 100.0))::int, CASE WHEN i % 3 > 0 THEN (5 + i % 200)::money END FROM generate_series(1, 2000) i;
+INSERT INTO inventories SELECT row_number() OVER (ORDER BY set_num), 1, set_num FROM sets;
+INSERT INTO inventories SELECT 2000 + i, 2, (SELECT set_num FROM sets ORDER BY set_num OFFSET i * 9 LIMIT 1) FROM generate_series(1, 150) i;
+INSERT INTO inventory_parts SELECT 1 + (i * 7919) % 2150, p.part_num, -1 + floor(130 * power((i * 13 % 997) / 997.0, 3))::int, 1 + (i * i) % 12, i % 20 = 0 FROM generate_series(1, 22000) i JOIN (SELECT part_num, row_number() OVER (ORDER BY part_num) AS n FROM parts) p ON p.n = 1 + floor(3000 * power((i * 31 % 22003) / 22003.0, 2))::int ON CONFLICT DO NOTHING;
+INSERT INTO inventory_sets SELECT 1 + (i * 104729) % 2150, (SELECT set_num FROM sets ORDER BY set_num OFFSET (i * 7) % 2000 LIMIT 1), 1 + i % 2 FROM generate_series(1, 300) i ON CONFLICT DO NOTHING;
+INSERT INTO inventory_minifigs SELECT 1 + floor(2150 * power((i * 7919 % 3001) / 3001.0, 1.5))::int, 'fig-' || lpad((1 + (i * i) % 600)::text, 6, '0'), 1 + i % 3 FROM generate_series(1, 3000) i ON CONFLICT DO NOTHING;
