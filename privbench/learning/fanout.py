@@ -28,6 +28,7 @@ _FEW = 120.0
 _CLEAR = 3.2
 #: The same of the largest bucket where it is past the first few.
 _FIRST, _ALONE = 3, 5.0
+_BEYOND_DOUBT = 8.0
 #: A bucket this many standard deviations off is not what a small family of laws says.
 _WRONG = 6.0
 
@@ -257,8 +258,8 @@ def last_clear(noisy: Floats, sd: float) -> int:
     # Parents of many children and none of few are rare; that one bucket of all is noise is not.
     last = last if noisy[last] > (_CLEAR if last <= _FIRST else _ALONE) * sd else 0
     for bucket in clear[clear > last]:
-        if bucket - last > 3:
-            break
+        if bucket - last > 3 and noisy[bucket] <= _BEYOND_DOUBT * sd:
+            continue
         last = int(bucket)
     return last
 
