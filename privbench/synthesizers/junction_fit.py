@@ -52,7 +52,9 @@ JOINT, FEW_JOINT = 0.45, 0.15
 PULLS = 0.5
 #: How often children are brought to their totals, how near that is near enough, and by how much a
 #: drawn total is off by itself.
-_CALIBRATIONS, _CLOSE, _OFF = 2, 0.02, 0.3
+_CALIBRATIONS, _CLOSE, _OFF = 2, 0.02, 0.5
+#: Logarithms of the factors to choose from.
+_FACTORS = np.linspace(-4.0, 4.0, 801)
 
 
 def joint_fan_outs(table: str, first: KeySpec, second: KeySpec) -> Histogram:
@@ -373,12 +375,11 @@ class DatabaseFit:
         """Factor from the drawn number of children toward the noisy total, by its precision."""
         sizes = self.fitting.sizes(key.table)
         drawn = float(self._law(key).means()[buckets].sum()) / self._scale
-        orphans = self.keys[key.table, key.name].null
-        total, sd = sizes.rows[key.table] - orphans, sizes.sd[key.table]
-        if drawn <= 0 or total <= 3 * sd:
+        total = sizes.rows[key.table] - self.keys[key.table, key.name].null
+        if drawn <= 0:
             return 1.0
-        trust = _OFF**2 / (_OFF**2 + (sd / total) ** 2)
-        return float((total / drawn) ** trust)
+        off = (total - drawn * np.exp(_FACTORS)) / max(sizes.sd[key.table], 1e-3 * drawn)
+        return float(np.exp(_FACTORS[np.argmin(off**2 + (_FACTORS / _OFF) ** 2)]))
 
     def _some(self, own: KeySpec, buckets: Codes, draws: np.random.Generator) -> Codes:
         """Buckets of the owners, 0 for all but some where their rows would be too many to hold."""
