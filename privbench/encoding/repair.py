@@ -195,11 +195,11 @@ def _redraw(work: Workbench, item: Unique) -> None:
         rows = np.flatnonzero(work.duplicates(item))
         if not len(rows):
             return
-        key = usable[0 if turn < REDRAWS // 2 else turn % len(usable)]
+        key = usable[0 if turn < REDRAWS // 2 else turn // 2 % len(usable)]
         referred = work.referred[key.name]
         count = len(next(iter(referred.values())))
         index = work.parents[key.name]
-        if turn % 2:
+        if turn % 2 and count:
             # Popular parents are those that are taken: any one will do.
             index[rows] = work.rng.integers(count, size=len(rows))
         else:

@@ -16,7 +16,8 @@ _MOST, _MORE = 16, 6
 def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
     """Regular expressions of the texts between the bounds of some CHECKs; None if not understood.
 
-    Bounds are understood where each letter of one has the alphabet of the other's at its place.
+    Bounds are understood where there are two, and each letter of one has the alphabet of the
+    other's at its place. What lies beyond a single bound follows the collation.
 
     Returns:
         What texts may stay, what new ones are made from, and what more are made from where these
@@ -30,17 +31,14 @@ def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
     found = list(limits)
     low = max((item.low for item in found if item.low is not None), default=None)
     high = min((item.high for item in found if item.high is not None), default=None)
-    known = low or high
-    if known is None or any(item.values is not None for item in found):
+    if low is None or high is None or any(item.values is not None for item in found):
         return None
-    sets = [_alphabet(letter) for letter in known]
-    first = low if low is not None else "".join(letters[:1] for letters in sets)
-    last = high if high is not None else "".join(letters[-1:] for letters in sets)
-    alike = len(first) == len(last) and [_alphabet(letter) for letter in last] == sets
-    if not all(sets) or not alike or len(known) > _MOST or not first < last:
+    sets = [_alphabet(letter) for letter in low]
+    alike = len(low) == len(high) and [_alphabet(letter) for letter in high] == sets
+    if not all(sets) or not alike or len(low) > _MOST or not low < high:
         return None
     open_ = any(item.low_open or item.high_open for item in found)
-    return _patterns(first, last, sets, open_)
+    return _patterns(low, high, sets, open_)
 
 
 def _patterns(low: str, high: str, sets: list[str], open_: bool) -> tuple[str, str, str] | None:

@@ -271,15 +271,28 @@ def _one_each(
     edges = np.full(len(chosen), NULL, np.int64)
     if places is not None and places.links is not None and places.targets is not None:
         inside = np.flatnonzero(places.links[chosen] == INSIDE)
-        found = _within(places.rows[chosen[inside]], places.targets, generator)
-        taken, first = np.unique(found, return_index=True)
-        edges[inside[first[taken >= 0]]] = taken[taken >= 0]
+        found = _within_once(places.rows[chosen[inside]], places.targets, generator)
+        edges[inside] = found
         weights = weights.copy()
-        weights[taken[taken >= 0]] = 0.0
+        weights[found[found >= 0]] = 0.0
     left = np.flatnonzero(edges == NULL)
     if len(left):
         edges[left] = _distinct(weights, len(left), generator)
     return edges
+
+
+def _within_once(units: Ints, targets: Ints, generator: np.random.Generator) -> Ints:
+    """A random target in each of some units, none twice, −1 where a unit has no more."""
+    shuffled = generator.permutation(len(targets))
+    order = shuffled[np.argsort(targets[shuffled], kind="stable")]
+    rows = np.argsort(units, kind="stable")
+    held, ordered = units[rows], targets[order]
+    place = np.searchsorted(ordered, held, side="left")
+    place += np.arange(len(held)) - np.searchsorted(held, held, side="left")
+    found = np.full(len(units), NULL, np.int64)
+    kept = place < np.searchsorted(ordered, held, side="right")
+    found[rows[kept]] = order[place[kept]]
+    return found
 
 
 def _distinct(weights: Floats, count: int, generator: np.random.Generator) -> Ints:

@@ -21,7 +21,8 @@ from privbench.synthesizers.common import Fitting
 def may_count_rows(spec: DatabaseSpec, table: str) -> bool:
     """Whether a table's attributes may be measured by rows: it is owned, its rows are weighed."""
     found = spec.tables[table]
-    return found.own is not None and bool(found.attributes) and found.bound == "weights"
+    told = any(domain.size > 1 for domain in found.attributes.values())
+    return found.own is not None and told and found.bound == "weights"
 
 
 def find_clip(fitting: Fitting, table: str, units: Ints, part: float) -> int | None:

@@ -174,3 +174,15 @@ def test_shares_follow_the_rule():
     # Noise of a total takes no table's share away.
     items = shares(spec, {"u": 100.0, "o": -900.0, "tag": 10.0})
     assert items["rows o"][0] == pytest.approx(items["rows u"][0])
+
+
+def test_all_rows_of_a_unit_refer_to_rows_of_their_own_each_to_another():
+    units = np.repeat(np.arange(1000), 3)
+    links = np.full(3000, INSIDE)
+    links[::3] = OUTSIDE
+    places = Places(units, units, links)
+    pick = key("k", "t", "ref", unique=True)
+    edges = attach(pick, 3000, 3000, generator(4), places)
+    assert len(np.unique(edges)) == 3000
+    inside = links == INSIDE
+    assert (units[edges[inside]] == units[inside]).all()

@@ -51,6 +51,11 @@ def test_groups_are_few_and_keep_order(ordered):
     assert not set(of[:ordered].tolist()) & set(of[ordered:].tolist())
 
 
+def test_bins_that_hold_nothing_are_no_groups_of_their_own():
+    assert groups(np.zeros(12), 11).tolist() == [0] * 11 + [1]
+    assert groups(np.array([100.0] + [1.0] * 7), 8).tolist() == list(range(8))
+
+
 def test_a_law_follows_what_is_clear_and_keeps_what_is_not():
     held = np.array([100.0, 120.0, 90.0, 110.0, 200.0])
     seen = np.array([60.0, 70.0, 55.0, 65.0, 370.0])

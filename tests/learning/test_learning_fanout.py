@@ -162,3 +162,13 @@ def test_lost_parents_with_a_lost_total_have_one_child(total, mean):
     noise = 3800.0 if mean else 1.0
     law = fit(laplace(8.0), 8.0, STARTS, ENDS, 20.0, (total, 100.0, noise))
     assert law.mean() == pytest.approx(mean or 3.0, rel=0.2)
+
+
+def test_many_parents_far_from_all_others_are_no_noise():
+    """A third of 9,000 parents have 60 children each, the others one."""
+    noisy = np.zeros(len(FAN_OUT_BOUNDS))
+    noisy[1], noisy[7] = 6000.0, 3000.0
+    noisy += generator(2, "far").laplace(0.0, 4.0, len(noisy))
+    starts = np.array(FAN_OUT_BOUNDS, np.int64)
+    law = fit(noisy, 6.0, starts, np.append(starts[1:] - 1, 2 * starts[-1]), 9000.0)
+    assert law.mass[7] == pytest.approx(1 / 3, abs=0.01)

@@ -6,7 +6,7 @@ them, what these do is lost in the noise of any group by number of rows. So some
 measured once more with a large τ, the *clip*: weights follow numbers of rows up to it, and nearly
 all rows are seen. Rows are then drawn so that both hold: among several draws for a row, one with
 the value v has its share multiplied by exp(λ_v·s), s growing with the logarithm of its unit's
-number of rows, from 0 where that is 1 to 1 at the clip.
+number of rows, from 0 where that is 1 to 1 at the clip and on beyond it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Heavy:
 
     Attributes:
         counts: Weight of every row by the clip against that by τ, up to a factor, shape (rows,).
-        strength: s of the module's docstring, between 0 and 1, shape (rows,).
+        strength: s of the module's docstring, from 0 on, shape (rows,).
     """
 
     counts: Floats
@@ -107,17 +107,17 @@ def groups(counts: Floats, ordered: int) -> Ints:
         ordered: How many of the bins, the first ones, follow an order.
 
     >>> groups(np.array([5.0, 1.0, 1.0, 9.0, 8.0]), 4).tolist()
-    [0, 1, 1, 1, 2]
+    [0, 1, 1, 2, 3]
     """
     of = np.zeros(len(counts), np.int64)
     rest = len(counts) - ordered
-    least = counts[:ordered].sum() / max(_GROUPS - min(rest, _GROUPS // 2), 1)
-    group, held = 0, 0.0
+    most = max(_GROUPS - min(rest, _GROUPS // 2), 1)
+    group, held, left = 0, 0.0, float(counts[:ordered].sum())
     for bin_ in range(ordered):
-        if held >= least:
+        if group + 1 < most and held > 0 and held >= (left + held) / (most - group):
             group, held = group + 1, 0.0
         of[bin_] = group
-        held += counts[bin_]
+        held, left = held + counts[bin_], left - counts[bin_]
     order = np.argsort(-counts[ordered:], kind="stable")
     first = group + 1 if ordered else 0
     of[ordered + order] = first + np.minimum(np.arange(rest), max(_GROUPS - first, 1) - 1)
