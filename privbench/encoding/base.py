@@ -254,6 +254,15 @@ class Codec(ABC):
             "nullable": self.nullable,
         }
 
+    @staticmethod
+    def head_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that every codec shares, as `header` wrote them."""
+        return {
+            "column": str(data["column"]),
+            "type": type_from_json(data["type"]),
+            "nullable": bool(data["nullable"]),
+        }
+
 
 def attribute(column: str, part: str) -> str:
     """The name of a further attribute of a column.

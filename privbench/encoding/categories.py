@@ -21,7 +21,6 @@ from privbench.encoding.base import (
     Released,
     concatenate,
     null_mask,
-    type_from_json,
 )
 from privbench.encoding.scale import scale_of
 from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
@@ -233,9 +232,7 @@ class ListCodec(Codec):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The codec that `to_json` wrote."""
         return cls(
-            column=str(data["column"]),
-            type=type_from_json(data["type"]),
-            nullable=bool(data["nullable"]),
+            **cls.head_from_json(data),
             values=tuple(str(value) for value in data["values"]),
             ordered=bool(data["ordered"]),
             other=bool(data["other"]),

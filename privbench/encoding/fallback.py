@@ -20,7 +20,6 @@ from privbench.encoding.base import (
     concatenate,
     null_mask,
     row_count,
-    type_from_json,
 )
 from privbench.encoding.fillers import fill, filler_of
 from privbench.encoding.scale import scale_of
@@ -152,9 +151,7 @@ class FillCodec(Codec):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The codec that `to_json` wrote."""
         return cls(
-            column=str(data["column"]),
-            type=type_from_json(data["type"]),
-            nullable=bool(data["nullable"]),
+            **cls.head_from_json(data),
             filler=str(data["filler"]),
             measured=bool(data["measured"]),
             blank=bool(data.get("blank", False)),

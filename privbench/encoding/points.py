@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.domain import Domain
-from privbench.encoding.base import AnyCodes, Codec, ColumnReader, Released, type_from_json
+from privbench.encoding.base import AnyCodes, Codec, ColumnReader, Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.parts import PartsReader, ordered_part
@@ -98,9 +98,7 @@ class PointCodec(Codec):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The codec that `to_json` wrote."""
         return cls(
-            column=str(data["column"]),
-            type=type_from_json(data["type"]),
-            nullable=bool(data["nullable"]),
+            **cls.head_from_json(data),
             x=OrderedCodec.from_json(data["x"]),
             y=OrderedCodec.from_json(data["y"]),
         )

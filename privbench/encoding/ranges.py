@@ -38,7 +38,6 @@ from privbench.encoding.base import (
     Released,
     attribute,
     null_mask,
-    type_from_json,
 )
 from privbench.encoding.categories import ListReader
 from privbench.encoding.ordered import OrderedReader
@@ -202,12 +201,10 @@ class RangeCodec(Codec):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The codec that `to_json` wrote."""
-        type_ = type_from_json(data["type"])
-        _SIZES[type_.parts[0].base]
+        head = cls.head_from_json(data)
+        _SIZES[head["type"].parts[0].base]
         return cls(
-            column=str(data["column"]),
-            type=type_,
-            nullable=bool(data["nullable"]),
+            **head,
             lower=OrderedCodec.from_json(data["lower"]),
             size=OrderedCodec.from_json(data["size"]),
         )

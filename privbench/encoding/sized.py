@@ -20,7 +20,6 @@ from privbench.encoding.base import (
     Released,
     concatenate,
     null_mask,
-    type_from_json,
 )
 from privbench.encoding.fillers import array_texts, part_maker
 from privbench.encoding.madeup import made_text
@@ -154,9 +153,7 @@ class SizedCodec(Codec):
             KeyError: There is no such measure.
         """
         return cls(
-            column=str(data["column"]),
-            type=type_from_json(data["type"]),
-            nullable=bool(data["nullable"]),
+            **cls.head_from_json(data),
             measure=str(data["measure"]),
             edges=tuple(int(edge) for edge in data["edges"]),
         )

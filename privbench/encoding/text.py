@@ -24,7 +24,6 @@ from privbench.encoding.base import (
     attribute,
     concatenate,
     null_mask,
-    type_from_json,
 )
 from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
 from privbench.encoding.checks import Limits, length_limits
@@ -258,9 +257,7 @@ class TextCodec(Codec):
         """The codec that `to_json` wrote."""
         labels, lengths = data["labels"], data["lengths"]
         return cls(
-            column=str(data["column"]),
-            type=type_from_json(data["type"]),
-            nullable=bool(data["nullable"]),
+            **cls.head_from_json(data),
             labels=None if labels is None else tuple(str(label) for label in labels),
             lengths=None if lengths is None else tuple(int(edge) for edge in lengths),
             provider=None if data["provider"] is None else str(data["provider"]),

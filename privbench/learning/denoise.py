@@ -38,6 +38,15 @@ def log_likelihoods(distance: Floats, noise: Noise) -> Floats:
     return -np.abs(distance) if noise == "laplace" else -0.5 * distance**2
 
 
+def middle_ranks(mass: Floats) -> Floats:
+    """The distribution function in the middle of every cell, shape of ``mass``, which has a sum.
+
+    >>> middle_ranks(np.array([1.0, 2.0, 1.0])).tolist()
+    [0.125, 0.5, 0.875]
+    """
+    return np.asarray((np.cumsum(mass) - 0.5 * mass) / mass.sum())
+
+
 def project(noisy: Floats, total: float) -> Floats:
     """The nearest counts (least squares) that are non-negative and sum to ``total``.
 

@@ -250,7 +250,8 @@ def _cut(counts: Floats, noisy: Floats, sd: float, total: float) -> Floats:
 def last_clear(noisy: Floats, sd: float) -> int:
     """Last bucket that stands out, reached from the largest without a gap of more than two.
 
-    Tails fall off: a bucket that stands out far beyond the others is noise. With three empty
+    Tails fall off: a bucket that stands out far beyond the others is noise, unless it is clear
+    beyond doubt. With three empty
     buckets in reach, noise passes for parents in about 2 % of all histograms, and then nearby.
     """
     clear = np.flatnonzero(noisy > _CLEAR * sd)

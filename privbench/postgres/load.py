@@ -151,7 +151,7 @@ class Loader:
         return rows
 
     def without_values(self, table: Table) -> list[str]:
-        """Columns that stay NULL here: xml that may be NULL, on a server that was built without.
+        """Columns left to their default: xml that may be NULL, on a server that was built without.
 
         Raises:
             DatabaseError: The server refused.

@@ -66,8 +66,10 @@ def measure_by_rows(
         clip: What `find_clip` gave.
     """
     chosen = telling([item for item in variables if not item.early], codes, MOST)
+    if not chosen:
+        return ()
     weights = np.minimum(units, clip) / (units * clip * part)
-    amount = fitting.amounts[rows_item(table)] * PART / max(len(chosen), 1)
+    amount = fitting.amounts[rows_item(table)] * PART / len(chosen)
     questions, expected, ofs = [], [], []
     for number, item in enumerate(chosen):
         bins = item.bins.of[codes[item.name]]
@@ -77,7 +79,7 @@ def measure_by_rows(
         questions.append(Measurement(query, amount, _label(table, number)))
         expected.append(np.bincount(of, counts).astype(np.float64))
         ofs.append(of)
-    answers = fitting.measure_all(questions) if questions else []
+    answers = fitting.measure_all(questions)
     return tuple(
         row_law(
             variables.index(item),

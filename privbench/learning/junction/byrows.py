@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
+from privbench.learning.denoise import Floats, Noise, log_likelihoods, middle_ranks, scale_of
 
 Ints = NDArray[np.int64]
 
@@ -152,9 +152,8 @@ def row_law(
         for group in range(ordered, len(held)):
             held = _bent(held, np.arange(len(held)) == group, _SPREAD, noisy, scale, noise)
         if ordered > 1:
-            ranks = np.cumsum(held[:ordered]) - 0.5 * held[:ordered]
             slope = np.zeros(len(held))
-            slope[:ordered] = ndtri(ranks / held[:ordered].sum())
+            slope[:ordered] = ndtri(middle_ranks(held[:ordered]))
             held = _bent(held, slope, _SLOPE, noisy, scale, noise)
     return RowLaw(place, of, held / held.sum())
 

@@ -61,8 +61,11 @@ class Population:
 
     def weights(self, table: str, owners: Ints) -> NDArray[np.float64]:
         """Weights of rows with these owners, up to a factor, as measurements weigh rows."""
-        sizes = self.units(table, owners)
-        return np.asarray(np.minimum(sizes, self._taus[table]) / sizes, np.float64)
+        return self.weighed(table, self.units(table, owners))
+
+    def weighed(self, table: str, units: Ints) -> NDArray[np.float64]:
+        """Weights of rows of which the units have so many rows each (`units`)."""
+        return np.asarray(np.minimum(units, self._taus[table]) / units, np.float64)
 
     def units(self, table: str, owners: Ints) -> Ints:
         """Number of rows of every row's unit, for rows with these owners; shape (rows,)."""
@@ -107,4 +110,5 @@ def given_rows(law: TableLaw, people: Population, table: str, owners: Ints | Non
         return None
     bins = people.given(table, owners, law.given)
     sizes = tuple(column.size for column in law.given)
-    return Given(sizes, bins, people.weights(table, owners), people.units(table, owners))
+    units = people.units(table, owners)
+    return Given(sizes, bins, people.weighed(table, units), units)

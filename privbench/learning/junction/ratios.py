@@ -80,13 +80,13 @@ def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int) -> Floats:
     """A table scaled to its margins by iterative proportional fitting.
 
     Args:
-        table: Non-negative counts, shape (r, c).
+        table: Non-negative counts, shape (r, c), or several tables, shape (tables, r, c).
         rows: Sums wanted over the second axis, shape (r,).
         columns: Sums wanted over the first axis, shape (c,).
         sweeps: Passes over both margins.
     """
     out = np.array(table, np.float64)
     for _ in range(sweeps):
-        out *= (rows / np.maximum(out.sum(axis=1), 1e-12))[:, None]
-        out *= columns / np.maximum(out.sum(axis=0), 1e-12)
+        out *= (rows / np.maximum(out.sum(axis=-1), 1e-12))[..., None]
+        out *= (columns / np.maximum(out.sum(axis=-2), 1e-12))[..., None, :]
     return out

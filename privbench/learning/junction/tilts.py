@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
+from privbench.learning.denoise import Floats, Noise, log_likelihoods, middle_ranks, scale_of
 from privbench.learning.junction.ratios import shrink
 from privbench.learning.pulls import popularity, product
 
@@ -77,9 +77,9 @@ class Seen:
     def factors(self, slope: float, rest: float, power: float) -> Floats:
         """Factor of every bin, the mean over the ordered ones 1."""
         out = np.ones(len(self.noisy))
-        base = self.sizes[: self.ordered] + 0.5
+        base = np.asarray(self.sizes[: self.ordered] + 0.5, np.float64)
         if self.ordered >= 2:
-            place = (np.cumsum(base) - 0.5 * base) / base.sum()
+            place = middle_ranks(base)
             tilt = slope * ndtri(place) - power * np.log1p(-place)
             out[: self.ordered] = np.exp(tilt - tilt.max())
             out[: self.ordered] *= base.sum() / (out[: self.ordered] * base).sum()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats, Noise, middle_ranks
 from privbench.learning.junction.copulas import likeliest
+from privbench.learning.junction.ratios import rake
 
 #: Slopes of the logarithm of a value's share, by standard scores, and what is believed of them.
 _SLOPES = np.linspace(-2.0, 2.0, 21)
@@ -60,22 +61,13 @@ def _rows(
         tables = np.tile(table, (len(beliefs), 1, 1))
         steps = (_SLOPES[:, None] * scores[:, None, :]).reshape(len(beliefs), ordered)
         tables[:, row, :ordered] *= np.exp(steps)
-        tables = _raked(tables, table.sum(axis=1), table.sum(axis=0))
+        tables = rake(tables, table.sum(axis=1), table.sum(axis=0), _SWEEPS)
         table = likeliest(noisy, tables, scale, noise, beliefs)
     return table
 
 
 def _scores(mass: Floats) -> Floats:
     """Scores of bins by rank, shape (2, bins): normal, and by the mass beyond, which tails need."""
-    total = mass.sum()
-    ranks = (np.cumsum(mass) - 0.5 * mass) / total
+    ranks = middle_ranks(mass)
     beyond = -np.log(np.clip(1.0 - ranks, 1e-6, 1.0))
-    return np.stack([ndtri(np.clip(ranks, 1e-6, 1 - 1e-6)), beyond - beyond @ mass / total])
-
-
-def _raked(tables: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Tables scaled to common margins, shape (tables, rows, columns)."""
-    for _ in range(_SWEEPS):
-        tables *= (rows / np.maximum(tables.sum(axis=2), 1e-300))[:, :, None]
-        tables *= (columns / np.maximum(tables.sum(axis=1), 1e-300))[:, None, :]
-    return tables
+    return np.stack([ndtri(np.clip(ranks, 1e-6, 1 - 1e-6)), beyond - beyond @ mass / mass.sum()])
