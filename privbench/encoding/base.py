@@ -107,11 +107,13 @@ class CategoriesNeed:
         per_unit: How many distinct values one unit may propose.
         dear: Whether much is lost without a release, since the column's name tells that many rows
             share few values.
+        usual: Labels to take where none are released, the most usual first.
     """
 
     attribute: str
     per_unit: int = 1
     dear: bool = False
+    usual: tuple[str, ...] = ()
 
 
 Need = BoundsNeed | DecimalsNeed | CategoriesNeed

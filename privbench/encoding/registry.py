@@ -72,7 +72,10 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         sets = kept_uniques(table) + folded_uniques(table)
         unique = any(item.columns == (column.name,) for item in sets)
         room = index_room(table, column.name)
-        return text_reader(table.key, column, config, delta, limits, unique=unique, room=room)
+        checked = _spoken_of(table, column)
+        return text_reader(
+            table.key, column, config, delta, limits, unique=unique, checked=checked, room=room
+        )
     if scale is not None and config.kind != "categories":
         known = public_range(table.key, column, scale, config, ends(limits))
         return OrderedReader(table.key, column, scale, known, config.bins)
@@ -90,6 +93,12 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         or sized_reader(table.key, column, room)
         or fallback_reader(table.key, column)
     )
+
+
+def _spoken_of(table: Table, column: Column) -> bool:
+    """Whether a CHECK of the table or of the column's domain may speak of a column."""
+    named = any(column.name in check.expression for check in table.checks)
+    return named or bool(column.type.domain_checks)
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

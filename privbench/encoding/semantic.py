@@ -65,7 +65,7 @@ def by_name(column: str) -> Semantic | None:
     >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
     ('email', True, None)
     """
-    name = _snake(column)
+    name = snake(column)
     return next((kind for pattern, kind in _COMPILED if pattern.match(name)), None)
 
 
@@ -75,10 +75,11 @@ def is_kind(column: str) -> bool:
     >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
     (True, True, False)
     """
-    return _KINDS.match(_snake(column)) is not None
+    return _KINDS.match(snake(column)) is not None
 
 
-def _snake(column: str) -> str:
+def snake(column: str) -> str:
+    """A column's name in small letters, with underscores between words."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column).lower().replace(" ", "_")
 
 

@@ -32,6 +32,7 @@ from privbench.encoding.madeup import made_text
 from privbench.encoding.scale import int64_points
 from privbench.encoding.semantic import Semantic, by_name, declared, is_kind, made_semantic
 from privbench.encoding.shapes import SHAPES, shapes
+from privbench.encoding.usual import usual_labels
 from privbench.errors import ConfigError
 from privbench.privacy.data import (
     NULL,
@@ -49,6 +50,8 @@ MAX_LENGTH = 2**20
 MAX_MADE = 2**16
 #: Greatest usual length of a text of which nothing is known.
 _WORD = 9
+#: Usual labels to count where no list could be released at all (δ = 0).
+_FEW = 32
 
 
 def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
@@ -85,13 +88,15 @@ class TextReader(ColumnReader):
         least: Least length.
         greatest: Greatest length, or None.
         per_unit: Distinct values that one unit may propose; 0 means that no label is read.
-        provider: Semantic type of text that is not a released label, or None.
+        provider: Semantic type of text that is not a label, or None.
+        usual: Public labels to count where none are released, the most usual first.
     """
 
     least: int = 0
     greatest: int | None = None
     per_unit: int = 0
     provider: str | None = None
+    usual: tuple[str, ...] = ()
 
     @property
     def shaped(self) -> bool:
@@ -102,17 +107,22 @@ class TextReader(ColumnReader):
     def attributes(self) -> tuple[str, ...]:
         """The label, the length and the shape, as far as they are read."""
         parts = (attribute(self.name, "length"), attribute(self.name, "shape"))
-        return ((self.name,) if self.per_unit else ()) + (parts if self.shaped else ())
+        return ((self.name,) if self.labelled else ()) + (parts if self.shaped else ())
+
+    @property
+    def labelled(self) -> bool:
+        """Whether texts are read that may be labels."""
+        return bool(self.per_unit or self.usual)
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """The category list, where labels are read."""
-        need = CategoriesNeed(self.name, self.per_unit, is_kind(self.name))
+        need = CategoriesNeed(self.name, self.per_unit, is_kind(self.name), self.usual)
         return (need,) if self.per_unit else ()
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """The first characters and the length."""
-        kept = MAX_LABEL + 1 if self.per_unit else MAX_LABEL // 2
+        kept = MAX_LABEL + 1 if self.labelled else MAX_LABEL // 2
         text = sql.SQL("left({}::text, {})").format(identifier, sql.Literal(kept))
         length = sql.SQL("char_length({}::text)::int8").format(identifier)
         return [(text, self.alias()), *([(length, self.alias("n"))] if self.shaped else [])]
@@ -121,7 +131,7 @@ class TextReader(ColumnReader):
         """Dictionary, length cell and shape class of every text."""
         text = batch[self.alias()]
         pieces: dict[str, Any] = {}
-        if self.per_unit:
+        if self.labelled:
             pieces[self.name] = label_piece(text)
         if self.shaped:
             length, shape = self.attributes[-2:]
@@ -136,7 +146,7 @@ class TextReader(ColumnReader):
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
         """Labels and cells."""
         found: dict[str, Attribute] = {}
-        if self.per_unit:
+        if self.labelled:
             found[self.name] = collect_labels([piece[self.name] for piece in pieces])
         if self.shaped:
             domains = (self._lengths.domain, shape_domain(self.nullable))
@@ -149,8 +159,10 @@ class TextReader(ColumnReader):
         return length_cells(length_edges(self.least, self.greatest), self.nullable, _WORD)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the released labels."""
-        labels = released_labels(released, self.name) if self.per_unit else None
+        """The codec of the released labels, else of the usual ones."""
+        labels: tuple[str, ...] | None = self.usual[:_FEW] if self.usual else None
+        if self.per_unit:
+            labels = released_labels(released, self.name)
         return TextCodec(
             self.name,
             self.column.type,
@@ -163,8 +175,11 @@ class TextReader(ColumnReader):
     def describe(self) -> tuple[str, str]:
         """Labels and what stands in for the rest."""
         rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
+        rest = f"usual labels or {rest}" if self.usual else rest
         if self.per_unit:
             return f"released labels, else {rest}", "labels of enough units, under δ (PRIVACY P19)"
+        if self.usual:
+            return rest, "public labels by the column's name; others are never copied"
         return f"free text: {rest}", "text is never copied"
 
 
@@ -287,6 +302,7 @@ def text_reader(
     limits: tuple[Limits, ...],
     *,
     unique: bool,
+    checked: bool = False,
     room: int | None = None,
 ) -> ColumnReader:
     """The reader of a text column without a declared list.
@@ -298,6 +314,7 @@ def text_reader(
         delta: δ of the release; 0 forbids labels.
         limits: What CHECK constraints say.
         unique: Whether the column alone is UNIQUE (its values cannot be categories then).
+        checked: Whether a CHECK may speak of the column: usual labels might break it.
         room: Greatest length that the column's indexes can hold, or None.
 
     Raises:
@@ -312,10 +329,11 @@ def text_reader(
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
     kind = _semantic(table, column, config)
+    usual = usual_labels(column.name, least, greatest) if listed and not checked else ()
     if kind is None:
-        return TextReader(table, column, least, greatest, per_unit)
+        return TextReader(table, column, least, greatest, per_unit, usual=usual)
     if per_unit and (kind.listed or config.kind == "categories"):
-        return TextReader(table, column, least, greatest, per_unit, kind.provider)
+        return TextReader(table, column, least, greatest, per_unit, kind.provider, usual)
     why = "named in the config" if config.faker else "by the column's name"
     blank = not unique and least == 0 and (column.default or "").startswith("''")
     rates = "rates of NULL and '' only" if blank else "NULL rate only"

@@ -358,7 +358,8 @@ def _settled(
 ) -> Released:
     """What a reader takes, from the results of its questions, if any were asked."""
     if isinstance(need, CategoriesNeed):
-        return cast(tuple[str, ...], found[0]) if found else ()
+        # As many usual labels as the histogram can tell apart, and as many again.
+        return (cast(tuple[str, ...], found[0]) if found else ()) or need.usual[: 2 * cells]
     if found:
         (question,) = questions
         sd = session.noise_scale(question.query, question.amount)
