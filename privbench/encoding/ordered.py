@@ -260,7 +260,7 @@ class OrderedReader(ColumnReader):
         lo, hi = cells_of.snapped(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
-        below, above = beyond.tails(lo, hi, cells)
+        below, above = beyond.tails(lo, hi, cells, seen=bounds.seen)
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
