@@ -46,6 +46,8 @@ AGAIN = 0.25
 _SHARED = 0.12
 #: Rows, in noise scales, below which a column's range is not asked for.
 _LEAST_SEEN = 20.0
+#: Rows, in noise scales, that a range is asked for at most.
+_ENOUGH = 150.0
 #: The same for its decimals.
 _LEAST_TOLD = 8.0
 #: Fewest equal cells of a column with released bounds.
@@ -149,6 +151,11 @@ class _Shares:
                 gone = _later(spec, kept, gone) if kept[gone[0]][1].dear else gone
                 kept = {name: item for name, item in kept.items() if name not in gone}
                 turn = [name for name in turn if name in kept]
+        given = _need_amounts(spec, kept, amount)
+        for name, (table, need) in kept.items():
+            most = _ENOUGH / weights[table]
+            if not isinstance(need, CategoriesNeed):
+                given[name] = min(given[name], most if accounting == "pure" else most**2 / 8)
         charged = {root for table, _ in kept.values() for root in spec.roots(table)}
         again = {
             table: (1.0, spec.roots(table))
@@ -156,7 +163,7 @@ class _Shares:
             if spec.tables[table].own is None and not charged & set(spec.roots(table))
         }
         return cls(
-            _need_amounts(spec, kept, amount),
+            given,
             weights,
             allocate(again, AGAIN * amount) if again and amount else {},
         )
