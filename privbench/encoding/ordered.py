@@ -265,8 +265,9 @@ class OrderedReader(ColumnReader):
         edges = {*below, *inside, *above}
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
-        # What is beyond a range that nobody saw is rarer, not absent.
-        last = max(bisect_left(kept, hi), 1) if bounds.seen else len(kept) - 1
+        # What is a little beyond a range that nobody saw is rarer, not absent.
+        reach = hi if bounds.seen else max(beyond.tails(lo, hi, cells)[1], default=hi)
+        last = max(bisect_left(kept, min(reach, kept[-1])), 1)
         core = (bisect_left(kept, lo), last)
         return EdgesRecoding(
             tuple(kept), outer + self.range.specials, self.nullable, core, scale.places(kept)

@@ -36,7 +36,7 @@ LINEAR = 128
 #: Cells beyond released bounds, and beyond upper ones of scales with octaves.
 TAILS, LONG_TAILS = 6, 20
 #: The same beyond a range that nobody saw.
-UNSEEN_TAILS = 48
+UNSEEN_TAILS = 44
 
 
 class Scale(ABC):

@@ -20,18 +20,20 @@ Ints = NDArray[np.int64]
 #: Mean number of children of parents that may have some, spread of their rates, share of parents
 #: that have none for another reason.
 _MEANS = np.geomspace(0.02, 3000.0, 96)
-_SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
+_SPREADS = (0.2, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5)
 #: Spreads of rates that are rounded to counts instead: all parents have about as many children.
 _EVEN_SPREADS = (0.0, 0.2, 0.5)
-_ZEROS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 0.985, 0.995, 0.999)
-#: Exponents and cut-offs of power laws, and their shares of parents without children.
-_EXPONENTS, _CUTS = (1.1, 1.4, 1.7, 2.0, 2.4), (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
+_ZEROS = (0.0, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.985, 0.995, 0.999)
+#: Exponents and cut-offs of power laws, and their shares of parents without children. Below 1 most
+#: children belong to parents near the cut-off.
+_EXPONENTS = (0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 1.8, 2.2)
+_CUTS = (10.0, 30.0, 100.0, 200.0, 400.0, 1e3, 3e3, 1e4)
 _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
 #: A mean over all parents is less likely beforehand by this power of its distance from one child:
 #: without evidence no clone grows giants, and no table vanishes either.
 _MEAN_PRIOR = 0.5
 #: Laws that count have means between these factors of the posterior's median.
-_NEAR, _FAR = 1.2, 0.5
+_NEAR, _FAR = 1.6, 0.75
 
 
 def masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:

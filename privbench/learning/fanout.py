@@ -22,8 +22,9 @@ from privbench.learning.fanfamily import masses, posterior
 
 Ints = NDArray[np.int64]
 _POINTS = (np.arange(256) + 0.5) / 256
-#: Below this many standard deviations of noise there are too few parents to take bucket by bucket.
-_FEW = 120.0
+#: Below so many standard deviations of noise there are too few parents to take bucket by bucket,
+#: and below so many to tilt their law toward a total, which has been weighed before.
+_MANY, _FEW = 400.0, 120.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
 #: The same of the largest bucket where it is past the first few.
@@ -31,6 +32,8 @@ _FIRST, _ALONE = 3, 5.0
 _BEYOND_DOUBT = 8.0
 #: A bucket this many standard deviations off is not what a small family of laws says.
 _WRONG = 6.0
+#: Standard deviation of a bucket about what the family says, as a part of it.
+_LOOSE = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,19 +169,26 @@ def fit(
         told = target is not None and target[0] >= 3 * target[2]
         mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
-    if parents < _FEW * sd:
+    if parents < _MANY * sd:
         family = parents * posterior(noisy, sd, starts, ends, parents, target)
-        return law_from_counts(_against(family, noisy, sd), starts, ends)
-    law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
-    if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
+        counts = _against(family, noisy, sd)
+    else:
+        counts = _smooth(noisy, sd, parents)
+    law = law_from_counts(counts, starts, ends)
+    told = target is not None and target[0] >= 3 * target[2] and parents >= _FEW * sd
+    if target is None or not told or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
 
 
 def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
-    """A family's counts, taken from the histogram where noise does not explain the difference."""
+    """A family's counts and the histogram's, each at its precision.
+
+    Where noise does not explain the difference, the histogram is right.
+    """
     seen = np.arange(len(noisy)) <= last_clear(noisy, sd)
-    off = np.where(seen, np.maximum((noisy - family) ** 2 - (_WRONG * sd) ** 2, 0.0), 0.0)
+    wrong = np.maximum((noisy - family) ** 2 - (_WRONG * sd) ** 2, 0.0)
+    off = np.where(seen, np.maximum(wrong, (_LOOSE * family) ** 2), 0.0)
     variance = max(sd * sd, 1e-18)
     return np.maximum((noisy * off + family * variance) / (off + variance), 1e-12)
 
