@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from privbench.encoding.checks import Limits
 from privbench.encoding.lattice import MOST, USUAL, Decimals, DecimalsNeed
 from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.scale import LINEAR, Scale
+from privbench.encoding.usual import usual_range
 from privbench.errors import ConfigError
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid
 from privbench.schema import Column
@@ -39,9 +39,6 @@ MAX_STEPS = 2**18
 
 #: A usual range is cut at whole numbers where they make more edges than this.
 _WHOLES = 16
-#: Literals of a range to take for a column of years of which nothing more is known.
-_YEARS = ("1950", "2030")
-_YEAR = re.compile(r"(\w*_)?(year|yr)\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +91,6 @@ def public_range(
     if settled:
         specials = tuple(name for name in specials if name == "nan")
     return Range(lo, hi, settled, specials)
-
-
-def _is_year(column: str, scale: Scale) -> bool:
-    """Whether a column of numbers holds years, by its name."""
-    return scale.octaves and _YEAR.match(column) is not None
 
 
 def _low_end(scale: Scale, item: Limits) -> int | None:
@@ -174,7 +166,7 @@ class OrderedReader(ColumnReader):
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
-        usual = _YEARS if _is_year(self.name, self.scale) else self.scale.usual
+        usual = (usual_range(self.name) if self.scale.octaves else None) or self.scale.usual
         low, high = (min(max(self.scale.parse(text), lo), hi) for text in usual)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
         return BoundsNeed(

@@ -1,11 +1,17 @@
-"""Labels that columns of some names usually hold: public, so that they can be counted without δ."""
+"""What columns of some names usually hold: public labels and ranges, told by the names alone.
+
+Labels can be counted without δ, since no row proposes them; ranges are taken where noise drowns the
+rows that would tell one.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from typing import TypeVar
 
 from privbench.encoding.semantic import is_kind, snake
 
@@ -26,21 +32,59 @@ def usual_labels(column: str, least: int = 0, greatest: int | None = None) -> tu
     >>> usual_labels("remarks")
     ()
     """
-    name = snake(column)
-    lists, kinds = _data()
-    found = next((labels for names, labels in lists if names.match(name)), None)
+    data = _data()
+    found = _first(data.labels, column)
     if found is None:
-        found = kinds if is_kind(column) else ()
+        found = data.kinds if is_kind(column) else ()
     top = max(map(len, found), default=0) if greatest is None else greatest
     return tuple(label for label in found if least <= len(label) <= top)
 
 
+def usual_range(column: str) -> tuple[str, str] | None:
+    """Literals of the ends of a range to take for a column of numbers; None without any.
+
+    >>> usual_range("birthYear"), usual_range("points")
+    (('1950', '2030'), None)
+    """
+    return _first(_data().ranges, column)
+
+
+_Told = TypeVar("_Told")
+#: What patterns of names tell, in the order in which they are tried.
+_Lists = tuple[tuple[re.Pattern[str], _Told], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """The package's lists.
+
+    Attributes:
+        labels: Labels by patterns of names.
+        kinds: Labels of columns of kinds, whatever their names.
+        ranges: Ends of ranges by patterns of names.
+    """
+
+    labels: _Lists[tuple[str, ...]]
+    kinds: tuple[str, ...]
+    ranges: _Lists[tuple[str, str]]
+
+
+def _first(lists: _Lists[_Told], column: str) -> _Told | None:
+    """What the first pattern tells that matches a column's name."""
+    name = snake(column)
+    return next((told for names, told in lists if names.match(name)), None)
+
+
 @lru_cache(maxsize=1)
-def _data() -> tuple[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...], tuple[str, ...]]:
-    """The package's lists by patterns of names, and labels of columns of kinds."""
-    path = resources.files("privbench.encoding") / "data" / "labels.json"
+def _data() -> _Data:
+    path = resources.files("privbench.encoding") / "data" / "usual.json"
     data = json.loads(path.read_text(encoding="utf-8"))
-    lists = tuple(
-        (re.compile(f"(?:{item['names']})\\Z"), tuple(item["labels"])) for item in data["lists"]
+    return _Data(
+        tuple((_names(item), tuple(item["labels"])) for item in data["lists"]),
+        tuple(data["kinds"]),
+        tuple((_names(item), (item["low"], item["high"])) for item in data["ranges"]),
     )
-    return lists, tuple(data["kinds"])
+
+
+def _names(item: dict[str, str]) -> re.Pattern[str]:
+    return re.compile(f"(?:{item['names']})\\Z")
