@@ -57,6 +57,25 @@ def test_noise_alone_makes_no_giants():
         assert law.draw(1000, generator(1)).sum() < 20_000
 
 
+@pytest.mark.parametrize("sd", [7.0, 17.0])
+def test_children_of_few_parents_are_not_lost_and_do_not_explode(sd):
+    g = np.random.default_rng(5)
+    # A tenth of 864 parents has children, most of them a hundred and more.
+    counts = np.where(g.random(864) < 0.1, g.poisson(g.lognormal(4.6, 1.0, 864)), 0)
+    clipped = float(np.minimum(counts, 100).sum())
+    ratios = []
+    for seed in range(12):
+        noise = g.laplace(0, 2000.0)
+        law = fit(
+            buckets(counts) + laplace(sd, seed), sd, STARTS, ENDS, 864.0,
+            (max(clipped + noise, 1.0), 100.0, 2000.0 * np.sqrt(2)),
+        )  # fmt: skip
+        ratios.append(864 * law.mean() / counts.sum())
+    assert min(ratios) > 0.1
+    assert 0.4 < np.median(ratios) < 2.0
+    assert max(ratios) < 5.0
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.floats(-1e5, 1e5), min_size=len(STARTS), max_size=len(STARTS)),

@@ -48,7 +48,7 @@ def test_numbers_make_room_for_dates():
     needs = [*(numbers(f"n{i}") for i in range(20)), dates("d")]
     names, found = kept({"a": needs}, 900.0, 0.2)
     assert names["a"] == ["d"]
-    assert sum(found.amounts.values()) == pytest.approx(0.2)
+    assert sum(found.amounts.values()) == pytest.approx(150 / 900)
 
 
 def test_lists_that_promise_little_are_dropped_first():
@@ -69,3 +69,10 @@ def test_only_a_part_goes_to_second_totals():
     names, found = kept({"a": [numbers("n")]}, 30.0, 0.2)
     assert names["a"] == []
     assert found.again == {"a": pytest.approx(0.05)}
+
+
+def test_no_range_gets_more_than_shows_it_well():
+    _, found = kept({"a": [dates("d"), numbers("n")]}, 100_000.0, 0.2)
+    assert list(found.amounts.values()) == [pytest.approx(150 / 100_000)] * 2
+    _, found = kept({"a": [dates("d")]}, 300.0, 0.2)
+    assert list(found.amounts.values()) == [pytest.approx(0.2)]

@@ -1,0 +1,101 @@
+"""What columns of some names usually hold: labels that are counted, ranges that stand in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from privbench.config import ColumnConfig
+from privbench.encoding.base import CategoriesNeed
+from privbench.encoding.registry import reader
+from privbench.encoding.usual import _data, usual_labels, usual_range
+from privbench.rng import generator
+from privbench.schema import Check, Column, ColumnType, Table, TableName
+
+TEXT = ColumnType("text", "text", category="S")
+TWO = ColumnType("character(2)", "bpchar", category="S", length=2)
+INT = ColumnType("integer", "int4", category="N")
+SPAN = ColumnType("interval", "interval")
+
+
+def plan(name, type_=TEXT, config=None, delta=1e-9, *checks):
+    column = Column(name, 1, type_)
+    found = tuple(Check(f"k{i}", text) for i, text in enumerate(checks))
+    table = Table(TableName("public", "t"), (column,), checks=found)
+    return reader(column, table, config or ColumnConfig(), delta)
+
+
+def test_lists_are_distinct_and_every_pattern_tells_something():
+    for _, labels in _data().labels:
+        assert labels
+        assert len(set(labels)) == len(labels)
+    assert len(set(_data().kinds)) == len(_data().kinds)
+    assert all(float(low) < float(high) for _, (low, high) in _data().ranges)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("nationality", "British"), ("ShipCountry", "Brazil"), ("country_code", "GB"),
+        ("gender", "F"), ("order_status", "Shipped"), ("currency", "USD"), ("lang", "en"),
+        ("department", "Sales"), ("kind", "A"), ("weekday", "Monday"), ("is_active", "Y"),
+    ],
+)  # fmt: skip
+def test_names_tell_labels(name, label):
+    assert label in usual_labels(name)
+
+
+@pytest.mark.parametrize("name", ["title", "body", "name", "remarks", "description", "q1"])
+def test_other_names_tell_none(name):
+    assert usual_labels(name) == ()
+    assert usual_range(name) is None
+
+
+def test_labels_fit_the_column():
+    assert all(len(label) == 2 for label in usual_labels("country", 2, 2))
+    assert plan("country", TWO).usual == usual_labels("country", 0, 2)
+
+
+def test_no_label_might_break_a_check_or_was_asked_not_to_be():
+    assert plan("status", TEXT, None, 1e-9, "(status <> 'open'::text)").usual == ()
+    assert plan("status", TEXT, ColumnConfig(kind="text")).usual == ()
+    assert plan("status").needs == (CategoriesNeed("status", 1, True, usual_labels("status")),)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_usual_labels_are_counted_and_other_text_is_made_up(delta):
+    column = plan("nationality", delta=delta)
+    texts = pa.array(["German", "secret of a row", "British"])
+    assert "nationality" in column.read({"c1": texts, "c1n": pa.array([6, 15, 7])})
+    released = {need.attribute: need.usual[:8] for need in column.needs}
+    codec = column.finish(released)
+    recoding = codec.recodings["nationality"]
+    codes = recoding.apply(np.array([0, 1, -1, 2], np.int32), texts)
+    assert recoding.values[codes[0]] == "German"
+    assert recoding.values[codes[3]] == "British"
+    assert codes[1] == recoding.domain.special_code("other")
+    assert codes[2] == recoding.domain.null_code
+    rows = {name: np.zeros(4, np.int64) for name in codec.domains}
+    rows["nationality"] = codes.astype(np.int64)
+    made = codec.decode(rows, generator(1)).to_pylist()
+    assert (made[0], made[2], made[3]) == ("German", None, "British")
+    assert made[1] not in (None, "secret of a row")
+
+
+def test_a_name_tells_a_range_of_numbers_only():
+    (need,) = plan("latitude", INT).needs
+    assert (need.usual.lo, need.usual.hi) == (-90, 90)
+    (need,) = plan("n", INT).needs
+    assert (need.usual.lo, need.usual.hi) == (0, 100)
+    (need,) = plan("day_hour", SPAN).needs
+    assert need.usual.lo == 0
+
+
+def test_ranges_that_nobody_saw_reach_millions_but_seldom():
+    column = plan("n", INT)
+    (need,) = column.needs
+    domain = column.finish({"n": need.usual}).domains["n"]
+    assert domain.edges is not None
+    assert domain.edges[-1] > 1_000_000
+    assert 10_000 < domain.edges[domain.core[1]] < 100_000
