@@ -171,13 +171,15 @@ def clamp(values: Integers) -> Integers:
     return np.clip(values, -CLAMP, CLAMP)
 
 
-def _vectors() -> Any:
+@lru_cache(maxsize=1)
+def vectors() -> Any:
+    """OpenDP's domain of vectors of i64."""
     return dp.vector_domain(dp.atom_domain(T="i64"))
 
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _laplace(scale: float) -> Any:
-    return dp.m.make_laplace(_vectors(), dp.l1_distance(T="i64"), scale=scale)
+    return dp.m.make_laplace(vectors(), dp.l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)
@@ -187,7 +189,7 @@ def _laplace_loss(l1: int, scale: float) -> float:
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _gaussian(scale: float) -> Any:
-    return dp.m.make_gaussian(_vectors(), dp.l2_distance(T="f64"), scale=scale)
+    return dp.m.make_gaussian(vectors(), dp.l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)
