@@ -94,10 +94,10 @@ class VectorMechanism(Mechanism):
         flat = clamp(values).reshape(-1)
         parts = [flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK)]
         if len(parts) < 2:
-            noisy = [release(part.tolist()) for part in parts]
+            noisy = [release(part) for part in parts]
         else:
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                noisy = list(pool.map(lambda part: release(part.tolist()), parts))
+                noisy = list(pool.map(release, parts))
         joined = [np.asarray(part, dtype=np.int64) for part in noisy]
         result = np.concatenate(joined) if joined else np.empty(0, np.int64)
         return result.reshape(values.shape)

@@ -57,7 +57,7 @@ class Selection(Mechanism):
         """
         if scores.size == 0:
             raise PrivacyRefusal("a selection needs at least one candidate.")
-        return int(self.measurement(scale)(clamp(scores).tolist()))
+        return int(self.measurement(scale)(clamp(scores)))
 
 
 class NoisyMax(Selection):

@@ -15,6 +15,7 @@ from math import log
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from privbench.learning.denoise import Floats, Noise, log_likelihoods
 from privbench.learning.junction.passes import Evidence, Ints, Passes, Walks
@@ -289,10 +290,14 @@ def _tilt(
         moved = clear + 2 * spread**2 * slope / max(1 - (slope * spread) ** 2, 0.05)
         return means, np.maximum(moved, 0.3 * clear)
 
+    def excess(slope: float) -> float:
+        return float(sum(map(np.sum, tilted(slope)))) - total
+
     low, high = -0.9 / spread, 0.9 / spread
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sum(map(np.sum, tilted(middle))) < total else (low, middle)
+    if excess(low) < 0.0 < excess(high):
+        slope = brentq(excess, low, high, xtol=1e-12 / spread)
+    else:
+        slope = low if excess(low) >= 0.0 else high
     out = np.empty(len(noisy))
-    out[~trusted], out[trusted] = tilted(middle)
+    out[~trusted], out[trusted] = tilted(slope)
     return np.asarray(out * (total / out.sum()))
