@@ -7,11 +7,8 @@ from released numbers, with fixed public seeds, so that a killed fit resumes to 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +23,6 @@ from privbench.learning.junction.implied import Ints, blocks_of, implied
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
     MeasureAll,
-    Raw,
     denoise_one_way,
     fill_bins,
     measure_one_ways,
@@ -122,19 +118,12 @@ class Learner:
         self.rows = weight_of(raws, *(total or (None, 0.0)))
         self.sums = [raw.total for raw in raws.values()]
         least = min(2 * self.tree_sd, 0.2 * self.rows)
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            laws = pool.map(partial(self._variable, least=least), raws.items())
-            self.variables += laws
-
-    def _variable(self, measured: tuple[str, Raw], least: float) -> Variable:
-        """An attribute with bins of at least some mass, from its noisy histogram."""
-        name, raw = measured
-        domain = self.spec.tables[self.table].attributes[name]
-        counts = denoise_one_way(raw, domain, self.rows, self.noise)
-        bins = fill_bins(counts, domain, self.budget.bins, least)
-        if self.has_children:
-            bins = split_tail(bins, domain, TAIL * self.tree_sd)
-        return Variable(name, domain, bins)
+        for name, raw in raws.items():
+            counts = denoise_one_way(raw, domains[name], self.rows, self.noise)
+            bins = fill_bins(counts, domains[name], self.budget.bins, least)
+            if self.has_children:
+                bins = split_tail(bins, domains[name], TAIL * self.tree_sd)
+            self.variables.append(Variable(name, domains[name], bins))
 
     def learn(self) -> TableLaw:
         """Measure pairs of all variables, given ones included, and fit."""

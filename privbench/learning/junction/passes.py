@@ -111,7 +111,7 @@ class Passes:
         return found
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@numba.njit(cache=True, fastmath=_FAST)
 def _step(law, before, after):  # type: ignore[no-untyped-def]
     """``after = before @ law``, four rows at a time."""
     states = len(before)
@@ -132,7 +132,7 @@ def _step(law, before, after):  # type: ignore[no-untyped-def]
         row += 1
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@numba.njit(cache=True, fastmath=_FAST)
 def _forward(seen, alone, laws, into, start, rates, forward, logs):  # type: ignore[no-untyped-def]
     kernels, many, cells, states = forward.shape
     for kernel in range(kernels):
@@ -154,7 +154,7 @@ def _forward(seen, alone, laws, into, start, rates, forward, logs):  # type: ign
                 logs[kernel, rate] += np.log(total)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@numba.njit(cache=True, fastmath=_FAST)
 def _backward(seen, alone, single, laws, into, rates, forward, weights, found):  # type: ignore[no-untyped-def]
     kernels, many, cells, states = forward.shape
     backward, held = np.empty(states), np.empty(states)

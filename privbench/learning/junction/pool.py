@@ -115,7 +115,7 @@ def invert(laws: Floats, where: Ints | None, numbers: Floats) -> Ints:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True)
 def _invert(ends, where, numbers, found):  # type: ignore[no-untyped-def]
     """The first outcome whose end is above a row's number, and the number's place within it."""
     for row in range(len(numbers)):

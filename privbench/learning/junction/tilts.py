@@ -120,7 +120,7 @@ class Races:
     def prizes(self) -> Floats:
         """Weights of the references into those that are first, second, and so on."""
         counts = largest_first(self.counts)
-        return counts * (self.weight / max(float(counts.sum()), 1.0))
+        return np.asarray(counts * (self.weight / max(float(counts.sum()), 1.0)), np.float64)
 
     def mass(self, weights: Floats) -> Floats:
         """Expected weight of the references into every target, capped by unit."""
