@@ -173,7 +173,7 @@ def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
     What the cut leaves of the last word is replaced by a word of that length.
     """
     known = words()
-    chosen = [known[i] for i in rng.integers(len(known), size=_STREAM)]
+    chosen = [known[i] for i in rng.integers(len(known), size=_STREAM).tolist()]
     stream = _letters(" ".join(chosen) + " ")
     starts = np.concatenate([[0], np.flatnonzero(stream == ord(" "))[:-1] + 1])
     first = starts[rng.integers(len(starts), size=len(layout.lengths))]

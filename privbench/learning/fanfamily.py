@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, poisson
+from scipy.special import ndtri, pdtr
 
 from privbench.learning.denoise import Floats
 
@@ -32,6 +32,8 @@ _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
 #: A mean over all parents is less likely beforehand by this power of its distance from one child:
 #: without evidence no clone grows giants, and no table vanishes either.
 _MEAN_PRIOR = 0.5
+#: Equally likely values of a standard normal variable.
+_NORMAL = ndtri((np.arange(64) + 0.5) / 64)
 #: Laws that count have means between these factors of the posterior's median.
 _NEAR, _FAR = 1.6, 0.75
 
@@ -45,7 +47,7 @@ def masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
         starts: First count of every bucket.
         ends: Last count of every bucket; the last bucket takes all that is more.
     """
-    below = np.asarray(poisson.cdf(ends[:, None], _rates(max(mean, 1e-6), spread)), np.float64)
+    below = pdtr(ends[:, None], _rates(max(mean, 1e-6), spread))
     return _between(below.mean(axis=1))
 
 
@@ -70,7 +72,7 @@ def even_masses(mean: float, spread: float, starts: Ints, ends: Ints) -> Floats:
 
 def _rates(mean: float, spread: float) -> Floats:
     """Equally likely lognormal rates with a mean, shape (64,)."""
-    rates = np.exp(spread * norm.ppf((np.arange(64) + 0.5) / 64))
+    rates = np.exp(spread * _NORMAL)
     return np.asarray(rates * (mean / rates.mean()))
 
 

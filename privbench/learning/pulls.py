@@ -96,10 +96,21 @@ def popularity(counts: Ints, weights: Floats, races: Floats) -> Floats:
         weights: Weight of every target, above 0, shape (targets,).
         races: Standard exponential numbers, shape (targets,).
     """
-    held = np.sort(counts[counts > 0])[::-1]
     out = np.zeros(len(counts))
-    if len(held):
-        times = races / weights
-        first = np.argpartition(times, len(held) - 1)[: len(held)]
-        out[first[np.argsort(times[first], kind="stable")]] = held
+    held = largest_first(counts)
+    out[winners(len(held), weights, races)] = held
     return out
+
+
+def largest_first(counts: Ints) -> Ints:
+    """Numbers of references above 0, in falling order."""
+    return np.asarray(np.sort(counts[counts > 0])[::-1])
+
+
+def winners(many: int, weights: Floats, races: Floats) -> Ints:
+    """The first targets of a race, shape (many,), in order; see `popularity`."""
+    if not many:
+        return np.zeros(0, np.int64)
+    times = races / weights
+    first = np.argpartition(times, many - 1)[:many]
+    return np.asarray(first[np.argsort(times[first], kind="stable")])

@@ -94,10 +94,10 @@ class VectorMechanism(Mechanism):
         flat = clamp(values).reshape(-1)
         parts = [flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK)]
         if len(parts) < 2:
-            noisy = [release(part.tolist()) for part in parts]
+            noisy = [release(part) for part in parts]
         else:
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                noisy = list(pool.map(lambda part: release(part.tolist()), parts))
+                noisy = list(pool.map(release, parts))
         joined = [np.asarray(part, dtype=np.int64) for part in noisy]
         result = np.concatenate(joined) if joined else np.empty(0, np.int64)
         return result.reshape(values.shape)
@@ -171,13 +171,15 @@ def clamp(values: Integers) -> Integers:
     return np.clip(values, -CLAMP, CLAMP)
 
 
-def _vectors() -> Any:
+@lru_cache(maxsize=1)
+def vectors() -> Any:
+    """OpenDP's domain of vectors of i64."""
     return dp.vector_domain(dp.atom_domain(T="i64"))
 
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _laplace(scale: float) -> Any:
-    return dp.m.make_laplace(_vectors(), dp.l1_distance(T="i64"), scale=scale)
+    return dp.m.make_laplace(vectors(), dp.l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)
@@ -187,7 +189,7 @@ def _laplace_loss(l1: int, scale: float) -> float:
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _gaussian(scale: float) -> Any:
-    return dp.m.make_gaussian(_vectors(), dp.l2_distance(T="f64"), scale=scale)
+    return dp.m.make_gaussian(vectors(), dp.l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)

@@ -19,15 +19,15 @@ from privbench.privacy.mechanisms import (
     clamp,
     positive,
     settle,
+    vectors,
 )
 from privbench.privacy.query import Sensitivity
 
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _noisy_max(loss: Loss, scale: float) -> Any:
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
     measure = dp.max_divergence() if loss == "epsilon" else dp.zero_concentrated_divergence()
-    return dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale=scale)
+    return dp.m.make_noisy_max(vectors(), dp.linf_distance(T="i64"), measure, scale=scale)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)
@@ -57,7 +57,7 @@ class Selection(Mechanism):
         """
         if scores.size == 0:
             raise PrivacyRefusal("a selection needs at least one candidate.")
-        return int(self.measurement(scale)(clamp(scores).tolist()))
+        return int(self.measurement(scale)(clamp(scores)))
 
 
 class NoisyMax(Selection):

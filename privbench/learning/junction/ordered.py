@@ -15,6 +15,7 @@ from math import log
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from privbench.learning.denoise import Floats, Noise, log_likelihoods
 from privbench.learning.junction.passes import Evidence, Ints, Passes, Walks
@@ -112,7 +113,8 @@ def _prepare(
     shift = np.zeros(len(noisy))
     if widths is not None:
         shift[1:] = np.clip(np.diff(np.log(widths)), -8.0, 8.0)
-    smooth = 0.5 * (prior @ _walks(states, 0.4) + prior @ _walks(states, 1.2))
+    narrow, wide = _walks(states, (0.4, 1.2))
+    smooth = 0.5 * (prior @ narrow + prior @ wide)
     evidence = Evidence(seen, alone, single / alone[:, None])
     spread = scale if noise == "laplace" else scale / np.sqrt(2.0)
     return _Cells(states, evidence, prior, smooth, shift, _apart(noisy, np.sqrt(2.0) * spread))
@@ -130,33 +132,38 @@ def _apart(noisy: Floats, sd: float) -> tuple[int, ...]:
     return tuple(np.flatnonzero(seen).tolist())
 
 
-def _walks(states: Floats, width: float) -> Floats:
-    """Normal steps of the log-count, shape (states, states); rows sum to 1."""
+def _near(states: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """Normal steps of the log-count by width, (widths, states, states), and the states' spacing."""
     place = np.log(states)
-    steps = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2) * np.gradient(place)
-    return np.asarray(steps / steps.sum(axis=1, keepdims=True))
+    apart = (place[:, None] - place) / np.array(widths)[:, None, None]
+    return np.exp(-0.5 * apart**2), np.gradient(place)
 
 
-def _free(cells: _Cells, width: float) -> Floats:
-    """A walk that keeps no law."""
-    place = np.log(cells.states)
-    steps = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2) + 1e-4 * cells.prior
-    steps *= np.gradient(place)
-    return np.asarray(steps / steps.sum(axis=1, keepdims=True))
+def _walks(states: Floats, widths: tuple[float, ...]) -> Floats:
+    """Normal steps of the log-count, shape (widths, states, states); rows sum to 1."""
+    near, spacing = _near(states, widths)
+    return _rows(near * spacing)
 
 
-def _reversible(cells: _Cells, width: float) -> Floats:
-    """A walk that keeps the smoothed law of the states (Sinkhorn), with rare jumps to it."""
-    place = np.log(cells.states)
-    weight = np.gradient(place)
-    steps = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2) * np.outer(weight, weight)
+def _rows(steps: Floats) -> Floats:
+    return np.asarray(steps / steps.sum(axis=-1, keepdims=True))
+
+
+def _free(near: Floats, spacing: Floats, prior: Floats) -> Floats:
+    """Walks that keep no law."""
+    return _rows((near + 1e-4 * prior) * spacing)
+
+
+def _reversible(near: Floats, spacing: Floats, smooth: Floats) -> Floats:
+    """Walks that keep the smoothed law of the states (Sinkhorn), with rare jumps to it."""
+    steps = near * np.outer(spacing, spacing)
     steps += 1e-12
-    factor = np.sqrt(cells.smooth / steps.sum(axis=1))
+    factor = np.sqrt(smooth / steps.sum(axis=-1))[..., None]
+    goal = smooth[:, None]
     for _ in range(60):
-        factor = np.sqrt(factor * cells.smooth / np.maximum(steps @ factor, 1e-300))
-    flow = factor[:, None] * steps * factor
-    walk = flow / flow.sum(axis=1, keepdims=True)
-    return np.asarray((1 - _JUMP) * walk + _JUMP * cells.smooth)
+        factor = np.sqrt(factor * goal / np.maximum(steps @ factor, 1e-300))
+    walk = _rows(factor * steps * factor.swapaxes(1, 2))
+    return np.asarray((1 - _JUMP) * walk + _JUMP * smooth)
 
 
 def _average(
@@ -215,8 +222,9 @@ def _chains(cells: _Cells) -> Iterator[_Chain]:
         run = _run(cells, everything, Walks(laws, into, cells.smooth, _RATES[:3]))
         yield _Chain(run.logs - 1.0, ((everything, run),))
         return
-    free = np.stack([_free(cells, width) for width in (0.1, 0.25, 0.6)])
-    kept = np.stack([_reversible(cells, width) for width in (0.05, 0.1, 0.25, 0.6)])
+    near, spacing = _near(cells.states, (0.05, 0.1, 0.25, 0.6))
+    free = _free(near[1:], spacing, cells.prior)
+    kept = _reversible(near, spacing, cells.smooth)
     same = np.zeros(len(everything), np.int64)
     run = _run(cells, everything, Walks(_joined(free, kept), same, cells.smooth, _RATES))
     yield _Chain(run.logs - 1.0, ((everything, run),))
@@ -282,10 +290,14 @@ def _tilt(
         moved = clear + 2 * spread**2 * slope / max(1 - (slope * spread) ** 2, 0.05)
         return means, np.maximum(moved, 0.3 * clear)
 
+    def excess(slope: float) -> float:
+        return float(sum(map(np.sum, tilted(slope)))) - total
+
     low, high = -0.9 / spread, 0.9 / spread
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sum(map(np.sum, tilted(middle))) < total else (low, middle)
+    if excess(low) < 0.0 < excess(high):
+        slope = brentq(excess, low, high, xtol=1e-12 / spread)
+    else:
+        slope = low if excess(low) >= 0.0 else high
     out = np.empty(len(noisy))
-    out[~trusted], out[trusted] = tilted(middle)
+    out[~trusted], out[trusted] = tilted(slope)
     return np.asarray(out * (total / out.sum()))

@@ -110,17 +110,28 @@ def invert(laws: Floats, where: Ints | None, numbers: Floats) -> Ints:
     ends = np.cumsum(laws, axis=1)
     ends /= ends[:, -1:]
     ends[:, -1] = 1.0
-    outcomes = laws.shape[1]
-    flat = (ends + np.arange(len(laws))[:, None]).ravel()
-    base = 0 if where is None else where
-    found = np.searchsorted(flat, base + numbers, side="right")
-    found = np.minimum(found, outcomes * (base + 1) - 1)
-    starts = np.concatenate([np.zeros((len(laws), 1)), ends[:, :-1]], axis=1).ravel()
-    width = np.maximum(ends.ravel() - starts, 1e-300)
-    numbers -= starts[found]
-    numbers /= width[found]
-    np.clip(numbers, 0.0, 1 - 1e-9, out=numbers)
-    return np.asarray(found - outcomes * base)
+    found = np.empty(len(numbers), np.int64)
+    _invert(ends, np.zeros(0, np.int64) if where is None else where, numbers, found)
+    return found
+
+
+@numba.njit(cache=True)
+def _invert(ends, where, numbers, found):  # type: ignore[no-untyped-def]
+    """The first outcome whose end is above a row's number, and the number's place within it."""
+    for row in range(len(numbers)):
+        law = ends[where[row] if len(where) else 0]
+        number = numbers[row]
+        low, high = 0, len(law) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if law[middle] > number:
+                high = middle
+            else:
+                low = middle + 1
+        start = law[low - 1] if low else 0.0
+        place = (number - start) / max(law[low] - start, 1e-300)
+        numbers[row] = min(max(place, 0.0), 1 - 1e-9)
+        found[row] = low
 
 
 def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from privbench.learning.denoise import Floats, Noise, log_likelihoods, middle_ranks, scale_of
 from privbench.learning.junction.ratios import shrink
-from privbench.learning.pulls import popularity, product
+from privbench.learning.pulls import largest_first, product, winners
 
 Ints = NDArray[np.int64]
 
@@ -98,7 +98,7 @@ class Seen:
         return np.concatenate([factors[there[near]], factors[self.ordered :]])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Races:
     """Synthetic targets that race for references.
 
@@ -116,14 +116,20 @@ class Races:
     cap: float
     numbers: Floats
 
+    @cached_property
+    def prizes(self) -> Floats:
+        """Weights of the references into those that are first, second, and so on."""
+        counts = largest_first(self.counts)
+        return np.asarray(counts * (self.weight / max(float(counts.sum()), 1.0)), np.float64)
+
     def mass(self, weights: Floats) -> Floats:
         """Expected weight of the references into every target, capped by unit."""
-        out = np.zeros(len(weights))
+        prizes, out = self.prizes, np.zeros(len(weights))
         for race in self.numbers:
-            mass = popularity(self.counts, weights, race)
-            mass *= self.weight / max(mass.sum(), 1.0)
-            held = np.bincount(self.units, mass)
-            out += mass * (self.cap / np.maximum(held, self.cap))[self.units]
+            first = winners(len(prizes), weights, race)
+            units = self.units[first]
+            held = np.bincount(units, prizes)
+            out[first] += prizes * (self.cap / np.maximum(held, self.cap))[units]
         return out / len(self.numbers)
 
 

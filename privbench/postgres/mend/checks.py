@@ -126,6 +126,8 @@ class Checks:
             self._add(Rule(table, number, rows.raw(expression), free, uses, expression, tied, lent))
 
     def _of_domains(self, table: Table, known: dict[int, int]) -> None:
+        if not any(column.type.domain for column in table.columns):
+            return
         for oid, schema, domain, name, definition, expression, columns, plain in rows.ask(
             self._connection, DOMAIN_CHECKS, table
         ):
