@@ -279,9 +279,7 @@ class FloatScale(Scale):
             found = np.concatenate([found, b * shares, a * shares, [0.0]])
         return [int(point) for point in image(found)]
 
-    def tails(
-        self, lo: int, hi: int, cells: int = LINEAR, *, seen: bool = True
-    ) -> tuple[list[int], list[int]]:
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Doubling cells in value, fewer for few cells; on a lattice, those of integers."""
         ends = self._ends(lo, hi)
         if ends is not None:

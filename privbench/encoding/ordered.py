@@ -252,13 +252,13 @@ class OrderedReader(ColumnReader):
         lo, hi = cells_of.snapped(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
-        below, above = beyond.tails(lo, hi, cells, seen=bounds.seen)
+        below, above = beyond.tails(lo, hi, cells)
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
-        # What is a little beyond a range that nobody saw is rarer, not absent.
-        reach = hi if bounds.seen else max(beyond.tails(lo, hi, cells)[1], default=hi)
+        # What is not far beyond a range that nobody saw is rarer, not absent.
+        reach = hi if bounds.seen or not above else above[(len(above) - 1) // 2]
         last = max(bisect_left(kept, min(reach, kept[-1])), 1)
         core = (bisect_left(kept, lo), last)
         return EdgesRecoding(

@@ -33,10 +33,9 @@ UNIT_STEPS = 256
 LEAST_UNITS = 32
 #: Number of linear cells in a wider range.
 LINEAR = 128
-#: Cells beyond released bounds, and beyond upper ones of scales with octaves.
-TAILS, LONG_TAILS = 6, 20
-#: The same beyond a range that nobody saw.
-UNSEEN_TAILS = 44
+#: Cells beyond released bounds, and beyond upper ones of scales with octaves: to 150,000 times
+#: the width of the range's twelfth.
+TAILS, LONG_TAILS = 6, 32
 
 
 class Scale(ABC):
@@ -187,9 +186,7 @@ class Scale(ABC):
             found += [sign * step for sign in (-1, 1) for step in steps]
         return found
 
-    def tails(
-        self, lo: int, hi: int, cells: int = LINEAR, *, seen: bool = True
-    ) -> tuple[list[int], list[int]]:
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Edges of the growing cells below and above released bounds; fewer for few cells.
 
         Twice as wide each time; on scales with octaves by √2, and ever further upwards, where a
@@ -199,8 +196,7 @@ class Scale(ABC):
         below = _growing(max((hi - lo) // 8, 1), 2.0, TAILS, each)
         above = below
         if self.octaves:
-            count = LONG_TAILS if seen else UNSEEN_TAILS
-            above = _growing(max((hi - lo) // 12, 1), 2**0.5, count, each)
+            above = _growing(max((hi - lo) // 12, 1), 2**0.5, LONG_TAILS, each)
             below = above if lo < 0 else below
         return [lo - step for step in reversed(below)], [hi + step for step in above]
 

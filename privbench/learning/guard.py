@@ -32,8 +32,9 @@ _GAP, _BACK, _FEWEST = 8, 20, 8
 _FACTOR, _OFF = 1.5, 0.7
 #: Part of a column's values that must be left for the others to follow them.
 _TRACE = 1e-3
-#: Rows that a cell of a tail must be expected to hold.
-_ROW = 0.5
+#: Rows that a cell of a tail must be expected to hold, and the most such cells past the last clear
+#: one: a curve tells little of values a thousand times as large.
+_ROW, _FARTHEST = 0.5, 12
 
 
 def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
@@ -91,7 +92,7 @@ def _told(noisy: Floats, domain: Domain, sd: float) -> bool:
 
 def _thinned(counts: Floats, last: int) -> int:
     """The last of the cells after ``last`` that still hold a row, most likely (see `taper`)."""
-    more = counts[last + 1 :] < _ROW
+    more = counts[last + 1 : last + 1 + _FARTHEST] < _ROW
     return last + (int(np.argmax(more)) if more.any() else len(more))
 
 

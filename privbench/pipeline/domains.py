@@ -35,7 +35,7 @@ from privbench.synthesizers import PlanInput, PlannedEvent
 
 #: Shares of the whole budget: totals, bounds, categories. What is not needed goes to the
 #: synthesizer.
-TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
+TOTALS, BOUNDS, CATEGORIES = 0.03, 0.08, 0.12
 #: The same for totals where every table's histograms tell its size too.
 TOTALS_BESIDE = 0.02
 
@@ -47,7 +47,7 @@ _SHARED = 0.12
 #: Rows, in noise scales, below which a column's range is not asked for.
 _LEAST_SEEN = 20.0
 #: Rows, in noise scales, that a range is asked for at most.
-_ENOUGH = 150.0
+_ENOUGH = 60.0
 #: The same for its decimals.
 _LEAST_TOLD = 8.0
 #: Fewest equal cells of a column with released bounds.

@@ -48,7 +48,7 @@ def test_numbers_make_room_for_dates():
     needs = [*(numbers(f"n{i}") for i in range(20)), dates("d")]
     names, found = kept({"a": needs}, 900.0, 0.2)
     assert names["a"] == ["d"]
-    assert sum(found.amounts.values()) == pytest.approx(150 / 900)
+    assert sum(found.amounts.values()) == pytest.approx(60 / 900)
 
 
 def test_lists_that_promise_little_are_dropped_first():
@@ -73,6 +73,6 @@ def test_only_a_part_goes_to_second_totals():
 
 def test_no_range_gets_more_than_shows_it_well():
     _, found = kept({"a": [dates("d"), numbers("n")]}, 100_000.0, 0.2)
-    assert list(found.amounts.values()) == [pytest.approx(150 / 100_000)] * 2
+    assert list(found.amounts.values()) == [pytest.approx(60 / 100_000)] * 2
     _, found = kept({"a": [dates("d")]}, 300.0, 0.2)
     assert list(found.amounts.values()) == [pytest.approx(0.2)]
