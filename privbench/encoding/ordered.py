@@ -255,6 +255,9 @@ class OrderedReader(ColumnReader):
         below, above = beyond.tails(lo, hi, cells)
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
+        if self.scale.octaves and min(edges) < 0 < max(edges):
+            # Values beside zero are common; a cell on both of its sides would hold them all.
+            edges.add(0)
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
         # What is not far beyond a range that nobody saw is rarer, not absent.

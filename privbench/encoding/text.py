@@ -329,7 +329,9 @@ def text_reader(
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
     kind = _semantic(table, column, config)
-    usual = usual_labels(column.name, least, greatest) if listed and not checked else ()
+    usual: tuple[str, ...] = ()
+    if listed and not checked:
+        usual = usual_labels(column.name, least, greatest, table=table.rpartition(".")[2])
     if kind is None:
         return TextReader(table, column, least, greatest, per_unit, usual=usual)
     if per_unit and (kind.listed or config.kind == "categories"):

@@ -14,25 +14,34 @@ from importlib import resources
 from typing import TypeVar
 
 from privbench.encoding.semantic import is_kind, snake
+from privbench.roles.names import singular
+
+#: Columns of look-up tables that are told by the table's name.
+_PLAIN = frozenset({"name", "code", "label", "title", "value"})
 
 
-def usual_labels(column: str, least: int = 0, greatest: int | None = None) -> tuple[str, ...]:
+def usual_labels(
+    column: str, least: int = 0, greatest: int | None = None, *, table: str = ""
+) -> tuple[str, ...]:
     """Labels to look for in a column of which no list is known, the most usual first.
 
     Args:
-        column: The column's name, the only thing that the choice follows.
+        column: The column's name. The choice follows names alone.
         least: Least length of a label.
         greatest: Greatest length, or None.
+        table: The table's name, which tells what columns such as ``name`` hold.
 
     Returns:
         Distinct labels of fitting lengths; none where the name tells nothing.
 
     >>> usual_labels("gender", greatest=1)[:2], usual_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'Germany'))
-    >>> usual_labels("remarks")
-    ()
+    >>> usual_labels("name", table="Countries")[:2], usual_labels("name", table="people")
+    (('USA', 'Germany'), ())
     """
     data = _data()
+    if snake(column) in _PLAIN and table:
+        column = f"{singular(snake(table))}_{column}"
     found = _first(data.labels, column)
     if found is None:
         found = data.kinds if is_kind(column) else ()

@@ -17,6 +17,7 @@ from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decima
 from privbench.encoding.base import Need, Released
 from privbench.encoding.lattice import USUAL
 from privbench.encoding.scale import LINEAR
+from privbench.learning.denoise import Floats
 from privbench.learning.ranges import cut, find_decimals, find_range
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
@@ -50,6 +51,8 @@ _LEAST_SEEN = 20.0
 _ENOUGH = 60.0
 #: The same for its decimals.
 _LEAST_TOLD = 8.0
+#: Standard deviations of noise from which on values below zero are seen.
+_CLEAR = 2.0
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
 
@@ -375,8 +378,26 @@ def _settled(
             return Decimals(find_decimals(noisy, max(sd, 1e-9), USUAL))
         ends = find_range(noisy, max(sd, 1e-9), narrow=not need.dear)
         if ends is not None:
+            ends = _from_zero(need, noisy, sd, *ends)
             return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
     return Decimals() if isinstance(need, DecimalsNeed) else replace(need.usual, cells=cells)
+
+
+def _from_zero(
+    need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int
+) -> tuple[int, int]:
+    """The cells of a range, from zero on where nothing is seen below it.
+
+    A run of cells that tells a range only as a whole may begin anywhere: prices below zero are no
+    fair guess.
+    """
+    zero = int(np.searchsorted(need.candidates, 0))
+    known = zero < len(need.candidates) and need.candidates[zero] == 0
+    if need.dear or not known or not first <= zero < last:
+        return first, last
+    below = noisy[first : zero + 1]
+    seen = float(below.sum()) > _CLEAR * sd * len(below) ** 0.5
+    return (first, last) if seen else (zero + 1, last)
 
 
 def delta_shares(plan: FitPlan, spec: DatabaseSpec, delta: float) -> dict[str, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed
-from privbench.pipeline.domains import _Shares
+from privbench.pipeline.domains import _from_zero, _Shares
 from privbench.privacy import DatabaseSpec, Relation
 from privbench.privacy.spec import TableSpec
 
@@ -76,3 +76,12 @@ def test_no_range_gets_more_than_shows_it_well():
     assert list(found.amounts.values()) == [pytest.approx(60 / 100_000)] * 2
     _, found = kept({"a": [dates("d")]}, 300.0, 0.2)
     assert list(found.amounts.values()) == [pytest.approx(0.2)]
+
+
+def test_a_range_begins_at_zero_where_nothing_is_seen_below():
+    need = BoundsNeed("n", np.array([-2, -1, 0, 1, 2, 4]), USUAL, dear=False)
+    noisy = np.array([0.0, 1.0, -1.0, 9.0, 9.0, 9.0, 0.0])
+    assert _from_zero(need, noisy, 1.0, 1, 5) == (3, 5)
+    assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0
+    assert _from_zero(need, noisy + np.eye(7)[1] * 5, 1.0, 1, 5) == (1, 5)
+    assert _from_zero(dates("d"), noisy, 1.0, 1, 5) == (1, 5)
