@@ -40,6 +40,9 @@ TOTALS, BOUNDS, CATEGORIES = 0.03, 0.08, 0.12
 #: The same for totals where every table's histograms tell its size too.
 TOTALS_BESIDE = 0.02
 
+#: Weight of the total of a table of units against that of a table that they own: everything scales
+#: with the number of units, and it is the more precise, of sensitivity 1.
+_ROOT = 3.0
 #: Part of the amount for domains that goes to second totals; the rest goes to the synthesizer.
 AGAIN = 0.25
 
@@ -100,7 +103,8 @@ def needs(plan: FitPlan) -> Iterator[tuple[str, str, Need]]:
 def _total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
     if not spec.tables:
         return {}
-    return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
+    weights = {name: _ROOT if table.own is None else 1.0 for name, table in spec.tables.items()}
+    return allocate({name: (weights[name], spec.roots(name)) for name in spec.tables}, amount)
 
 
 @dataclass(frozen=True)
