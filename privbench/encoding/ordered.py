@@ -37,6 +37,8 @@ from privbench.schema import Column
 MAX_STEPS = 2**18
 
 
+#: Candidates of bounds in two octaves.
+_OCTAVES = 8
 #: A usual range is cut at whole numbers where they make more edges than this.
 _WHOLES = 16
 
@@ -166,12 +168,29 @@ class OrderedReader(ColumnReader):
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
-        usual = (usual_range(self.name) if self.scale.octaves else None) or self.scale.usual
-        low, high = (min(max(self.scale.parse(text), lo), hi) for text in usual)
+        low, high = self._usual(lo, hi)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
         return BoundsNeed(
             self.name, points, Bounds(low, high, seen=False), dear=not self.scale.octaves
         )
+
+    def _usual(self, lo: int, hi: int) -> tuple[int, int]:
+        """The usual range, as far as it lies within what is public.
+
+        What the name tells first; where nothing is left of either, two octaves from the nearer
+        public end on.
+        """
+        named = usual_range(self.name) if self.scale.octaves else None
+        for told in (named or self.scale.usual, self.scale.usual):
+            low, high = (self.scale.parse(text) for text in told)
+            if max(low, lo) < min(high, hi):
+                return max(low, lo), min(high, hi)
+        points = self.scale.candidates()
+        if low < lo:
+            end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
+            return lo, min(int(points[end]), hi)
+        start = max(int(np.searchsorted(points, hi)) - _OCTAVES - 1, 0)
+        return max(int(points[start]), lo), hi
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""

@@ -96,9 +96,13 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
 
 
 def _spoken_of(table: Table, column: Column) -> bool:
-    """Whether a CHECK of the table or of the column's domain may speak of a column."""
-    named = any(column.name in check.expression for check in table.checks)
-    return named or bool(column.type.domain_checks)
+    """Whether a CHECK, the column's domain or a partition key may speak of a column.
+
+    A CHECK that names no column speaks of the whole row.
+    """
+    named = any(column.name in check.columns or not check.columns for check in table.checks)
+    parted = table.partition_key is not None and column.name in table.partition_key
+    return named or parted or bool(column.type.domain_checks)
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

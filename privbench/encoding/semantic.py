@@ -32,14 +32,16 @@ class Semantic:
 
 _NAMES: tuple[tuple[str, Semantic], ...] = (
     (r"e_?mail(_?(address|addr))?(_?\d)?", Semantic("email", False)),
-    (r"(phone|mobile|fax|cell)(_?(phone|number|no|num|nr))?(_?\d)?|tel(ephone)?(_?\w+)?",
+    (r"(phone|mobile|fax|cell)(_?(phone|number|no|num|nr|home|work|cell|mobile))?(_?\d)?"
+     r"|tel(ephone)?(_?\w+)?|(home|work|office|business)_?(phone|fax)",
      Semantic("phone_number", False)),
     (r"(first|given|fore|middle)_?name", Semantic("first_name", True)),
     (r"(last|family|sur|maiden)_?name|surname", Semantic("last_name", True)),
     (r"(full|display|contact|customer|person|real)_?name", Semantic("name", False)),
-    (r"(street|mailing|postal|billing|shipping|home)_?address|address(_?(line)?_?\d)?|street",
+    (r"(street|mailing|postal|bill(ing)?|ship(ping)?|delivery|invoice|home)_?address|address(_?(line)?_?\d)?|street",
      Semantic("street_address", False)),
-    (r"city|town", Semantic("city", True)),
+    (r"(\w+_)?(city|town)(_?name)?", Semantic("city", True)),
+    (r"(\w+_)?company(_?name)?|employer", Semantic("company", True)),
     (r"(\w+_)?(url|uri|website|homepage|web_?site|web_?page)", Semantic("url", False)),
     (r"(\w+_)?ip(_?(address|addr|v4))?", Semantic("ipv4_private", False)),
     (r"user_?name|(user_?)?login(_?name)?|(user_?)?nice_?name|nick(_?name)?|screen_?name",
@@ -56,7 +58,7 @@ _KINDS = re.compile(
     r"|format|rating|brand|source|channel|segment|plan|tier|stage|phase|result|reason|season"
     r"|weekday|month|frequency|suit|weather|fuel|species)s?\Z"
 )
-_COMPILED = tuple((re.compile(pattern + r"\Z"), kind) for pattern, kind in _NAMES)
+_COMPILED = tuple((re.compile(rf"(?:{pattern})\Z"), kind) for pattern, kind in _NAMES)
 
 
 def by_name(column: str) -> Semantic | None:

@@ -314,7 +314,8 @@ def text_reader(
         delta: δ of the release; 0 forbids labels.
         limits: What CHECK constraints say.
         unique: Whether the column alone is UNIQUE (its values cannot be categories then).
-        checked: Whether a CHECK may speak of the column: usual labels might break it.
+        checked: Whether a CHECK or a partition key may speak of the column: usual labels might
+            not be among what it allows.
         room: Greatest length that the column's indexes can hold, or None.
 
     Raises:

@@ -9,6 +9,7 @@ import pytest
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
 from privbench.encoding.registry import reader
+from privbench.encoding.scale import scale_of
 from privbench.encoding.usual import _data, usual_labels, usual_range
 from privbench.rng import generator
 from privbench.schema import Check, Column, ColumnType, Table, TableName
@@ -16,12 +17,14 @@ from privbench.schema import Check, Column, ColumnType, Table, TableName
 TEXT = ColumnType("text", "text", category="S")
 TWO = ColumnType("character(2)", "bpchar", category="S", length=2)
 INT = ColumnType("integer", "int4", category="N")
+NUMERIC = ColumnType("numeric(12,2)", "numeric", category="N", precision=12, scale=2)
+FLOAT = ColumnType("double precision", "float8", category="N")
 SPAN = ColumnType("interval", "interval")
 
 
 def plan(name, type_=TEXT, config=None, delta=1e-9, *checks):
     column = Column(name, 1, type_)
-    found = tuple(Check(f"k{i}", text) for i, text in enumerate(checks))
+    found = tuple(Check(f"k{i}", text, (name,)) for i, text in enumerate(checks))
     table = Table(TableName("public", "t"), (column,), checks=found)
     return reader(column, table, config or ColumnConfig(), delta)
 
@@ -52,13 +55,61 @@ def test_other_names_tell_none(name):
     assert usual_range(name) is None
 
 
+def test_the_first_few_hold_every_way_to_write_them():
+    assert {"USA", "US", "Germany", "DE"} <= set(usual_labels("country")[:32])
+    assert {"active", "CA"} <= set(usual_labels("state")[:32])
+    assert "active" in usual_labels("order_state")[:32]
+    assert "CA" not in usual_labels("order_state")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "price_per_month",
+        "cost_per_day",
+        "revenue_last_quarter",
+        "how_long",
+        "sea_level",
+        "lat_total",
+    ],
+)
+def test_rates_and_sums_are_no_parts_of_calendars(name):
+    assert usual_range(name) is None
+
+
+@pytest.mark.parametrize("type_", [INT, NUMERIC, FLOAT])
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [("month", "c > 50"), ("rank", "c > 50"), ("x", "c >= 1000"), ("x", "c < '-7'::integer")],
+)
+def test_a_usual_range_that_a_check_forbids_is_no_point(type_, name, check):
+    text = f"({check.replace('c ', name + ' ')})"
+    (need, *_) = plan(name, type_, None, 1e-9, text).needs
+    low, high = (value(need, type_, end) for end in (need.usual.lo, need.usual.hi))
+    assert high - low >= 0.5 * min(abs(low), abs(high), 40)
+
+
+def value(need, type_, point):
+    """The number of a grid point, as text of the column's type reads back."""
+    scale = scale_of(type_)
+    return float(scale.build(np.array([point]), {}).to_pylist()[0])
+
+
 def test_labels_fit_the_column():
     assert all(len(label) == 2 for label in usual_labels("country", 2, 2))
     assert plan("country", TWO).usual == usual_labels("country", 0, 2)
 
 
 def test_no_label_might_break_a_check_or_was_asked_not_to_be():
-    assert plan("status", TEXT, None, 1e-9, "(status <> 'open'::text)").usual == ()
+    column = Column("status", 1, TEXT)
+    for check in (Check("k", "(status <> 'open'::text)", ("status",)), Check("k", "f(t.*)")):
+        table = Table(TableName("public", "t"), (column,), checks=(check,))
+        assert reader(column, table, ColumnConfig(), 1e-9).usual == ()
+    other = Check("k", "(order_status <> 'x'::text)", ("order_status",))
+    table = Table(TableName("public", "t"), (column,), checks=(other,))
+    assert reader(column, table, ColumnConfig(), 1e-9).usual
+    parted = Table(TableName("public", "t"), (column,), partition_key="LIST (status)")
+    assert reader(column, parted, ColumnConfig(), 1e-9).usual == ()
     assert plan("status", TEXT, ColumnConfig(kind="text")).usual == ()
     assert plan("status").needs == (CategoriesNeed("status", 1, True, usual_labels("status")),)
 

@@ -57,6 +57,18 @@ def test_noise_alone_makes_no_giants():
         assert law.draw(1000, generator(1)).sum() < 20_000
 
 
+def test_an_empty_table_gets_few_rows():
+    g = np.random.default_rng(5)
+    counts = np.zeros(864, int)
+    rows = []
+    for seed in range(15):
+        target = (max(float(g.laplace(0, 700.0)), 1.0), 100.0, 990.0)
+        law = fit(buckets(counts) + laplace(7.0, seed), 7.0, STARTS, ENDS, 864.0, target)
+        rows.append(864 * law.mean())
+    assert np.median(rows) < 60
+    assert max(rows) < 400
+
+
 @pytest.mark.parametrize("sd", [7.0, 17.0])
 def test_children_of_few_parents_are_not_lost_and_do_not_explode(sd):
     g = np.random.default_rng(5)

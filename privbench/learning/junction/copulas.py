@@ -15,7 +15,8 @@ from privbench.learning.denoise import Floats, Noise, log_likelihoods
 
 _RHOS = np.concatenate([-np.linspace(0.97, 0.02, 24), np.linspace(0.02, 0.97, 24)])
 _THETAS = np.concatenate([np.linspace(1.05, 3.0, 20), np.linspace(3.2, 8.0, 13)])
-#: Places within a bin and their weights: Gauss and Legendre's, nearer than 64 even ones.
+#: Places within a bin and their weights: Gauss and Legendre's, as near as 64 even
+#: ones in the mean; bins that hold nearly everything lose part of the other margin either way.
 _POINTS, _WEIGHTS = (np.polynomial.legendre.leggauss(12) + np.array([[1.0], [0.0]])) / 2
 #: Fewest ordered bins of a variable that a copula is fitted to.
 _FEWEST = 3
