@@ -35,9 +35,9 @@ def usual_labels(
         Distinct labels of fitting lengths; none where the name tells nothing.
 
     >>> usual_labels("gender", greatest=1)[:2], usual_labels("Ship_Country")[:2]
-    (('M', 'F'), ('USA', 'Germany'))
+    (('M', 'F'), ('USA', 'US'))
     >>> usual_labels("name", table="Countries")[:2], usual_labels("name", table="people")
-    (('USA', 'Germany'), ())
+    (('USA', 'US'), ())
     """
     data = _data()
     if snake(column) in _PLAIN and table:

@@ -187,7 +187,7 @@ def fit(
 
 def _together(noisy: Floats, sd: float) -> bool:
     """Whether some buckets, each of them lost in noise, hold parents together."""
-    return float(noisy.sum()) > _SUM * sd * len(noisy) ** 0.5
+    return bool(noisy.sum() > _SUM * sd * len(noisy) ** 0.5)
 
 
 def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
