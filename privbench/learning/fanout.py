@@ -22,16 +22,13 @@ from privbench.learning.fanfamily import masses, posterior
 
 Ints = NDArray[np.int64]
 _POINTS = (np.arange(256) + 0.5) / 256
-#: Below so many standard deviations of noise there are too few parents to take bucket by bucket,
-#: and below so many to tilt their law toward a total, which has been weighed before.
-_MANY, _FEW = 400.0, 120.0
+#: Below so many standard deviations of noise there are too few parents to take bucket by bucket.
+_FEW = 120.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
 #: The same of the largest bucket where it is past the first few.
 _FIRST, _ALONE = 3, 5.0
 _BEYOND_DOUBT = 8.0
-#: The same of the sum of all buckets of parents with children.
-_SUM = 1.5
 #: A bucket this many standard deviations off is not what a small family of laws says.
 _WRONG = 6.0
 #: Standard deviation of a bucket about what the family says, as a part of it.
@@ -172,9 +169,7 @@ def fit(
         mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     untold = target is None or target[0] < 3 * target[2]
-    # Where no parent of children is seen, the family's prior alone would make some.
-    seen = last_clear(noisy, sd) > 0 or _together(noisy[1:], sd)
-    if parents < (_MANY if seen else _FEW) * sd:
+    if parents < _FEW * sd:
         family = parents * posterior(noisy, sd, starts, ends, parents, target)
         counts = _against(family, noisy, sd)
     else:
@@ -183,11 +178,6 @@ def fit(
     if target is None or untold or parents < _FEW * sd or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
-
-
-def _together(noisy: Floats, sd: float) -> bool:
-    """Whether some buckets, each of them lost in noise, hold parents together."""
-    return bool(noisy.sum() > _SUM * sd * len(noisy) ** 0.5)
 
 
 def _against(family: Floats, noisy: Floats, sd: float) -> Floats:

@@ -36,13 +36,10 @@ from privbench.synthesizers import PlanInput, PlannedEvent
 
 #: Shares of the whole budget: totals, bounds, categories. What is not needed goes to the
 #: synthesizer.
-TOTALS, BOUNDS, CATEGORIES = 0.03, 0.08, 0.12
+TOTALS, BOUNDS, CATEGORIES = 0.05, 0.08, 0.12
 #: The same for totals where every table's histograms tell its size too.
 TOTALS_BESIDE = 0.02
 
-#: Weight of the total of a table of units against that of a table that they own: everything scales
-#: with the number of units, and it is the more precise, of sensitivity 1.
-_ROOT = 3.0
 #: Part of the amount for domains that goes to second totals; the rest goes to the synthesizer.
 AGAIN = 0.25
 
@@ -103,8 +100,7 @@ def needs(plan: FitPlan) -> Iterator[tuple[str, str, Need]]:
 def _total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
     if not spec.tables:
         return {}
-    weights = {name: _ROOT if table.own is None else 1.0 for name, table in spec.tables.items()}
-    return allocate({name: (weights[name], spec.roots(name)) for name in spec.tables}, amount)
+    return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ class _Shares:
         given = _need_amounts(spec, kept, amount)
         for name, (table, need) in kept.items():
             most = _ENOUGH / weights[table]
-            if not isinstance(need, CategoriesNeed):
+            if isinstance(need, BoundsNeed):
                 given[name] = min(given[name], most if accounting == "pure" else most**2 / 8)
         charged = {root for table, _ in kept.values() for root in spec.roots(table)}
         again = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed
-from privbench.pipeline.domains import _from_zero, _Shares, _total_amounts
-from privbench.privacy import DatabaseSpec, KeySpec, Relation
+from privbench.pipeline.domains import _from_zero, _Shares
+from privbench.privacy import DatabaseSpec, Relation
 from privbench.privacy.spec import TableSpec
 
 USUAL = Bounds(0, 100, seen=False)
@@ -85,10 +85,3 @@ def test_a_range_begins_at_zero_where_nothing_is_seen_below():
     assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0
     assert _from_zero(need, noisy + np.eye(7)[1] * 5, 1.0, 1, 5) == (1, 5)
     assert _from_zero(dates("d"), noisy, 1.0, 1, 5) == (1, 5)
-
-
-def test_the_number_of_units_is_counted_best():
-    own = KeySpec("child_root", "child", "root", "own", nullable=False, unique=False)
-    tables = {"root": TableSpec("root", {}, ()), "child": TableSpec("child", {}, (own,))}
-    spec = DatabaseSpec(tables, Relation("add-remove", "owner"))
-    assert _total_amounts(spec, 0.4) == {"root": pytest.approx(0.3), "child": pytest.approx(0.1)}
