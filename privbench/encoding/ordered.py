@@ -27,7 +27,7 @@ from privbench.encoding.base import (
 from privbench.encoding.checks import Limits
 from privbench.encoding.lattice import MOST, USUAL, Decimals, DecimalsNeed
 from privbench.encoding.ordered_codec import OrderedCodec
-from privbench.encoding.scale import LINEAR, Scale
+from privbench.encoding.scale import LINEAR, Points, Scale
 from privbench.encoding.usual import usual_range
 from privbench.errors import ConfigError
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid
@@ -35,7 +35,6 @@ from privbench.schema import Column
 
 #: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
 MAX_STEPS = 2**18
-
 
 #: Candidates of bounds in two octaves.
 _OCTAVES = 8
@@ -168,24 +167,23 @@ class OrderedReader(ColumnReader):
         points = self.scale.candidates()
         lo, hi = self.range.lo, self.range.hi
         inner = points[(points >= lo) & (points <= hi)]
-        low, high = self._usual(lo, hi)
+        low, high = self._usual(points, lo, hi)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
         return BoundsNeed(
             self.name, points, Bounds(low, high, seen=False), dear=not self.scale.octaves
         )
 
-    def _usual(self, lo: int, hi: int) -> tuple[int, int]:
+    def _usual(self, points: Points, lo: int, hi: int) -> tuple[int, int]:
         """The usual range, as far as it lies within what is public.
 
         What the name tells first; where nothing is left of either, two octaves from the nearer
         public end on.
         """
         named = usual_range(self.name) if self.scale.octaves else None
-        for told in (named or self.scale.usual, self.scale.usual):
+        for told in filter(None, (named, self.scale.usual)):
             low, high = (self.scale.parse(text) for text in told)
             if max(low, lo) < min(high, hi):
                 return max(low, lo), min(high, hi)
-        points = self.scale.candidates()
         if low < lo:
             end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
             return lo, min(int(points[end]), hi)

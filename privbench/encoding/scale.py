@@ -43,7 +43,8 @@ class Scale(ABC):
 
     Attributes:
         specials: Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
-        octaves: Whether cells grow with the distance from the lower bound and from zero.
+        octaves: Whether cells grow with the distance from the lower bound and from zero, which is
+            grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
         fractions: Whether values may have any number of decimals, so that it is worth a release.
         usual: Literals of a range to take where nothing is known of the column.

@@ -38,7 +38,8 @@ _NAMES: tuple[tuple[str, Semantic], ...] = (
     (r"(first|given|fore|middle)_?name", Semantic("first_name", True)),
     (r"(last|family|sur|maiden)_?name|surname", Semantic("last_name", True)),
     (r"(full|display|contact|customer|person|real)_?name", Semantic("name", False)),
-    (r"(street|mailing|postal|bill(ing)?|ship(ping)?|delivery|invoice|home)_?address|address(_?(line)?_?\d)?|street",
+    (r"(street|mailing|postal|bill(ing)?|ship(ping)?|delivery|invoice|home)_?address"
+     r"|address(_?(line)?_?\d)?|street",
      Semantic("street_address", False)),
     (r"(\w+_)?(city|town)(_?name)?", Semantic("city", True)),
     (r"(\w+_)?company(_?name)?|employer", Semantic("company", True)),

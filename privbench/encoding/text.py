@@ -160,9 +160,8 @@ class TextReader(ColumnReader):
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec of the released labels, else of the usual ones."""
-        labels: tuple[str, ...] | None = self.usual[:_FEW] if self.usual else None
-        if self.per_unit:
-            labels = released_labels(released, self.name)
+        usual = self.usual[:_FEW] or None
+        labels = released_labels(released, self.name) if self.per_unit else usual
         return TextCodec(
             self.name,
             self.column.type,

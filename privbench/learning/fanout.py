@@ -28,6 +28,7 @@ _FEW = 120.0
 _CLEAR = 3.2
 #: The same of the largest bucket where it is past the first few.
 _FIRST, _ALONE = 3, 5.0
+#: The same of a bucket that stands out far beyond the others.
 _BEYOND_DOUBT = 8.0
 #: A bucket this many standard deviations off is not what a small family of laws says.
 _WRONG = 6.0
@@ -168,14 +169,11 @@ def fit(
         told = target is not None and target[0] >= 3 * target[2]
         mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
-    untold = target is None or target[0] < 3 * target[2]
     if parents < _FEW * sd:
         family = parents * posterior(noisy, sd, starts, ends, parents, target)
-        counts = _against(family, noisy, sd)
-    else:
-        counts = _smooth(noisy, sd, parents)
-    law = law_from_counts(counts, starts, ends)
-    if target is None or untold or parents < _FEW * sd or not law.mass[starts > 0].sum() > 0:
+        return law_from_counts(_against(family, noisy, sd), starts, ends)
+    law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
+    if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
 
@@ -260,8 +258,8 @@ def last_clear(noisy: Floats, sd: float) -> int:
     """Last bucket that stands out, reached from the largest without a gap of more than two.
 
     Tails fall off: a bucket that stands out far beyond the others is noise, unless it is clear
-    beyond doubt. With three empty
-    buckets in reach, noise passes for parents in about 2 % of all histograms, and then nearby.
+    beyond doubt. With three empty buckets in reach, noise passes for parents in about 2 % of all
+    histograms, and then nearby.
     """
     clear = np.flatnonzero(noisy > _CLEAR * sd)
     last = int(np.argmax(noisy[1:])) + 1 if len(noisy) > 1 else 0

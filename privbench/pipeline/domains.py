@@ -45,10 +45,8 @@ AGAIN = 0.25
 
 #: Share of a label that is to pass a list's threshold, for the list to be asked for.
 _SHARED = 0.12
-#: Rows, in noise scales, below which a column's range is not asked for.
-_LEAST_SEEN = 20.0
-#: Rows, in noise scales, that a range is asked for at most.
-_ENOUGH = 60.0
+#: Rows, in noise scales, below which a column's range is not asked for, and the most that are paid.
+_LEAST_SEEN, _ENOUGH = 20.0, 60.0
 #: The same for its decimals.
 _LEAST_TOLD = 8.0
 #: Standard deviations of noise from which on values below zero are seen.
@@ -156,9 +154,8 @@ class _Shares:
                 turn = [name for name in turn if name in kept]
         given = _need_amounts(spec, kept, amount)
         for name, (table, need) in kept.items():
-            most = _ENOUGH / weights[table]
             if isinstance(need, BoundsNeed):
-                given[name] = min(given[name], most if accounting == "pure" else most**2 / 8)
+                given[name] = min(given[name], _amount(_ENOUGH / weights[table], accounting))
         charged = {root for table, _ in kept.values() for root in spec.roots(table)}
         again = {
             table: (1.0, spec.roots(table))
@@ -183,6 +180,11 @@ def _rows_weight(spec: DatabaseSpec, totals: Mapping[str, float], table: str) ->
 def _epsilon(amount: float, accounting: Accounting) -> float:
     """ε of a question."""
     return amount if accounting == "pure" else (8 * amount) ** 0.5
+
+
+def _amount(epsilon: float, accounting: Accounting) -> float:
+    """The amount that gives a question an ε; undoes `_epsilon`."""
+    return epsilon if accounting == "pure" else epsilon**2 / 8
 
 
 def _turns(items: Mapping[str, tuple[str, Need]]) -> Iterator[list[str]]:

@@ -91,7 +91,7 @@ class VectorMechanism(Mechanism):
         it at once; the price is that of the whole vector.
         """
         release = self.measurement(scale)
-        flat = clamp(values).astype(np.int64, copy=False).reshape(-1)
+        flat = clamp(values).reshape(-1)
         parts = [flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK)]
         if len(parts) < 2:
             noisy = [release(part) for part in parts]
@@ -168,7 +168,7 @@ class DiscreteGaussian(VectorMechanism):
 
 def clamp(values: Integers) -> Integers:
     """The values limited to ±2⁶¹; 1-Lipschitz in every norm."""
-    return np.clip(values, -CLAMP, CLAMP)
+    return np.clip(values, -CLAMP, CLAMP).astype(np.int64, casting="same_kind", copy=False)
 
 
 @lru_cache(maxsize=1)
