@@ -34,7 +34,10 @@ def cli_page() -> str:
 
 def commands(parent: click.Group, path: str = "privbench") -> Iterator[tuple[str, click.Command]]:
     """Full names and commands of a group, subcommands after their group."""
-    for name, command in parent.commands.items():
+    context = click.Context(parent)
+    for name in parent.list_commands(context):
+        command = parent.get_command(context, name)
+        assert command is not None
         yield f"{path} {name}", command
         if isinstance(command, click.Group):
             yield from commands(command, f"{path} {name}")

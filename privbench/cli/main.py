@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from privbench import __version__
-from privbench.cli import clone, compare, demo, inspect, ledger, model, workload
 from privbench.cli.console import configure
 from privbench.cli.options import Group, State
 
+#: Module of every command, in the order of the work.
+_MODULES = {
+    "demo": "demo",
+    "inspect": "inspect",
+    "check": "inspect",
+    "plan": "inspect",
+    "fit": "model",
+    "sample": "model",
+    "load": "model",
+    "clone": "clone",
+    "workload": "workload",
+    "run": "compare",
+    "compare": "compare",
+    "ledger": "ledger",
+    "config-schema": "inspect",
+    "compare-schema": "compare",
+}
+
+
+class Commands(Group):
+    """All commands; one is imported when it is asked for: reports are half of all imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of the work."""
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command of that name."""
+        if name not in _MODULES:
+            return None
+        module = import_module(f"privbench.cli.{_MODULES[name]}")
+        found = getattr(module, name.replace("-", "_"))
+        return found if isinstance(found, click.Command) else None
+
 
 @click.group(
-    cls=Group,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="privbench")
@@ -42,22 +77,3 @@ def main(ctx: click.Context, log_format: str, verbose: int, quiet: bool) -> None
     """
     configure(log_format, -1 if quiet else verbose)
     ctx.obj = State(log_format, -1 if quiet else verbose)
-
-
-for command in (
-    demo.demo,
-    inspect.inspect,
-    inspect.check,
-    inspect.plan,
-    model.fit,
-    model.sample,
-    model.load,
-    clone.clone,
-    workload.workload,
-    compare.run,
-    compare.compare,
-    ledger.ledger,
-    inspect.config_schema,
-    compare.compare_schema,
-):
-    main.add_command(command)

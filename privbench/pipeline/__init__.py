@@ -1,56 +1,8 @@
-"""Every command as a Python function; the command line is a thin skin over these."""
+"""Every command as a Python function; the command line is a thin skin over these.
 
-from privbench.pipeline.accounts import LedgerReport, ledger_cap, ledger_show
-from privbench.pipeline.capturing import capture
-from privbench.pipeline.clone import CloneReport, clone
-from privbench.pipeline.demo import DemoReport, demo
-from privbench.pipeline.fit import fit
-from privbench.pipeline.generating import generate_workload
-from privbench.pipeline.inspection import (
-    Check,
-    Inspection,
-    check,
-    ddl_literals,
-    inspect,
-    render_literals,
-)
-from privbench.pipeline.load import LoadReport, check_target, load, sample
-from privbench.pipeline.model import Model, Promise, require_writable
-from privbench.pipeline.modelled import modelled
-from privbench.pipeline.planning import PlanReport, parse_rows, plan
-from privbench.pipeline.progress import Reporter
-from privbench.pipeline.rebinding import rebind
-from privbench.pipeline.replaying import run
+Names are imported when they are first used: a clone needs no reports. `__init__.pyi` says whence.
+"""
 
-__all__ = [
-    "Check",
-    "CloneReport",
-    "DemoReport",
-    "Inspection",
-    "LedgerReport",
-    "LoadReport",
-    "Model",
-    "PlanReport",
-    "Promise",
-    "Reporter",
-    "capture",
-    "check",
-    "check_target",
-    "clone",
-    "ddl_literals",
-    "demo",
-    "fit",
-    "generate_workload",
-    "inspect",
-    "ledger_cap",
-    "ledger_show",
-    "load",
-    "modelled",
-    "parse_rows",
-    "plan",
-    "rebind",
-    "render_literals",
-    "require_writable",
-    "run",
-    "sample",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

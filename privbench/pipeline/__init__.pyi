@@ -1,0 +1,54 @@
+from .accounts import LedgerReport, ledger_cap, ledger_show
+from .capturing import capture
+from .clone import CloneReport, clone
+from .demo import DemoReport, demo
+from .fit import fit
+from .generating import generate_workload
+from .inspection import (
+    Check,
+    Inspection,
+    check,
+    ddl_literals,
+    inspect,
+    render_literals,
+)
+from .load import LoadReport, check_target, load, sample
+from .model import Model, Promise, require_writable
+from .modelled import modelled
+from .planning import PlanReport, parse_rows, plan
+from .progress import Reporter
+from .rebinding import rebind
+from .replaying import run
+
+__all__ = [
+    "Check",
+    "CloneReport",
+    "DemoReport",
+    "Inspection",
+    "LedgerReport",
+    "LoadReport",
+    "Model",
+    "PlanReport",
+    "Promise",
+    "Reporter",
+    "capture",
+    "check",
+    "check_target",
+    "clone",
+    "ddl_literals",
+    "demo",
+    "fit",
+    "generate_workload",
+    "inspect",
+    "ledger_cap",
+    "ledger_show",
+    "load",
+    "modelled",
+    "parse_rows",
+    "plan",
+    "rebind",
+    "render_literals",
+    "require_writable",
+    "run",
+    "sample",
+]
