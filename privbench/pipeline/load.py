@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +27,7 @@ from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mended, Mending
+from privbench.threads import ahead
 from privbench.workload.split import statements
 
 FileFormat = Literal["csv", "parquet"]
@@ -143,21 +146,28 @@ def _write(
             [item.table.key for item in tables if item.torn],
             seed=seed,
         )
-        for item in tables:
-            item = item.without(loader.without_values(item.table))
-            if item.columns:
-                taken = loader.copy_table(item.table, item.columns, _told(item, teller))
-                mending.missing(item.table, item.rows - taken)
-            else:
+        filled = [item.without(loader.without_values(item.table)) for item in tables]
+        for item, batches in _batches([item for item in filled if item.columns]):
+            taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
+            mending.missing(item.table, item.rows - taken)
+        for item in filled:
+            if not item.columns:
                 loader.add_rows(item.table, item.rows)
         mended = mending.settle()
         loader.finish()
     return mended
 
 
-def _told(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
+def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:
+    """Tables that hold rows, and their batches; while the server takes one, the next is made."""
+    batches = ((place, batch) for place, item in enumerate(tables) for batch in item.batches())
+    for place, some in groupby(ahead(batches), key=itemgetter(0)):
+        yield tables[place], map(itemgetter(1), some)
+
+
+def _told(item: CloneTable, batches: Iterator[pa.Table], teller: Reporter) -> Iterator[pa.Table]:
     done = 0
-    for batch in item.batches():
+    for batch in batches:
         yield batch
         done += batch.num_rows
         teller.advance(f"load {item.table.key}", done, item.rows)

@@ -31,21 +31,27 @@ _STRIDE, _MULTIPLIER = 7919, 2654435761
 
 
 @numba.njit(cache=True)
-def _cell(values, row, first, second, size, start, mask):  # type: ignore[no-untyped-def]
-    """Cell of a row in one pair table."""
-    code = values[row, first] * size + values[row, second]
+def _place(first, second, size, start, mask):  # type: ignore[no-untyped-def]
+    """Cell of two codes."""
+    code = np.int64(first) * size + second
     if mask:
         code = (code * _MULTIPLIER >> 7) & mask
     return start + code
 
 
 @numba.njit(cache=True)
+def _cell(values, row, first, second, size, start, mask):  # type: ignore[no-untyped-def]
+    """Cell of a row in one pair table."""
+    return _place(values[row, first], values[row, second], size, start, mask)
+
+
+@numba.njit(cache=True)
 def _due(values, weights, pairs, due):  # type: ignore[no-untyped-def]
-    """Add every row's weight to its cells."""
+    """Add every row's weight to its cells; attributes first, so that a pair is read in order."""
     for pair in range(len(pairs)):
         first, second, size, start, mask = pairs[pair]
-        for row in range(len(values)):
-            due[_cell(values, row, first, second, size, start, mask)] += weights[row]
+        for row in range(len(weights)):
+            due[_place(values[first, row], values[second, row], size, start, mask)] += weights[row]
 
 
 @numba.njit(cache=True)
@@ -107,7 +113,7 @@ def herd(
     """
     pairs, cells = _layout(sizes, given)
     due = np.zeros(cells)
-    _due(values, weights, pairs, due)
+    _due(np.ascontiguousarray(values.T, np.int32), weights, pairs, due)
     rows = candidates.shape[1]
     due *= rows / weights.sum()
     return np.asarray(_choose(values, pairs, due, candidates, rows, given > 0))
