@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 from privbench.errors import SchemaError
@@ -47,6 +48,7 @@ class TableName:
         return f"{quote(self.schema)}.{quote(self.name)}"
 
     @classmethod
+    @lru_cache(maxsize=1 << 14)
     def parse(cls, text: str) -> Self:
         """Read ``table``, ``schema.table`` or quoted forms; no schema means ``public``.
 

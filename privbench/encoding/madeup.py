@@ -159,6 +159,12 @@ def words() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)
+def _spoken() -> NDArray[np.object_]:
+    """The words, a space after each."""
+    return np.array([f"{word} " for word in words()], dtype=object)
+
+
+@lru_cache(maxsize=1)
 def _by_length() -> dict[int, Bytes]:
     """The words of every length, as rows of letters."""
     found: dict[int, list[Bytes]] = {}
@@ -172,9 +178,9 @@ def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
     What the cut leaves of the last word is replaced by a word of that length.
     """
-    known = words()
-    chosen = [known[i] for i in rng.integers(len(known), size=_STREAM).tolist()]
-    stream = _letters(" ".join(chosen) + " ")
+    known = _spoken()
+    chosen = known[rng.integers(len(known), size=_STREAM)]
+    stream = _letters("".join(chosen.tolist()))
     starts = np.concatenate([[0], np.flatnonzero(stream == ord(" "))[:-1] + 1])
     first = starts[rng.integers(len(starts), size=len(layout.lengths))]
     flat = stream[(first[layout.rows()] + layout.places()) % len(stream)]

@@ -9,6 +9,7 @@ amounts, so that trees that no reference joins each get the full budget.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import sqrt
 
@@ -51,15 +52,14 @@ def shares(
 def _key_shares(spec: DatabaseSpec) -> Shares:
     items: Shares = {}
     own = [key for table in spec.tables.values() for key in table.keys if key.role == "own"]
+    tops = Counter(spec.top(key.table) for key in own)
     for key in own:
-        same = sum(spec.top(other.table) == spec.top(key.table) for other in own)
         roots = spec.roots(key.parent) | (spec.roots(key.table) if key.nullable else frozenset())
-        items[key_item(key)] = (FAN_OUTS / same, roots)
+        items[key_item(key)] = (FAN_OUTS / tops[spec.top(key.table)], roots)
     links = [key for table in spec.tables.values() for key in table.keys if key.role != "own"]
+    crowds = Counter(tree for key in links for tree in _trees(spec, key))
     for key in links:
-        crowd = max(
-            sum(tree in _trees(spec, other) for other in links) for tree in _trees(spec, key)
-        )
+        crowd = max(crowds[tree] for tree in _trees(spec, key))
         items[key_item(key)] = (min(REFERENCES, MOST_REFERENCES / crowd), key_roots(spec, key))
     return items
 

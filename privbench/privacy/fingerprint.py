@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
+from functools import cache, lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -27,27 +29,45 @@ _Memo = dict[int, tuple[object, bytes]]
 
 def _digest(value: object, memo: _Memo) -> bytes:
     """Digest of a value; a part that occurs often (a split, an array of bins) is read once."""
+    if type(value) is str:
+        return _text(value)
     known = memo.get(id(value))
     if known is not None:
         return known[1]
-    digest = hashlib.sha256()
-    for part in _parts(value, memo):
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    found = digest.digest()
+    found = _joined(_parts(value, memo))
     memo[id(value)] = (value, found)
     return found
 
 
+@lru_cache(maxsize=1 << 14)
+def _text(value: str) -> bytes:
+    """Digest of a string: names occur in query after query."""
+    return _joined(_parts(value, {}))
+
+
+def _joined(parts: Iterable[bytes]) -> bytes:
+    """Digest of parts, each after its length."""
+    listed = list(parts)
+    lengths = [len(part).to_bytes(8, "little") for part in listed]
+    return hashlib.sha256(b"".join(chain.from_iterable(zip(lengths, listed, strict=True)))).digest()
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, bytes], ...]:
+    """Names of a dataclass's fields."""
+    return tuple((field.name, field.name.encode()) for field in fields(kind))
+
+
 def _parts(value: object, memo: _Memo) -> Iterator[bytes]:
-    yield type(value).__qualname__.encode()
+    kind: type = type(value)
+    yield kind.__qualname__.encode()
     if isinstance(value, np.ndarray):
         yield f"{value.dtype}{value.shape}".encode()
         yield np.ascontiguousarray(value).tobytes()
     elif is_dataclass(value):
-        for field in fields(value):
-            yield field.name.encode()
-            yield _digest(getattr(value, field.name), memo)
+        for name, text in _fields(kind):
+            yield text
+            yield _digest(getattr(value, name), memo)
     elif isinstance(value, Mapping):
         yield str(len(value)).encode()
         for key in sorted(value, key=fingerprint):

@@ -222,7 +222,7 @@ def test_raking_meets_targets_and_resampling_keeps_them():
     g = generator(5, "rake")
     first, second = g.integers(0, 4, 8000), g.integers(0, 3, 8000)
     targets = [np.array([10.0, 20, 30, 40]), np.array([50.0, 30, 20])]
-    weights = rake_pool([first, second], targets, 8)
+    weights = rake_pool(np.stack([first, second]).astype(np.uint16), targets, 8)
     for codes, target in zip([first, second], targets, strict=True):
         assert np.bincount(codes, weights) == pytest.approx(target, rel=1e-3)
     chosen = resample(weights, 1000, g)

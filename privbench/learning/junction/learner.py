@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,7 +191,7 @@ class Learner:
         )
         return law.trimmed()
 
-    @property
+    @cached_property
     def has_children(self) -> bool:
         """Whether rows of the table own others."""
         return bool(own_keys(self.spec, self.table))
@@ -317,7 +318,9 @@ class Learner:
         for number, chosen in enumerate(self.budget.rounds):
             if number:
                 targets = [table.ravel() for table in self.tables.values()]
-                weights = rake_pool([cells[pair] for pair in self.tables], targets, _SWEEPS)
+                weights = rake_pool(
+                    np.stack([cells[pair] for pair in self.tables]), targets, _SWEEPS
+                )
             left = [pair for pair in pairs if pair not in self.tables]
             if left:
                 seen = {pair: self._seen(cells[pair], pair, weights) for pair in left}

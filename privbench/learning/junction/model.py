@@ -196,10 +196,11 @@ class TableLaw:
         self, pool: Pool, start: Floats | None = None, heavy: Heavy | None = None
     ) -> Floats:
         """Weights that rake the pool to all pair tables, then to the bins of every attribute."""
-        cells = [
-            cells_of(pool.bins, pair, self.tree.sizes).astype(np.uint16) for pair in self.tables
-        ]
-        cells += list(pool.bins[len(self.given) :])
+        own = pool.bins[len(self.given) :]
+        cells = np.empty((len(self.tables) + len(own), pool.rows), np.uint16)
+        for place, pair in enumerate(self.tables):
+            cells[place] = cells_of(pool.bins, pair, self.tree.sizes)
+        cells[len(self.tables) :] = own
         targets = [table.ravel() for table in self.tables.values()]
         targets += [bins.counts * (self.rows / bins.counts.sum()) for bins in self.bins]
         if heavy is None:
@@ -208,7 +209,7 @@ class TableLaw:
         for _ in range(_TILTS):
             start = rake_pool(cells, targets, 1, start)
             for law in self.by_rows:
-                groups = law.of[pool.bins[len(self.given) + law.place]]
+                groups = law.of[own[law.place]]
                 start = tilt(start, groups, law.shares, heavy)
         return np.asarray(start)
 

@@ -140,7 +140,7 @@ def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp
 
 
 def rake_pool(
-    cells: Sequence[NDArray[np.unsignedinteger[Any]]],
+    cells: NDArray[np.uint16],
     targets: Sequence[Floats],
     sweeps: int,
     start: Floats | None = None,
@@ -148,7 +148,7 @@ def rake_pool(
     """Weights of rows that bring their tables to targets, by cyclic raking.
 
     Args:
-        cells: For every target, the cell of every row, shape (rows,), at most 2¹⁶ cells.
+        cells: For every target, the cell of every row, shape (targets, rows).
         targets: Counts per cell, each of the same total.
         sweeps: Passes over all targets.
         start: Weights to begin with, any total; missing means that all are alike.
@@ -156,12 +156,10 @@ def rake_pool(
     Returns:
         Weights, shape (rows,), summing to about the targets' total.
     """
-    rows = len(cells[0])
-    weights = np.ones(rows) if start is None else start.copy()
+    weights = np.ones(cells.shape[1]) if start is None else start.copy()
     weights *= float(targets[0].sum()) / weights.sum()
-    codes = np.stack([part.astype(np.uint16, copy=False) for part in cells])
     ends = np.cumsum([0, *(len(target) for target in targets)])
-    _rake(codes, np.concatenate(targets), ends, weights, sweeps)
+    _rake(cells, np.concatenate(targets), ends, weights, sweeps)
     return weights
 
 
