@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
 from typing import TypeVar
 
 Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+    """What a function makes of every item, in order, by as many threads as there are cores.
+
+    Raises:
+        Exception: What the function raises for the first item that fails.
+
+    >>> spread(abs, [-2, 3])
+    [2, 3]
+    """
+    if len(items) < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(len(items), cpu_count() or 1)) as pool:
+        return list(pool.map(function, items))
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:

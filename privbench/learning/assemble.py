@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 
 import numpy as np
@@ -32,6 +33,7 @@ from privbench.learning.keys import (
 )
 from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
 from privbench.rng import generator
+from privbench.threads import spread
 
 #: Draws the rows of one table: (table, rows, owners of the rows or None) → codes.
 RowSource = Callable[[str, int, Ints | None], dict[str, Codes]]
@@ -67,7 +69,7 @@ def assemble(
     Args:
         tables: Released sizes and keys by table.
         public_rows: Exact row counts of the public tables.
-        draw: Draws one table's attributes.
+        draw: Draws one table's attributes; called by several threads, after all owners of its rows.
         scale: Factor on the number of units, above 0.
         seed: Public seed, or None.
 
@@ -80,13 +82,15 @@ def assemble(
     owners: dict[str, Ints | None] = {}
     codes: dict[str, dict[str, Codes]] = {}
     sizes: dict[str, int] = {}
-    order = ownership_order(tables)
-    for name in order:
-        owners[name] = edges = _rows_of(tables, name, sizes, codes, scale, seed)
-        sizes[name] = _root_rows(tables[name], scale) if edges is None else len(edges)
-        codes[name] = draw(name, sizes[name], edges)
+    levels = ownership_levels(tables)
+    for level in levels:
+        for name in level:
+            owners[name] = edges = _rows_of(tables, name, sizes, codes, scale, seed)
+            sizes[name] = _root_rows(tables[name], scale) if edges is None else len(edges)
+        drawn = spread(lambda name: draw(name, sizes[name], owners[name]), level)
+        codes |= dict(zip(level, drawn, strict=True))
     _prune(tables, public_rows, owners, sizes, codes)
-    units = identities(tables, order, owners, sizes)
+    units = identities(tables, list(chain.from_iterable(levels)), owners, sizes)
     out = {}
     for name, model in tables.items():
         shown = {item: held for item, held in codes[name].items() if not item.startswith(HIDDEN)}
@@ -124,21 +128,22 @@ def identities(
     return units
 
 
-def ownership_order(tables: Mapping[str, TableModel]) -> list[str]:
-    """Tables with every owner before what it owns.
+def ownership_levels(tables: Mapping[str, TableModel]) -> list[list[str]]:
+    """Tables by level: root tables, what these own, what that owns, and so on.
 
     Raises:
         ModelError: A cycle, or an owner that is not a table of the model.
     """
-    order: list[str] = []
-    left = dict(tables)
-    while left:
-        ready = [n for n, m in left.items() if m.own is None or m.own.parent in order]
+    levels: list[list[str]] = []
+    done: set[str] = set()
+    while len(done) < len(tables):
+        left = {name: model.own for name, model in tables.items() if name not in done}
+        ready = [name for name, own in left.items() if own is None or own.parent in done]
         if not ready:
             raise ModelError("the OWN keys in the model are cyclic.")
-        order += ready
-        left = {name: model for name, model in left.items() if name not in ready}
-    return order
+        levels.append(ready)
+        done |= set(ready)
+    return levels
 
 
 def _root_rows(model: TableModel, scale: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from privbench.errors import ModelError
-from privbench.learning.assemble import TableModel, ownership_order
+from privbench.learning.assemble import TableModel, ownership_levels
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.keys import KeyModel, fan_variable, link_variable
 
@@ -17,7 +17,7 @@ def check_model(tables: Mapping[str, TableModel], laws: Mapping[str, TableLaw]) 
         ModelError: Given columns, numbers of children, links or pulls do not fit the laws, or OWN
             keys are cyclic.
     """
-    ownership_order(tables)
+    ownership_levels(tables)
     for name, table in tables.items():
         _check_given(name, tables, laws)
         for key in table.keys.values():

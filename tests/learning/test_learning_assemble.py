@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import ModelError
-from privbench.learning.assemble import TableModel, assemble, ownership_order
+from privbench.learning.assemble import TableModel, assemble, ownership_levels
 from privbench.learning.fanout import constant, law_from_counts
 from privbench.learning.keys import INSIDE, OUTSIDE, KeyModel, Places, attach
 from privbench.learning.shares import shares
@@ -145,7 +145,7 @@ def test_cycles_of_ownership_are_refused():
         "b": TableModel(1.0, {"own": key("own", "a", "own", law=FEW)}),
     }
     with pytest.raises(ModelError, match="cyclic"):
-        ownership_order(tables)
+        ownership_levels(tables)
 
 
 def test_the_same_seed_gives_the_same_rows():

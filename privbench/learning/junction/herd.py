@@ -30,7 +30,7 @@ _OWN = np.float32(0.5)
 _STRIDE, _MULTIPLIER = 7919, 2654435761
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _place(first, second, size, start, mask):  # type: ignore[no-untyped-def]
     """Cell of two codes."""
     code = np.int64(first) * size + second
@@ -39,13 +39,13 @@ def _place(first, second, size, start, mask):  # type: ignore[no-untyped-def]
     return start + code
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _cell(values, row, first, second, size, start, mask):  # type: ignore[no-untyped-def]
     """Cell of a row in one pair table."""
     return _place(values[row, first], values[row, second], size, start, mask)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _due(values, weights, pairs, due):  # type: ignore[no-untyped-def]
     """Add every row's weight to its cells; attributes first, so that a pair is read in order."""
     for pair in range(len(pairs)):
@@ -54,7 +54,7 @@ def _due(values, weights, pairs, due):  # type: ignore[no-untyped-def]
             due[_place(values[first, row], values[second, row], size, start, mask)] += weights[row]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _choose(values, pairs, due, candidates, rows, fixed):  # type: ignore[no-untyped-def]
     """Row numbers, shape (rows,); candidate ``q`` for place ``t`` is ``candidates[q, t]``.
 

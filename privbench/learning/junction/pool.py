@@ -114,7 +114,7 @@ def invert(laws: Floats, where: Ints | None, numbers: Floats) -> Ints:
     return found
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _invert(ends, where, numbers, found):  # type: ignore[no-untyped-def]
     """The first outcome whose end is above a row's number, and the number's place within it."""
     for row in range(len(numbers)):
@@ -162,7 +162,7 @@ def rake_pool(
     return weights
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _rake(codes, targets, ends, weights, sweeps):  # type: ignore[no-untyped-def]
     """Scale the weights in place, one table after the other."""
     held = np.zeros(len(targets))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +29,15 @@ class Population:
         self._owners: dict[str, Ints] = {}
         self._identity: dict[str, Ints] = {}
         self._units = 0
+        self._lock = Lock()
 
     def add(self, table: str, codes: Mapping[str, Codes], owners: Ints | None, rows: int) -> None:
-        """Add the rows of a table; its owner's table is there already."""
+        """Add the rows of a table; its owner's table is there already. Threads take turns."""
         self._codes[table] = codes
         self._owners[table] = np.full(rows, -1, np.int64) if owners is None else owners
-        self._identity[table] = self._identify(table, self._owners[table])
-        self._units = max(self._units, int(self._identity[table].max(initial=-1)) + 1)
+        with self._lock:
+            self._identity[table] = self._identify(table, self._owners[table])
+            self._units = max(self._units, int(self._identity[table].max(initial=-1)) + 1)
 
     def codes(self, table: str, variable: str) -> Codes:
         """Codes of a variable, shape (rows,)."""
