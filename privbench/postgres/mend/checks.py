@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -55,9 +56,10 @@ class Checks:
         tables = tuple(tables)
         self._referred = rows.referred(tables)
         domains: dict[int, int] = {}
-        for table in tables:
-            with database_errors("reading CHECK constraints", table.key):
-                self._of_table(table)
+        with database_errors("reading CHECK constraints"):
+            listed = rows.ask_all(connection, TABLE_CHECKS, tables)
+            for table in tables:
+                self._of_table(table, listed[table.name])
                 self._of_domains(table, domains)
         for constraint in self._constraints:
             constraint.drop(connection)
@@ -113,11 +115,9 @@ class Checks:
         rules = (r for r in self._rules.get(table.key, ()) if r.constraint not in self._loose)
         return rows.every(sql.SQL("({}) IS NOT FALSE").format(rule.condition) for rule in rules)
 
-    def _of_table(self, table: Table) -> None:
+    def _of_table(self, table: Table, listed: Iterable[Sequence[Any]]) -> None:
         owner = sql.SQL("ALTER TABLE {}").format(rows.name_of(table))
-        for name, definition, expression, columns in rows.ask(
-            self._connection, TABLE_CHECKS, table
-        ):
+        for name, definition, expression, columns in listed:
             self._constraints.append(Constraint(f"{table.key}: {name}", owner, name, definition))
             free = free_columns(table, columns)
             number, uses = len(self._constraints) - 1, frozenset(columns)

@@ -13,7 +13,7 @@ from privbench.postgres.mend import rows
 
 #: Asked of the target, whose catalog holds what its own parser understood.
 TABLE_CHECKS: LiteralString = """
-SELECT k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+SELECT n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, k.conrelid),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
         WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum)
@@ -21,7 +21,9 @@ FROM pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0
-  AND n.nspname = %(schema)s AND c.relname = %(name)s
+  AND (n.nspname, c.relname) IN (
+    SELECT * FROM ROWS FROM (
+      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
 ORDER BY k.conname
 """
 #: Domains with a CHECK, and the columns of that type or of a domain over it. PostgreSQL cannot put

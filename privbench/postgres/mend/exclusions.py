@@ -21,7 +21,7 @@ from privbench.postgres.mend.places import TRIES, Mover, Place, place_of
 from privbench.schema import Table
 
 _EXCLUSIONS: LiteralString = """
-SELECT k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+SELECT n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   ARRAY(SELECT pg_catalog.pg_get_indexdef(k.conindid, e.place::int, true)
     FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place) ORDER BY e.place),
   ARRAY(SELECT o.oprname::text
@@ -30,7 +30,10 @@ SELECT k.conname, pg_catalog.pg_get_constraintdef(k.oid),
 FROM pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE k.conexclop IS NOT NULL AND n.nspname = %(schema)s AND c.relname = %(name)s
+WHERE k.conexclop IS NOT NULL
+  AND (n.nspname, c.relname) IN (
+    SELECT * FROM ROWS FROM (
+      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
 ORDER BY k.conname
 """
 #: A deferred constraint cannot say which row conflicts.
@@ -71,17 +74,16 @@ def find(
         tables: Tables that will hold synthetic rows.
         periods: Their PERIOD keys: what such a key spans moves with its target.
     """
-    found = []
+    found, tables = [], tuple(tables)
+    with database_errors("reading EXCLUDE constraints"):
+        listed = rows.ask_all(connection, _EXCLUSIONS, tables)
     for table in tables:
-        with database_errors("reading EXCLUDE constraints", table.key):
-            for name, definition, expressions, operators in rows.ask(
-                connection, _EXCLUSIONS, table
-            ):
-                bound = (key for key in periods if key.table == table and not key.is_self)
-                place = next((key for key in bound if key.spans(expressions)), None) or place_of(
-                    table, list(zip(expressions, operators, strict=True))
-                )
-                found.append(Exclusion(table, name, _DEFERRED.sub("", definition), place))
+        for name, definition, expressions, operators in listed[table.name]:
+            bound = (key for key in periods if key.table == table and not key.is_self)
+            place = next((key for key in bound if key.spans(expressions)), None) or place_of(
+                table, list(zip(expressions, operators, strict=True))
+            )
+            found.append(Exclusion(table, name, _DEFERRED.sub("", definition), place))
     return found
 
 

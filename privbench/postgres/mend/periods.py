@@ -22,7 +22,7 @@ from privbench.schema import Table, TableName
 #: Draws of a target for rows whose period no drawn target holds.
 DRAWS = 8
 _KEYS: LiteralString = """
-SELECT k.conname, rn.nspname, r.relname, r.relkind = 'p',
+SELECT n.nspname, c.relname, k.conname, rn.nspname, r.relname, r.relkind = 'p',
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY u(n, i)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.i),
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY u(n, i)
@@ -34,7 +34,9 @@ JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
 JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
 WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparentid = 0
   AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND k.convalidated
-  AND n.nspname = %(schema)s AND c.relname = %(name)s
+  AND (n.nspname, c.relname) IN (
+    SELECT * FROM ROWS FROM (
+      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
 ORDER BY k.conname
 """
 
@@ -142,12 +144,13 @@ class PeriodKey:
 
 def find(connection: Connection, tables: Iterable[Table]) -> list[PeriodKey]:
     """The keys that are there, targets before those that refer to them; see `uniques.find`."""
-    found = []
+    found, tables = [], tuple(tables)
+    with database_errors("reading PERIOD foreign keys"):
+        listed = rows.ask_all(connection, _KEYS, tables)
     for table in tables:
-        with database_errors("reading PERIOD foreign keys", table.key):
-            for name, schema, target, whole, columns, theirs in rows.ask(connection, _KEYS, table):
-                named = TableName(schema, target)
-                found.append(PeriodKey(table, name, named, whole, tuple(columns), tuple(theirs)))
+        for name, schema, target, whole, columns, theirs in listed[table.name]:
+            named = TableName(schema, target)
+            found.append(PeriodKey(table, name, named, whole, tuple(columns), tuple(theirs)))
     return _sorted(found)
 
 

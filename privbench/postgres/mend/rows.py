@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -163,3 +164,20 @@ def ask(connection: Connection, question: Any, table: Table) -> list[Any]:
     """Rows of a catalog question about one table, by ``%(schema)s`` and ``%(name)s``."""
     names = {"schema": table.name.schema, "name": table.name.name}
     return connection.execute(question, names).fetchall()
+
+
+def ask_all(
+    connection: Connection, question: Any, tables: Sequence[Table]
+) -> defaultdict[TableName, list[tuple[Any, ...]]]:
+    """Rows of a catalog question about many tables, by table.
+
+    The question takes ``%(schemas)s`` and ``%(names)s``, and its first two columns say which table.
+    """
+    found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
+    names = {
+        "schemas": [table.name.schema for table in tables],
+        "names": [table.name.name for table in tables],
+    }
+    for schema, name, *rest in connection.execute(question, names):
+        found[TableName(schema, name)].append(tuple(rest))
+    return found

@@ -22,7 +22,7 @@ _ROOM = 10
 _TEXTS = ("text", "varchar", "citext")
 
 _INDEXES: LiteralString = """
-SELECT x.relname, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
+SELECT n.nspname, c.relname, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
   coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false),
   array(SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, false)
         FROM generate_series(1, i.indnkeyatts) k ORDER BY k),
@@ -51,7 +51,9 @@ JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE i.indisunique AND NOT i.indisexclusion
-  AND n.nspname = %(schema)s AND c.relname = %(name)s
+  AND (n.nspname, c.relname) IN (
+    SELECT * FROM ROWS FROM (
+      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
 ORDER BY x.relname
 """
 
@@ -110,10 +112,10 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
     tables = tuple(tables)
     referred = rows.referred(tables)
     found = []
+    with database_errors("reading UNIQUE indexes"):
+        listed = rows.ask_all(connection, _INDEXES, tables)
     for table in tables:
-        with database_errors("reading UNIQUE indexes", table.key):
-            listed = rows.ask(connection, _INDEXES, table)
-        for _, predicate, nulls_equal, keys, columns, depends, risky in listed:
+        for predicate, nulls_equal, keys, columns, depends, risky in listed[table.name]:
             depends = list(dict.fromkeys(depends))
             leaving = tuple(
                 name for name in depends if name not in columns and rows.is_free(table, name)
