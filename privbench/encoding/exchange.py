@@ -17,19 +17,23 @@ Indices = NDArray[np.int64]
 
 #: Rounds of exchanges, and good rows that take part for each bad one.
 _ROUNDS, _HELPERS = 16, 3
-#: Fewest rows of which medians say anything.
-_FEWEST = 8
 
 
 def order_sequels(work: Workbench) -> None:
     """Bring dates in the order that their columns' names tell (`sequels`).
 
-    Which of the two really comes first is told by their synthetic values: names of arrivals and
-    departures tell either.
+    Where names tell either (arrivals and departures), the synthetic values decide.
     """
-    for low, high in sequels(work.table):
-        if low in work.columns and high in work.columns:
-            _bring(work, low, high, strict=False, told=False)
+    pairs = [pair for pair in sequels(work.table) if set(pair) <= set(work.columns)]
+    for low, high in pairs:
+        both = _points(work, low, high)
+        if both is None:
+            continue
+        rows, left, right = both
+        if (high, low) in pairs and np.median(left) > np.median(right):
+            continue
+        _bring(work, low, high, rows, uncross(left, right, work.rng))
+        _follow(work, low, high)
 
 
 def exchange(work: Workbench, low: str, high: str, *, strict: bool) -> None:
@@ -41,23 +45,36 @@ def exchange(work: Workbench, low: str, high: str, *, strict: bool) -> None:
         high: The column with the greater values.
         strict: Whether equal values are out of order.
     """
-    _bring(work, low, high, strict=strict, told=True)
+    both = _points(work, low, high)
+    pool = work.pool(low)
+    if both is not None and pool is not None and pool.scale is not None:
+        rows, left, right = both
+        step = pool.scale.step if strict else 0
+        _bring(work, low, high, rows, uncross(left, right - step, work.rng))
 
 
-def _bring(work: Workbench, low: str, high: str, *, strict: bool, told: bool) -> None:
-    name = next((name for name in (high, low) if _is_free(work, name)), None)
+def _points(work: Workbench, low: str, high: str) -> tuple[Indices, Indices, Indices] | None:
+    """Rows that have both values, and these; None where there is nothing to be moved."""
     one, other = work.pool(low), work.pool(high)
-    if name is None or one is None or other is None or one.values or other.values:
-        return
+    if one is None or other is None or one.values or other.values or not _free(work, low, high):
+        return None
     if one.scale is None or one.scale != other.scale:
-        return
-    usable = finite(work.columns[low]) & finite(work.columns[high]) & work.alive
-    rows = np.flatnonzero(usable)
-    left = one.to_points(work.columns[low])[rows]
-    right = other.to_points(work.columns[high])[rows] - (one.scale.step if strict else 0)
-    if not told and (len(rows) < _FEWEST or np.median(left) > np.median(right)):
-        return
-    order = uncross(left, right, work.rng)
+        return None
+    rows = np.flatnonzero(finite(work.columns[low]) & finite(work.columns[high]) & work.alive)
+    left, right = one.to_points(work.columns[low]), other.to_points(work.columns[high])
+    return (rows, left[rows], right[rows]) if len(rows) else None
+
+
+def _free(work: Workbench, low: str, high: str) -> str | None:
+    """The column whose values may move: the greater one, if nothing hangs on it."""
+    tied = {column for item in work.table.unique_sets for column in item.columns}
+    tied |= work.table.key_columns | work.fixed
+    return next((name for name in (high, low) if name not in tied), None)
+
+
+def _bring(work: Workbench, low: str, high: str, rows: Indices, order: Indices) -> None:
+    name = _free(work, low, high)
+    assert name is not None
     places = np.arange(work.rows)
     if name == high:
         places[rows] = rows[order]
@@ -66,9 +83,21 @@ def _bring(work: Workbench, low: str, high: str, *, strict: bool, told: bool) ->
     work.columns[name] = work.columns[name].take(pa.array(places))
 
 
-def _is_free(work: Workbench, name: str) -> bool:
-    tied = {column for item in work.table.unique_sets for column in item.columns}
-    return name not in tied | work.table.key_columns | work.fixed
+def _follow(work: Workbench, low: str, high: str) -> None:
+    """Rows that no exchange could mend: as far apart as others are."""
+    name, both = _free(work, low, high), _points(work, low, high)
+    pool = None if name is None else work.pool(name)
+    if both is None or pool is None:
+        return
+    rows, left, right = both
+    bad, gaps = left > right, np.sort((right - left)[left <= right])
+    if not bad.any():
+        return
+    drawn = work.rng.choice(gaps, int(bad.sum())) if len(gaps) else np.zeros(int(bad.sum()))
+    points, moved = pool.to_points(work.columns[pool.column.name]), np.zeros(work.rows, np.bool_)
+    points[rows[bad]] = left[bad] + drawn if name == high else right[bad] - drawn
+    moved[rows[bad]] = True
+    work.move(pool, moved, points)
 
 
 def uncross(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
@@ -107,30 +136,25 @@ def uncross(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
 
 
 def _sorted(left: Indices, right: Indices, order: Indices) -> Indices:
-    """What is still out of order is sorted together with the rows that are farthest apart."""
+    """What is still out of order is sorted together with the rows that are farthest apart.
+
+    As few of these as bring all in order; where none do, as many as are out of order.
+    """
     gap = right[order] - left
     ranked = np.argsort(gap, kind="stable")
     bad = int((gap < 0).sum())
-    helpers = bad
-    while bad + helpers < len(left):
-        group = np.concatenate([ranked[:bad], ranked[-helpers:]])
+    helpers, whole = bad, False
+    first = None
+    while not whole:
+        whole = bad + helpers >= len(left)
+        group = ranked if whole else np.concatenate([ranked[:bad], ranked[-helpers:]])
         rows = group[np.argsort(left[group], kind="stable")]
         taken = order[group][np.argsort(right[order[group]], kind="stable")]
+        first = (rows, taken) if first is None else first
         if (left[rows] <= right[taken]).all():
-            order[rows] = taken
-            return order
+            first = (rows, taken)
+            break
         helpers *= 2
-    return _matched(left, right)
-
-
-def _matched(left: Indices, right: Indices) -> Indices:
-    """As many rows in order as there can be: each takes the least greater value that is left."""
-    rows, values = np.argsort(left, kind="stable"), np.argsort(right, kind="stable")
-    turn = np.arange(len(rows))
-    first = np.searchsorted(right[values], left[rows], side="left")
-    place = turn + np.maximum.accumulate(first - turn)
-    found = place < len(values)
-    order = np.empty(len(rows), dtype=np.int64)
-    order[rows[found]] = values[place[found]]
-    order[rows[~found]] = np.delete(values, place[found])
+    if first is not None:
+        order[first[0]] = first[1]
     return order
