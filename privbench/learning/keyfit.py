@@ -33,6 +33,8 @@ _SHADES = 0.5 ** np.arange(7.0)
 #: How much likelier even references are beforehand (`posterior`), and targets against noise below
 #: which a bucket tells nothing by itself.
 _EVEN, _LOST = 1.0, 40.0
+#: Targets of which half of those that would else have no references have some.
+_ALL_USED = 6.0
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
 
@@ -297,6 +299,9 @@ def _fan_in(
     told = (shades, beliefs)
     prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)
     seen = design @ prior
+    # Of few targets none is left out, unless that is seen: of two shops each has staff.
+    prior[0] *= targets / (targets + _ALL_USED)
+    prior *= targets / prior.sum()
     off_by = [np.abs(noisy - shade * seen).sum() * np.sqrt(2.0) / sd for shade in shades]
     design = design * shades[int(np.argmax(beliefs - off_by))]
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
