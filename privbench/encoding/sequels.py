@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from privbench.encoding.semantic import snake
 from privbench.schema import Column, Table
 
-_DATES = ("date", "timestamp", "timestamptz")
+#: Types of dates.
+DATES = ("date", "timestamp", "timestamptz")
 #: What comes before, and what after it, with the same words around.
 _AFTER: dict[str, str] = {
     "start(ed)?|begin|begun|begins|starts": "end(ed)?|ends|stop(ped)?|finish(ed)?|complete[ds]?"
@@ -67,7 +68,7 @@ def sequels(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _is_date(column: Column) -> bool:
-    return column.type.base in _DATES and column.type.kind in "bd" and not column.generated
+    return column.type.base in DATES and column.type.kind in "bd" and not column.generated
 
 
 def _core(name: str) -> str:
