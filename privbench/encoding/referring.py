@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from privbench.encoding.workbench import Mask, Workbench
 from privbench.schema import ForeignKey
 
 Indices = NDArray[np.int64]
+#: A group of parents that no row is in.
+_NOBODY = -1
 
 
 def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> None:
@@ -45,6 +47,8 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
         work.rows,
         count,
     )
+    # Nothing can refer to a row whose referenced columns are not all filled in.
+    theirs = np.where(_with_null(referred), _NOBODY, theirs)
     index = work.parents.get(key.name, np.full(work.rows, NONE, dtype=np.int64))
     index = np.where(index >= count, ORPHAN, index)
     index[null] = NONE
@@ -58,6 +62,13 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
     unfilled = [name for name in key.columns if name not in work.fixed]
     work.columns.update(take_key(work.table, key, index, referred, unfilled))
     work.fixed |= set(key.columns)
+
+
+def _with_null(referred: Mapping[str, pa.Array]) -> Mask:
+    """Parent rows with a NULL among the columns that a key refers to."""
+    nulls = [values.is_null().to_numpy(zero_copy_only=False) for values in referred.values()]
+    found: Mask = np.logical_or.reduce(nulls)
+    return found
 
 
 def _free(work: Workbench, key: ForeignKey, shared: Sequence[str]) -> list[str]:

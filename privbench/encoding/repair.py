@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders
+from privbench.encoding.exchange import exchange, order_sequels
 from privbench.encoding.pools import Pool
 from privbench.encoding.references import Pools, one_to_one, take_key
 from privbench.encoding.uniqueness import number_texts, spread
@@ -25,13 +26,18 @@ ROUNDS = 3
 
 
 def repair_orders(work: Workbench) -> None:
-    """Swap the values of column pairs that a CHECK wants the other way round."""
+    """Bring column pairs in order: where a CHECK demands it, and where their names tell it.
+
+    Values are exchanged between rows as far as that does it, else swapped within the row.
+    """
+    order_sequels(work)
     for left, right in column_differences(work.table):
         _part(work, left, right)
     for order in column_orders(work.table):
         if order.low in work.columns and order.high in work.columns:
             if order.strict:
                 _part(work, order.low, order.high)
+            exchange(work, order.low, order.high, strict=order.strict)
             _swap(work, order)
             _repair_order(work, order)
 

@@ -25,7 +25,7 @@ _NULL_SHARE = 0.15
 _FEW_NULL_SHARE = 0.6
 #: How far the number of references that are kept may be off, if rows tell it and if they do not.
 _OFF, _UNKNOWN = 0.1, 0.5
-_NULLS = "NULL share"
+_NULLS, _FANS = "NULL share", "fan-out"
 #: Rows without an owner are few against the others below this share.
 _LITTLE = 0.25
 #: Weights of targets that are referred to, against those of other rows; likely as they are large.
@@ -33,11 +33,15 @@ _SHADES = 0.5 ** np.arange(7.0)
 #: How much likelier even references are beforehand (`posterior`), and targets against noise below
 #: which a bucket tells nothing by itself.
 _EVEN, _LOST = 1.0, 40.0
+#: Targets of which half of those that would else have no references have some.
+_ALL_USED = 6.0
 _STARTS = np.array(FAN_OUT_BOUNDS, np.int64)
 _ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
 
 #: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
 Measure = Callable[[Query, float, str], tuple[Floats, float]]
+#: What was measured of a key: query, noisy values and standard deviation, by what it asks.
+Answers = dict[str, tuple[Query, Floats, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,14 @@ class Sizes:
         sd: Standard deviation of the noise per table; missing means unknown, taken as 0.
         weights: Released weight of the rows per table; missing means their number.
         drawn: Rows of owned tables as their synthetic owners have them.
+        owners: Weight of the rows of owned tables that own others, as far as fan-outs tell it.
     """
 
     rows: Mapping[str, float]
     sd: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     drawn: Mapping[str, float] = field(default_factory=dict)
+    owners: Mapping[str, float] = field(default_factory=dict)
 
     def weight(self, table: str) -> float:
         """Released weight of the rows of a table."""
@@ -97,7 +103,7 @@ def asks(
     """
     if key.role == "public":
         return [Ask("targets", PublicTargets(key, max(public_rows.get(key.parent, 0), 0)), 1.0)]
-    found = [Ask("fan-out", FanOut(key, bounds_of(key)), 1.0)]
+    found = [Ask(_FANS, FanOut(key, bounds_of(key)), 1.0)]
     if key.role == "ref":
         found = [Ask("fan-in", FanIn(key, outside=own), 1.0)] if not key.unique else []
     if not key.nullable and not own:
@@ -169,39 +175,65 @@ def link_shares(noisy: Floats, sd: float, total: float, noise: Noise, *, nullabl
     return np.asarray(found / found.sum())
 
 
-def fit_key(
-    spec: DatabaseSpec,
+def measure_key(
     key: KeySpec,
     amount: float,
     measure: Measure,
-    sizes: Sizes,
     public_rows: Mapping[str, int],
-    noise: Noise,
     links: Floats | None = None,
-    outside: float | None = None,
     *,
     few: bool = False,
-) -> KeyModel:
-    """Measure a key and fit its model.
+) -> Answers:
+    """Measure what `fit_key` fits a key to.
 
     Args:
-        spec: What is public.
         key: The key.
         amount: What may be spent on it.
         measure: Asks the session.
-        sizes: Noisy rows per table.
         public_rows: Exact rows of public tables.
-        noise: Law of the noise.
         links: What `measure_links` gave, if that was asked before.
-        outside: Number of references into other units that fan-in keeps, if synthetic rows tell it.
         few: See `asks`.
     """
     own = links is not None and len(links) == 3
-    answers = {
+    return {
         ask.what: (ask.query, *measure(ask.query, amount * ask.part, ask.label(key)))
         for ask in asks(key, public_rows, own=own, few=few)
         if links is None or ask.what != _NULLS
     }
+
+
+def parents_of(key: KeySpec, answers: Answers) -> tuple[float, float] | None:
+    """Weight of a key's owners as its fan-out tells it, and the variance of that.
+
+    Every owner stands in one bucket, so that the buckets' sum is one more noisy total.
+    """
+    if key.role != "own" or _FANS not in answers:
+        return None
+    _, noisy, sd = answers[_FANS]
+    return float(noisy.sum()), max(sd * sd * len(noisy), 1e-18)
+
+
+def fit_key(
+    spec: DatabaseSpec,
+    key: KeySpec,
+    answers: Answers,
+    sizes: Sizes,
+    noise: Noise,
+    links: Floats | None = None,
+    outside: float | None = None,
+) -> KeyModel:
+    """Fit a key's model to what was measured.
+
+    Args:
+        spec: What is public.
+        key: The key.
+        answers: What `measure_key` gave.
+        sizes: Noisy rows per table.
+        noise: Law of the noise.
+        links: What `measure_links` gave, if that was asked before.
+        outside: Number of references into other units that fan-in keeps, if synthetic rows tell it.
+    """
+    own = links is not None and len(links) == 3
     null = 0.0 if links is None else float(links[0])
     if _NULLS in answers:
         null = _null(spec, key, *answers[_NULLS][1:])
@@ -219,8 +251,8 @@ def fit_key(
         shades = _SHADES if spec.tables[key.parent].own else _SHADES[:1]
         law = _fan_in(query, spec, noisy, sd, size, (linked, off * linked), most, shades)
         return KeyModel.of(key, null=null, law=law)
-    if "fan-out" in answers:
-        law = _fan_out(spec, key, *answers["fan-out"][1:], sizes, null)
+    if _FANS in answers:
+        law = _fan_out(spec, key, *answers[_FANS][1:], sizes, null)
         return KeyModel.of(key, null=null, law=law)
     return KeyModel.of(key, null=null, law=constant(1))
 
@@ -250,7 +282,8 @@ def _fan_out(
     spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float, sizes: Sizes, null: float
 ) -> FanLaw:
     is_root = spec.tables[key.parent].own is None
-    parents = sizes.rows[key.parent] if is_root else max(float(noisy.sum()), 1.0)
+    told = sizes.owners.get(key.parent, max(float(noisy.sum()), 1.0))
+    parents = sizes.rows[key.parent] if is_root else told
     starts = np.array(bounds_of(key), np.int64)
     ends = np.array([0, 1], np.int64) if key.unique else _ENDS
     part = parents / sizes.rows[key.parent]
@@ -297,6 +330,9 @@ def _fan_in(
     told = (shades, beliefs)
     prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)
     seen = design @ prior
+    # Of few targets none is left out, unless that is seen: of two shops each has staff.
+    prior[0] *= targets / (targets + _ALL_USED)
+    prior *= targets / prior.sum()
     off_by = [np.abs(noisy - shade * seen).sum() * np.sqrt(2.0) / sd for shade in shades]
     design = design * shades[int(np.argmax(beliefs - off_by))]
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privbench.encoding import Codec, Minted, codec_from_json, mint_database
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
+from privbench.encoding.sequels import sequels
 from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
 from privbench.pipeline.model import Model
 from privbench.rng import generator
@@ -155,6 +156,7 @@ def _whole(
         if key.ref_table == table.name
         for name in key.ref_columns
     }
+    wanted |= {name for pair in sequels(table) for name in pair}
     synthetic = drawn.tables[table.key]
     return {
         name: _decoded(

@@ -19,6 +19,7 @@ from privbench.encoding.lattice import USUAL
 from privbench.encoding.scale import LINEAR
 from privbench.learning.denoise import Floats
 from privbench.learning.ranges import cut, find_decimals, find_range
+from privbench.pipeline.neighbours import lend_ranges
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     PART,
@@ -269,7 +270,8 @@ def release_domains(
         Codecs per private table and modelled column, and totals: those of small tables have been
         released once more.
     """
-    released, again = _released(session, plan, totals, amount)
+    given, again = _released(session, plan, totals, amount)
+    released = lend_ranges((item.table for item in plan.private), given)
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key

@@ -18,7 +18,7 @@ from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.schema import Schema, TableName
 
-_CLASS = 1259
+_CLASS, _EXTENSION = 1259, 3079
 #: What may travel. Not here: comments, rights, owners, foreign servers and tables, user mappings,
 #: publications, subscriptions, event triggers, large objects, statistics' data.
 ALLOWED = frozenset(
@@ -59,6 +59,14 @@ _ROW_SECURITY = re.compile(
     r"^--\n-- Name: [^\n]*; Type: (?:POLICY|ROW SECURITY); [^\n]*\n--\n.*?(?=^--\n-- Name: |\Z)",
     re.MULTILINE | re.DOTALL,
 )
+#: Entries of extensions.
+_MAKE_EXTENSION = re.compile(
+    r"^--\n-- Name: (?P<name>[^\n]*?); Type: EXTENSION; [^\n]*\n--\n+"
+    r"(?P<sql>CREATE EXTENSION [^\n]*;)\n",
+    re.MULTILINE,
+)
+#: Extensions that serve foreign tables alone, which stay behind.
+_WRAPPER = re.compile(r"EXTENSION - \S+_fdw ")
 _SCHEMA = re.compile(r"^(-- Name: [^\n]*; Type: SCHEMA; [^\n]*\n--\n+CREATE SCHEMA )", re.MULTILINE)
 
 
@@ -71,7 +79,7 @@ class Ddl:
     Attributes:
         pre_data: Types, functions, tables: what must be there before rows.
         post_data: Indexes, constraints, triggers: what is made after them.
-        extensions: Extensions it needs, which the target must offer.
+        extensions: Extensions that its objects need, which the target must offer.
         server_version: Of the server it was taken from, as in ``server_version_num``.
     """
 
@@ -79,6 +87,19 @@ class Ddl:
     post_data: str
     extensions: tuple[str, ...] = ()
     server_version: int = 0
+
+    @property
+    def needed(self) -> str:
+        """What must be there before rows, but for extensions that nothing is known to need."""
+        return _MAKE_EXTENSION.sub(
+            lambda found: found[0] if found["name"] in self.extensions else "", self.pre_data
+        )
+
+    @property
+    def wished(self) -> list[str]:
+        """Extensions that only the text of functions may need, one by one."""
+        found = _MAKE_EXTENSION.finditer(self.pre_data)
+        return [item["sql"] for item in found if item["name"] not in self.extensions]
 
     @property
     def constraints(self) -> str:
@@ -187,9 +208,11 @@ def _allowed(listed: str, dependencies: Dependencies) -> Iterable[str]:
         if entry["rest"].startswith("ROW SECURITY "):
             # pg_dump gives the table's OID, and no catalog.
             item = (_CLASS, item[1])
+        # What functions call by its text, the catalog does not know.
+        wished = item[0] == _EXTENSION and not _WRAPPER.search(entry["rest"])
         # Entries without an object (attachments, ownership of sequences) go with their tables,
         # which pg_dump was told to leave out.
-        if item[1] == 0 or item in dependencies.kept:
+        if item[1] == 0 or wished or item in dependencies.kept:
             yield line
 
 

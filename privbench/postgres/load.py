@@ -243,7 +243,18 @@ class Loader:
         self._progress("schema", None)
         with database_errors("making the schema"):
             self.connection.execute("CREATE SCHEMA IF NOT EXISTS public")
-            self._script(self._ddl.pre_data)
+            self._script(self._ddl.needed)
+            self._extend()
+
+    def _extend(self) -> None:
+        """Extensions that only the text of functions may need, as far as the server has them."""
+        for statement in self._ddl.wished:
+            try:
+                with self.connection.transaction():
+                    self._script(statement)
+            except psycopg.Error as error:
+                said = error.diag.message_primary or type(error).__name__
+                logger.warning("left out, since the server refuses it: %s (%s)", statement, said)
 
     def _script(self, text: str) -> None:
         if self._split is not None:

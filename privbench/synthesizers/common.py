@@ -9,7 +9,16 @@ import numpy as np
 
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, noise_law
-from privbench.learning.keyfit import Sizes, asks, bounds_of, fit_key, measure_links
+from privbench.learning.keyfit import (
+    Answers,
+    Sizes,
+    asks,
+    bounds_of,
+    fit_key,
+    measure_key,
+    measure_links,
+    parents_of,
+)
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item, rows_item, shares
 from privbench.privacy import (
@@ -26,6 +35,8 @@ from privbench.synthesizers.base import PlanInput, PlannedEvent, roots_of, spare
 
 #: Kept back, so that no sum of amounts passes what was given.
 _MARGIN = 1 - 1e-9
+#: How far the weight of synthetic owned rows may be off.
+_TRUST = 0.3
 #: Units, in standard deviations of the noise of a count of them, from which on shares of keys
 #: stay as they are; most and least factors on those of OWN and REF keys of fewer units.
 _SEEN, _MORE, _LESS = 60.0, 3.0, 0.3
@@ -42,7 +53,8 @@ class Fitting:
         amounts: Amount per item of `privbench.learning.shares`.
         total_sd: Per table, noise of its total, as far as this session released it.
         faint: Items of keys of few units (`faint`).
-        sums: Per root table, sums of its one-way histograms and their variances.
+        sums: Per root table, sums of its one-way histograms and fan-outs, and their variances; per
+            owned table, those of the weight of its rows.
         weights: Released weight of the rows of owned tables, as far as a synthesizer knows it.
         drawn: Rows of owned tables as their synthetic owners have them, likewise.
     """
@@ -115,8 +127,8 @@ class Fitting:
     def rows(self, table: str) -> float:
         """Rows of a table: the inverse-variance mean of all that was released, at least 1.
 
-        Every row of a root table stands in one cell of each of its histograms with weight 1, so
-        that their sums are further noisy totals.
+        Every row of a root table stands in one cell of each of its histograms with weight 1, and
+        in one bucket of each of its fan-outs, so that their sums are further noisy totals.
         """
         return max(self._rows(table)[0], 1.0)
 
@@ -126,9 +138,8 @@ class Fitting:
         sd = self.total_sd.get(table)
         if sd is None:
             return total, 0.0
-        found = [(total, max(sd * sd, 1e-18)), *self.sums.get(table, [])]
-        precision = sum(1.0 / variance for _, variance in found)
-        return sum(value / variance for value, variance in found) / precision, 1.0 / precision
+        sums = self.sums.get(table, []) if self.spec.tables[table].own is None else []
+        return _by_precision([(total, max(sd * sd, 1e-18)), *sums])
 
     def table_model(self, table: str) -> TableModel:
         """Measure and fit all keys of a table; after the histograms, which tell its size."""
@@ -140,7 +151,12 @@ class Fitting:
         found = {name: self._rows(name) for name in tables}
         rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
         deviations = {name: variance**0.5 for name, (_, variance) in found.items()}
-        return Sizes(rows, deviations, self.weights, self.drawn)
+        owners = {
+            name: max(_by_precision(self.sums[name])[0], 1.0)
+            for name in tables
+            if self.sums.get(name) and self.spec.tables[name].own
+        }
+        return Sizes(rows, deviations, self.weights, self.drawn, owners)
 
     def rows_amount(self, table: str) -> float:
         """What may be spent on a table's attributes."""
@@ -161,18 +177,37 @@ class Fitting:
             outside: Number of references into other units that fan-in keeps, if rows tell it.
             part: Part of the key's amount, the same for both.
         """
-        return fit_key(
-            self.spec,
+        return self.fit(key, self.ask(key, links, part), links, outside)
+
+    def ask(self, key: KeySpec, links: Floats | None = None, part: float = 1.0) -> Answers:
+        """Measure a key as `key` does; a fan-out tells the number of rows of a root table too."""
+        if key.role == "own" and self.spec.tables[key.parent].own and key.parent in self.weights:
+            # What synthetic owners say of the weight of owned rows is not far off.
+            weight = self.weights[key.parent]
+            self.sums.setdefault(key.parent, [(weight, (_TRUST * weight) ** 2)])
+        answers = measure_key(
             key,
             self.amounts[key_item(key)] * part,
             self.measure,
-            self.sizes(key.table, key.parent),
             self.start.public_rows,
-            self.noise,
             links,
-            outside,
             few=key_item(key) in self.faint,
         )
+        told = parents_of(key, answers)
+        if told is not None:
+            self.sums.setdefault(key.parent, []).append(told)
+        return answers
+
+    def fit(
+        self,
+        key: KeySpec,
+        answers: Answers,
+        links: Floats | None = None,
+        outside: float | None = None,
+    ) -> KeyModel:
+        """Fit a key to what `ask` gave."""
+        sizes = self.sizes(key.table, key.parent)
+        return fit_key(self.spec, key, answers, sizes, self.noise, links, outside)
 
     def links(self, key: KeySpec, part: float, total: float, *, own: bool) -> Floats:
         """Measure where a REF key's references lead (`keyfit.measure_links`)."""
@@ -181,6 +216,12 @@ class Fitting:
         return measure_links(
             self.spec, key, amount, self.measure, total, self.noise, own=own, few=few
         )
+
+
+def _by_precision(found: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Mean of some values by the inverse of their variances, and its variance."""
+    precision = sum(1.0 / variance for _, variance in found)
+    return sum(value / variance for value, variance in found) / precision, 1.0 / precision
 
 
 def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:

@@ -21,7 +21,7 @@ from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import Targets, fit_pulls
-from privbench.learning.keyfit import bounds_of
+from privbench.learning.keyfit import Answers, bounds_of
 from privbench.learning.keys import (
     OUTSIDE,
     KeyModel,
@@ -224,6 +224,8 @@ class DatabaseFit:
         else:
             self.fitting.weights[table] = learner.rows
         self._fan_outs(table, learner)
+        if root:
+            rows = self._owners(table)[1]
         keys = [key for key in spec.tables[table].keys if has_links(spec, key)]
         learner.variables += [self._link(key, learner) for key in keys]
         if owners is not None and len(owners):
@@ -288,8 +290,11 @@ class DatabaseFit:
         """Measure all fan-outs of a table, and each jointly with the first."""
         keys = own_keys(self.fitting.spec, table)
         first = len(learner.variables)
-        for number, key in enumerate(keys):
-            learner.variables.append(self._fan_out(key, learner))
+        # All fan-outs come first: each tells how many owners there are.
+        parts = [key_part(self.fitting.spec, key, self.fitting.faint) for key in keys]
+        asked = [self.fitting.ask(key, part=part) for key, part in zip(keys, parts, strict=True)]
+        for number, (key, answers) in enumerate(zip(keys, asked, strict=True)):
+            learner.variables.append(self._fan_out(key, answers, learner))
             if number:
                 place = first, first + number
                 learner.fine[place] = self._joint(table, keys[0], key, learner)
@@ -305,10 +310,9 @@ class DatabaseFit:
         one, two = (self._law(key).mass * learner.rows for key in (first, second))
         return joint_law(noisy, sd, one, two, fitting.noise)
 
-    def _fan_out(self, key: KeySpec, learner: Learner) -> Variable:
-        """Measure a fan-out; its bucket is a variable of the owner."""
-        part = key_part(self.fitting.spec, key, self.fitting.faint)
-        self.keys[key.table, key.name] = self.fitting.key(key, part=part)
+    def _fan_out(self, key: KeySpec, answers: Answers, learner: Learner) -> Variable:
+        """Fit a fan-out; its bucket is a variable of the owner."""
+        self.keys[key.table, key.name] = self.fitting.fit(key, answers)
         counts = self._law(key).mass * learner.rows
         bins = bins_of(fan_groups(counts, GROUP * learner.tree_sd), counts)
         domain = Domain(len(counts), ordered=True)

@@ -43,6 +43,7 @@ def test_lists_are_distinct_and_every_pattern_tells_something():
         ("nationality", "British"), ("ShipCountry", "Brazil"), ("country_code", "GB"),
         ("gender", "F"), ("order_status", "Shipped"), ("currency", "USD"), ("lang", "en"),
         ("department", "Sales"), ("kind", "A"), ("weekday", "Monday"), ("is_active", "Y"),
+        ("marital_status", "Widowed"), ("MaritalStatus", "M"), ("race", "Asian"),
     ],
 )  # fmt: skip
 def test_names_tell_labels(name, label):
@@ -53,6 +54,10 @@ def test_names_tell_labels(name, label):
 def test_other_names_tell_none(name):
     assert usual_labels(name) == ()
     assert usual_range(name) is None
+
+
+def test_a_status_of_people_is_not_that_of_orders():
+    assert "shipped" not in usual_labels("marital_status")
 
 
 def test_the_first_few_hold_every_way_to_write_them():

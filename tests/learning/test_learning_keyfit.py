@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from privbench.learning.denoise import noise_law
-from privbench.learning.keyfit import Sizes, fit_key
+from privbench.learning.keyfit import Sizes, fit_key, measure_key, parents_of
 from privbench.learning.keys import attach
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.rng import generator
+
+
+def fitted(spec, key, amount, measure, sizes, public_rows, noise):
+    answers = measure_key(key, amount, measure, public_rows)
+    return fit_key(spec, key, answers, sizes, noise)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,7 @@ def test_a_null_share_within_its_noise_is_none(missing, present, share):
     spec = DatabaseSpec(tables, Relation())
     sizes = Sizes({"parent": 100.0, "child": 100.0})
     answer = np.array([missing, present]), 5.0
-    model = fit_key(spec, key, 1.0, lambda *ask: answer, sizes, {}, noise_law("pure"))
+    model = fitted(spec, key, 1.0, lambda *ask: answer, sizes, {}, noise_law("pure"))
     assert model.null == pytest.approx(share)
 
 
@@ -43,7 +48,7 @@ def test_no_target_is_referred_to_more_often_than_there_are_references(seed):
         counts[0], counts[3:5] = 130.0, (20.0, 58.0)
         return counts + generator(seed, label).laplace(0, 0.3, query.shape), 0.3 * np.sqrt(2.0)
 
-    law = fit_key(spec, key, 1.0, measure, sizes, {}, noise_law("pure")).law
+    law = fitted(spec, key, 1.0, measure, sizes, {}, noise_law("pure")).law
     assert law.mass.sum() == pytest.approx(1)
     assert law.starts[law.mass > 0].max() <= 3000
 
@@ -60,8 +65,20 @@ def test_noise_alone_makes_no_hub_that_takes_most_references():
         def measure(query, amount, label, seed=seed):
             return generator(seed, label).laplace(0, 29.0, query.shape), 41.0
 
-        model = fit_key(spec, key, 1.0, measure, sizes, {}, noise_law("pure"))
+        model = fitted(spec, key, 1.0, measure, sizes, {}, noise_law("pure"))
         edges = attach(model, 2000, 50, generator(seed, "draw"))
         tops.append(np.bincount(edges, minlength=50).max())
     assert np.median(tops) < 450
     assert max(tops) < 800
+
+
+def test_a_fan_out_tells_how_many_owners_there_are():
+    own, ref = KeySpec("k", "child", "parent", "own"), KeySpec("k", "child", "parent", "ref")
+
+    def measure(query, amount, label):
+        return np.full(query.shape, 5.0), 2.0
+
+    answers = measure_key(own, 1.0, measure, {})
+    buckets = answers["fan-out"][1].size
+    assert parents_of(own, answers) == (5.0 * buckets, pytest.approx(4.0 * buckets))
+    assert parents_of(ref, measure_key(ref, 1.0, measure, {})) is None

@@ -116,14 +116,28 @@ class Checks:
         return rows.every(sql.SQL("({}) IS NOT FALSE").format(rule.condition) for rule in rules)
 
     def _of_table(self, table: Table, listed: Iterable[Sequence[Any]]) -> None:
-        owner = sql.SQL("ALTER TABLE {}").format(rows.name_of(table))
-        for name, definition, expression, columns in listed:
-            self._constraints.append(Constraint(f"{table.key}: {name}", owner, name, definition))
-            free = free_columns(table, columns)
-            number, uses = len(self._constraints) - 1, frozenset(columns)
-            tied = tied_columns(table, columns, self._referred)
-            lent = lent_columns(table, columns, self._referred)
-            self._add(Rule(table, number, rows.raw(expression), free, uses, expression, tied, lent))
+        for schema, name, constraint, definition, expression, columns, partition in listed:
+            owner = sql.SQL("ALTER TABLE {}").format(sql.Identifier(schema, name))
+            place = f"{schema}.{name}: {constraint}"
+            self._constraints.append(Constraint(place, owner, constraint, definition))
+            condition: sql.Composable = rows.raw(expression)
+            within: sql.Composable = rows.TRUE
+            if partition is not None:
+                within = rows.in_partition(partition)
+                condition = sql.SQL("(NOT {} OR ({}))").format(within, condition)
+            self._add(
+                Rule(
+                    table,
+                    len(self._constraints) - 1,
+                    condition,
+                    free_columns(table, columns),
+                    frozenset(columns),
+                    expression,
+                    tied_columns(table, columns, self._referred),
+                    lent_columns(table, columns, self._referred),
+                    within,
+                )
+            )
 
     def _of_domains(self, table: Table, known: dict[int, int]) -> None:
         if not any(column.type.domain for column in table.columns):
@@ -270,8 +284,8 @@ class Checks:
 
     def _count(self, rule: Rule) -> tuple[int, int]:
         row = self._connection.execute(
-            sql.SQL("SELECT count(*) FILTER (WHERE {}), count(*) FROM {}").format(
-                rule.broken, rows.name_of(rule.table)
+            sql.SQL("SELECT count(*) FILTER (WHERE {}), count(*) FROM {} WHERE {}").format(
+                rule.broken, rows.name_of(rule.table), rule.within
             )
         ).fetchone()
         assert row is not None

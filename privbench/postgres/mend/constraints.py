@@ -11,20 +11,25 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 
-#: Asked of the target, whose catalog holds what its own parser understood.
+#: Asked of the target, whose catalog holds what its own parser understood; those of single
+#: partitions, which come with their OID, included.
 TABLE_CHECKS: LiteralString = """
-SELECT n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+SELECT wanted.schema, wanted.name, n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, k.conrelid),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
-        WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum)
-FROM pg_catalog.pg_constraint k
-JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+        WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum),
+  CASE WHEN c.oid <> root.oid THEN c.oid::int8 END
+FROM ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))
+  AS wanted(schema, name)
+CROSS JOIN LATERAL (
+  SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root
+CROSS JOIN LATERAL (SELECT root.oid UNION
+  SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) own
+JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
+JOIN pg_catalog.pg_class c ON c.oid = own.oid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0
-  AND (n.nspname, c.relname) IN (
-    SELECT * FROM ROWS FROM (
-      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
-ORDER BY k.conname
+ORDER BY c.oid <> root.oid, k.conname, n.nspname, c.relname
 """
 #: Domains with a CHECK, and the columns of that type or of a domain over it. PostgreSQL cannot put
 #: a CHECK back on a domain that stands within an array or a composite type, so those stay.

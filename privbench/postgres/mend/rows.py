@@ -34,6 +34,12 @@ def row_of(table: Table) -> sql.Composable:
     return sql.SQL("{0}.tableoid AS t, {0}.ctid AS id").format(name)
 
 
+def in_partition(oid: int) -> sql.Composable:
+    """Condition of the rows in one partition, or in those beneath it."""
+    condition = "(tableoid = {0} OR tableoid IN (SELECT relid FROM pg_partition_tree({0})))"
+    return sql.SQL(condition).format(sql.Literal(oid))
+
+
 def is_free(table: Table, column: str) -> bool:
     """Whether a repair may change a column: no key, not unique, not generated."""
     tied = {name for item in table.unique_sets for name in item.columns} | table.key_columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from psycopg import sql
@@ -29,6 +29,7 @@ class Rule:
         tied: Columns that a repair may change where `columns` are none, at the risk that rows are
             no longer unique.
         lent: References that may end, or become those of another row.
+        within: Condition of the rows that it speaks of: those of one partition, or all.
     """
 
     table: Table
@@ -39,6 +40,7 @@ class Rule:
     text: str
     tied: tuple[str, ...] = ()
     lent: tuple[str, ...] = ()
+    within: sql.Composable = field(default_factory=lambda: rows.TRUE)
 
     @property
     def labels(self) -> tuple[str, ...]:

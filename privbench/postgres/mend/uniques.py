@@ -1,5 +1,7 @@
 """UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
 
+Those that a single partition alone has are among them.
+
 Of rows with the same key all but one leave the index if it has a predicate (they take its columns
 from a row outside it), else a text of the key gets a number, else they go.
 """
@@ -22,7 +24,7 @@ _ROOM = 10
 _TEXTS = ("text", "varchar", "citext")
 
 _INDEXES: LiteralString = """
-SELECT n.nspname, c.relname, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
+SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
   coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false),
   array(SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, false)
         FROM generate_series(1, i.indnkeyatts) k ORDER BY k),
@@ -45,16 +47,19 @@ SELECT n.nspname, c.relname, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
                WHERE co.oid = ANY(i.indcollation::oid[]) AND NOT co.collisdeterministic)
     OR EXISTS (SELECT FROM pg_catalog.pg_attribute a
                WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey::int2[])
-                 AND a.attgenerated <> '')
-FROM pg_catalog.pg_index i
+                 AND a.attgenerated <> ''),
+  CASE WHEN i.indrelid <> root.oid THEN i.indrelid::int8 END
+FROM ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))
+  AS wanted(schema, name)
+CROSS JOIN LATERAL (
+  SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root
+CROSS JOIN LATERAL (SELECT root.oid UNION
+  SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) c
+JOIN pg_catalog.pg_index i ON i.indrelid = c.oid
 JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
-JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE i.indisunique AND NOT i.indisexclusion
-  AND (n.nspname, c.relname) IN (
-    SELECT * FROM ROWS FROM (
-      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
-ORDER BY x.relname
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = i.indexrelid)
+ORDER BY x.relname, x.oid
 """
 
 
@@ -70,6 +75,7 @@ class UniqueIndex:
         leaving: Free columns that decide whether a row is in it.
         text: A free text in its key, or None.
         plain: Whether keys by construction cover it.
+        partition: OID of the partition that alone has it, or None.
     """
 
     table: Table
@@ -79,13 +85,18 @@ class UniqueIndex:
     leaving: tuple[str, ...]
     text: str | None
     plain: bool
+    partition: int | None = None
 
     @property
     def inside(self) -> sql.Composable:
         """Condition of the rows that count."""
-        conditions = [sql.SQL("({})").format(rows.raw(self.predicate))] if self.predicate else []
+        conditions: list[sql.Composable] = []
+        if self.predicate:
+            conditions.append(sql.SQL("({})").format(rows.raw(self.predicate)))
         if not self.nulls_equal:
             conditions += [sql.SQL("({}) IS NOT NULL").format(rows.raw(key)) for key in self.keys]
+        if self.partition is not None:
+            conditions.append(rows.in_partition(self.partition))
         return rows.every(conditions)
 
     @property
@@ -115,7 +126,8 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
     with database_errors("reading UNIQUE indexes"):
         listed = rows.ask_all(connection, _INDEXES, tables)
     for table in tables:
-        for predicate, nulls_equal, keys, columns, depends, risky in listed[table.name]:
+        for row in listed[table.name]:
+            predicate, nulls_equal, keys, columns, depends, risky, partition = row
             depends = list(dict.fromkeys(depends))
             leaving = tuple(
                 name for name in depends if name not in columns and rows.is_free(table, name)
@@ -133,7 +145,8 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
                     nulls_equal,
                     leaving if predicate else (),
                     next(texts, None),
-                    not risky,
+                    not risky and partition is None,
+                    partition,
                 )
             )
     return found

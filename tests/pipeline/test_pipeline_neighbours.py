@@ -1,0 +1,59 @@
+"""Ranges of dates that noise has hidden are those of dates nearby."""
+
+from privbench.encoding.base import Bounds
+from privbench.pipeline.neighbours import lend_ranges
+from privbench.schema import Column, ColumnType, Table, TableName
+
+DATE = ColumnType("date", "date", category="D")
+INT = ColumnType("integer", "int4", category="N")
+USUAL = Bounds(0, 9, cells=16, seen=False)
+
+
+def table(name, *columns, type_=DATE):
+    kinds = tuple(Column(column, i + 1, type_) for i, column in enumerate(columns))
+    return Table(TableName("public", name), kinds)
+
+
+def lent(tables, **released):
+    keys = {name: tuple(name.split("__")) for name in released}
+    given = {(f"public.{t}", c): released[name] for name, (t, c) in keys.items()}
+    found = lend_ranges(tables, given)
+    return {name: found[f"public.{t}", c] for name, (t, c) in keys.items()}
+
+
+def test_the_one_before_or_after_comes_first_then_the_table_then_the_database():
+    stays = table("stays", "admit_date", "discharge_date", "billed", "seen_on")
+    other = table("other", "day")
+    found = lent(
+        [stays, other],
+        stays__admit_date=Bounds(100, 200),
+        stays__discharge_date=USUAL,
+        stays__billed=USUAL,
+        stays__seen_on=Bounds(150, 400),
+        other__day=USUAL,
+    )
+    assert found["stays__discharge_date"] == Bounds(100, 200, cells=16, seen=False)
+    assert found["stays__billed"] == Bounds(100, 400, cells=16, seen=False)
+    assert found["other__day"] == Bounds(100, 400, cells=16, seen=False)
+
+
+def test_what_was_seen_stays_and_birthdays_neither_give_nor_take():
+    people = table("people", "birth_date", "hired", "joined")
+    found = lent(
+        [people],
+        people__birth_date=USUAL,
+        people__hired=Bounds(5, 7),
+        people__joined=USUAL,
+    )
+    assert found["people__birth_date"] == USUAL
+    assert found["people__joined"] == Bounds(5, 7, cells=16, seen=False)
+    assert found["people__hired"] == Bounds(5, 7)
+    found = lent(
+        [table("people", "dob", "visited")], people__dob=Bounds(-9, -5), people__visited=USUAL
+    )
+    assert found["people__visited"] == USUAL
+
+
+def test_numbers_take_no_ranges():
+    found = lent([table("t", "start", "end", type_=INT)], t__start=Bounds(100, 200), t__end=USUAL)
+    assert found["t__end"] == USUAL
