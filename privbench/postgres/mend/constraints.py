@@ -14,7 +14,8 @@ from privbench.postgres.mend import rows
 #: Asked of the target, whose catalog holds what its own parser understood; those of single
 #: partitions, which come with their OID, included.
 TABLE_CHECKS: LiteralString = """
-SELECT wanted.schema, wanted.name, n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+SELECT wanted.schema, wanted.name,
+  n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, k.conrelid),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
         WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum),
