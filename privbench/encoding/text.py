@@ -183,8 +183,8 @@ class TextReader(ColumnReader):
 
 
 def shape_domain(nullable: bool) -> Domain:
-    """The domain of shape classes."""
-    return Domain(len(SHAPES), nullable=nullable)
+    """The domain of shape classes; numbers, addresses and hashes are absent unless they are seen."""
+    return Domain(len(SHAPES), nullable=nullable, core=(SHAPES.index("lower"), len(SHAPES)))
 
 
 @dataclass(frozen=True)
