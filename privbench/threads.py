@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -22,8 +22,15 @@ def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Fou
     """
     if len(items) < 2:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(min(len(items), cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(len(items), _cores())) as pool:
         return list(pool.map(function, items))
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:

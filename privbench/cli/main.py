@@ -42,7 +42,8 @@ class Commands(Group):
             return None
         module = import_module(f"privbench.cli.{_MODULES[name]}")
         found = getattr(module, name.replace("-", "_"))
-        return found if isinstance(found, click.Command) else None
+        assert isinstance(found, click.Command)
+        return found
 
 
 @click.group(

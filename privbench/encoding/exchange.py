@@ -6,6 +6,9 @@ value changes, and only where the order is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -17,23 +20,52 @@ Indices = NDArray[np.int64]
 
 #: Rounds of exchanges, and good rows that take part for each bad one.
 _ROUNDS, _HELPERS = 16, 3
+#: Largest shares of rows out of order: where names tell either order, and where they tell one.
+_EITHER, _AGAINST = 0.35, 0.65
 
 
 def order_sequels(work: Workbench) -> None:
     """Bring dates in the order that their columns' names tell (`sequels`).
 
-    Where names tell either (arrivals and departures), the synthetic values decide.
+    Where names tell either (arrivals and departures), most synthetic rows must have that order
+    already; where they tell one, most must not have the other.
     """
     pairs = [pair for pair in sequels(work.table) if set(pair) <= set(work.columns)]
-    for low, high in pairs:
+    # All are decided before the first moves: what has moved tells nothing.
+    told = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
+    for low, high in in_turn(told):
         both = _points(work, low, high)
-        if both is None:
-            continue
+        assert both is not None
         rows, left, right = both
-        if (high, low) in pairs and np.median(left) > np.median(right):
-            continue
         _bring(work, low, high, rows, uncross(left, right, work.rng))
         _follow(work, low, high)
+
+
+def _agrees(work: Workbench, low: str, high: str, *, either: bool) -> bool:
+    """Whether two columns can be brought in an order, and are not mostly in the other."""
+    both = _points(work, low, high)
+    if both is None:
+        return False
+    _, left, right = both
+    return float((left > right).mean()) <= (_EITHER if either else _AGAINST)
+
+
+def in_turn(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Pairs in an order in which a column has moved before another is brought in line with it.
+
+    >>> in_turn([("ship", "arrive"), ("order", "ship")])
+    [('order', 'ship'), ('ship', 'arrive')]
+    """
+    before: dict[str, set[str]] = {}
+    for low, high in pairs:
+        before.setdefault(low, set())
+        if (high, low) not in pairs:
+            before.setdefault(high, set()).add(low)
+    try:
+        turn = {name: place for place, name in enumerate(TopologicalSorter(before).static_order())}
+    except CycleError:
+        return list(pairs)
+    return sorted(pairs, key=lambda pair: turn[pair[0]])
 
 
 def exchange(work: Workbench, low: str, high: str, *, strict: bool) -> None:
@@ -123,7 +155,9 @@ def uncross(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
         if not bad.any():
             return order
         some, rest = np.flatnonzero(bad), np.flatnonzero(~bad)
-        helpers = rng.choice(rest, min(len(rest), _HELPERS * len(some)), replace=False)
+        helpers = rest[:0]
+        if len(rest):
+            helpers = rest[np.unique(rng.integers(len(rest), size=_HELPERS * len(some)))]
         mixed = rng.permutation(np.concatenate([some, helpers]))
         one, two = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 : len(mixed) // 2 * 2]
         first, second = right[order[one]], right[order[two]]
@@ -143,6 +177,8 @@ def _sorted(left: Indices, right: Indices, order: Indices) -> Indices:
     gap = right[order] - left
     ranked = np.argsort(gap, kind="stable")
     bad = int((gap < 0).sum())
+    if not bad:
+        return order
     helpers, whole = bad, False
     first = None
     while not whole:

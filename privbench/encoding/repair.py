@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders
-from privbench.encoding.exchange import exchange, order_sequels
+from privbench.encoding.exchange import exchange, in_turn, order_sequels
 from privbench.encoding.pools import Pool
 from privbench.encoding.references import Pools, one_to_one, take_key
 from privbench.encoding.uniqueness import number_texts, spread
@@ -33,7 +33,9 @@ def repair_orders(work: Workbench) -> None:
     order_sequels(work)
     for left, right in column_differences(work.table):
         _part(work, left, right)
-    for order in column_orders(work.table):
+    orders = {(order.low, order.high): order for order in column_orders(work.table)}
+    for pair in in_turn(list(orders)):
+        order = orders[pair]
         if order.low in work.columns and order.high in work.columns:
             if order.strict:
                 _part(work, order.low, order.high)

@@ -23,8 +23,8 @@ _AFTER: dict[str, str] = {
     "|modified|modification|changed?|edited|edit|deleted?|closed?|completed?|finished|resolved"
     "|archived|cancell?ed|expires?d?|expiration|approved|published|last_?(update|modified|login"
     "|log_?in|access(ed)?|seen|activity|active|visit|edit(ed)?|changed?|sign_?in|used)d?",
-    "queued|enqueued|submitted|submission|requested|request": "started|finished|completed"
-    "|approved|processed|ended",
+    "queued|enqueued|requested|request": "started|finished|completed|approved|processed|ended",
+    "submitted|submission": "finished|approved|processed|ended",
     "order(ed)?|purchased?": "ship(ped|ping)?|required|require|due|delivery|delivered?|fulfilled"
     "|paid|cancell?ed",
     "ship(ped)?|sent|dispatched": "received|deliver(ed|y)",
@@ -42,7 +42,7 @@ _AFTER: dict[str, str] = {
 _PAIRS = [(re.compile(before), re.compile(after)) for before, after in _AFTER.items()]
 #: Words that say only that it is a date.
 _MARKS = re.compile(
-    r"(?<=[a-z])(?<!up)_?(date_?times?|date|times?|time_?stamps?|at|on|ts|day|dt|dttm|utc|tstz)\Z"
+    r"(?<=[a-z])(?<!up)(_?(date_?times?|date|times?|time_?stamps?|dt|dttm|utc|tstz)|_(at|on|ts|day))\Z"
 )
 #: Most dates of one table that are looked at.
 _MOST = 40

@@ -183,7 +183,7 @@ class TextReader(ColumnReader):
 
 
 def shape_domain(nullable: bool) -> Domain:
-    """The domain of shape classes; numbers, addresses and hashes are absent unless they are seen."""
+    """The domain of shape classes; numbers, addresses and hashes only if they are seen."""
     return Domain(len(SHAPES), nullable=nullable, core=(SHAPES.index("lower"), len(SHAPES)))
 
 

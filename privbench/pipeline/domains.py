@@ -16,6 +16,7 @@ import numpy as np
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decimals, DecimalsNeed
 from privbench.encoding.base import Need, Released
 from privbench.encoding.lattice import USUAL
+from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.learning.denoise import Floats
 from privbench.learning.ranges import cut, find_decimals, find_range
@@ -271,7 +272,13 @@ def release_domains(
         released once more.
     """
     given, again = _released(session, plan, totals, amount)
-    released = lend_ranges((item.table for item in plan.private), given)
+    limits = {
+        (item.table.key, name): (reader.range.lo, reader.range.hi)
+        for item in plan.private
+        for name, reader in item.readers.items()
+        if isinstance(reader, OrderedReader)
+    }
+    released = lend_ranges((item.table for item in plan.private), given, limits)
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal
@@ -159,10 +160,22 @@ def _write(
 
 
 def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:
-    """Tables that hold rows, and their batches; while the server takes one, the next is made."""
-    batches = ((place, batch) for place, item in enumerate(tables) for batch in item.batches())
-    for place, some in groupby(ahead(batches), key=itemgetter(0)):
-        yield tables[place], map(itemgetter(1), some)
+    """Tables that hold rows, and their batches; while the server takes one, the next is made.
+
+    A table's rows end with None, so that what goes wrong with the next is not told of this one.
+    """
+    made = (
+        (place, batch)
+        for place, item in enumerate(tables)
+        for batch in chain(item.batches(), (None,))
+    )
+    for place, some in groupby(ahead(made), key=itemgetter(0)):
+        yield tables[place], iter(partial(_rows, some), None)
+
+
+def _rows(some: Iterator[tuple[int, pa.Table | None]]) -> pa.Table | None:
+    """The next rows of a table, or None."""
+    return next(some)[1]
 
 
 def _told(item: CloneTable, batches: Iterator[pa.Table], teller: Reporter) -> Iterator[pa.Table]:

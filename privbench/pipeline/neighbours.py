@@ -18,15 +18,21 @@ from privbench.schema import Table
 
 Found = Mapping[tuple[str, str], Released]
 #: Dates that have nothing to do with when others are.
-_APART = re.compile(r"birth|born|dob|death|died|deceased|dod|founded|expir")
+_APART = re.compile(
+    r"(?:^|_)(?:birth\w*|born|dob|death|died|deceased|dod|founded|found(?:ing|ation)|expir\w*)(?:_|$)"
+)
 
 
-def lend_ranges(tables: Iterable[Table], released: Found) -> dict[tuple[str, str], Released]:
+def lend_ranges(
+    tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], tuple[int, int]]
+) -> dict[tuple[str, str], Released]:
     """What was released, with the ranges of dates that were not seen taken from others.
 
     Args:
         tables: The private tables.
         released: What was released, by table and attribute.
+        limits: Least and greatest value that CHECKs, config and type allow; likewise. A range that
+            lies beyond them is not lent.
 
     Returns:
         The same; a hidden range is that of the column that comes before or after it by its name,
@@ -37,20 +43,28 @@ def lend_ranges(tables: Iterable[Table], released: Found) -> dict[tuple[str, str
     for base in DATES:
         everywhere = [item for table in tables for item in _seen(table, base, released)]
         for table in tables:
-            here = _seen(table, base, released)
-            for name in _hidden(table, base, released):
-                beside = {pair for pair in sequels(table) if name in pair}
-                if _APART.search(snake(name)):
-                    continue
-                near = [item for item in _together(here) if any(item[0] in p for p in beside)]
-                some = near or _together(here) or _together(everywhere)
-                if some:
-                    low = min(bounds.lo for _, bounds in some)
-                    high = max(bounds.hi for _, bounds in some)
-                    old = found[table.key, name]
-                    assert isinstance(old, Bounds)
-                    found[table.key, name] = replace(old, lo=low, hi=high)
+            here = _together(_seen(table, base, released))
+            hidden = [n for n in _hidden(table, base, released) if not _APART.search(snake(n))]
+            pairs = list(sequels(table)) if hidden else []
+            for name in hidden:
+                beside = [pair for pair in pairs if name in pair]
+                near = [item for item in here if any(item[0] in pair for pair in beside)]
+                place = table.key, name
+                old = found[place]
+                assert isinstance(old, Bounds)
+                some = near or here or _together(everywhere)
+                found[place] = _lent(old, [bounds for _, bounds in some], limits.get(place))
     return found
+
+
+def _lent(old: Bounds, some: list[Bounds], limits: tuple[int, int] | None) -> Bounds:
+    """The hull of some ranges, as far as it is allowed."""
+    if not some:
+        return old
+    low, high = min(item.lo for item in some), max(item.hi for item in some)
+    if limits is not None:
+        low, high = max(low, limits[0]), min(high, limits[1])
+    return replace(old, lo=low, hi=high) if low < high else old
 
 
 def _columns(table: Table, base: str, released: Found, *, seen: bool) -> list[tuple[str, Bounds]]:

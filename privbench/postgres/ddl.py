@@ -18,7 +18,7 @@ from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.schema import Schema, TableName
 
-_CLASS, _EXTENSION = 1259, 3079
+_CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
 #: What may travel. Not here: comments, rights, owners, foreign servers and tables, user mappings,
 #: publications, subscriptions, event triggers, large objects, statistics' data.
 ALLOWED = frozenset(
@@ -200,6 +200,7 @@ def _excluded(names: Iterable[TableName]) -> list[str]:
 
 def _allowed(listed: str, dependencies: Dependencies) -> Iterable[str]:
     """Lines of an archive's list of contents that may travel."""
+    texts = any(catalog == _PROC for catalog, _ in dependencies.kept)
     for line in listed.splitlines(keepends=True):
         entry = _ENTRY.match(line)
         if entry is None or not _may_travel(entry["rest"]):
@@ -209,7 +210,7 @@ def _allowed(listed: str, dependencies: Dependencies) -> Iterable[str]:
             # pg_dump gives the table's OID, and no catalog.
             item = (_CLASS, item[1])
         # What functions call by its text, the catalog does not know.
-        wished = item[0] == _EXTENSION and not _WRAPPER.search(entry["rest"])
+        wished = texts and item[0] == _EXTENSION and not _WRAPPER.search(entry["rest"])
         # Entries without an object (attachments, ownership of sequences) go with their tables,
         # which pg_dump was told to leave out.
         if item[1] == 0 or wished or item in dependencies.kept:

@@ -254,6 +254,8 @@ class Loader:
                     self._script(statement)
             except psycopg.Error as error:
                 said = error.diag.message_primary or type(error).__name__
+                if self.connection.closed:
+                    raise TargetError(f"the server broke off at {statement}: {said}") from None
                 logger.warning("left out, since the server refuses it: %s (%s)", statement, said)
 
     def _script(self, text: str) -> None:

@@ -116,7 +116,9 @@ def test_nulls_stay_where_they_are():
 
 def test_the_values_decide_where_names_tell_either():
     rng = np.random.default_rng(3)
-    arrival, departure = rng.uniform(0, 100, 500), rng.uniform(5, 105, 500)
+    arrival = rng.uniform(0, 100, 500)
+    departure = arrival + rng.uniform(0, 10, 500)
+    departure[:200] = rng.permutation(departure[:200])
     found = made(
         table("arrival_date", "departure_date"), arrival_date=arrival, departure_date=departure
     )
@@ -168,3 +170,55 @@ def test_a_few_rows_that_cannot_be_in_order_do_not_disturb_the_others():
     assert sorted(order) == list(range(1000))
     assert (left > right[order]).sum() == 5
     assert (order != np.arange(1000)).sum() <= 100
+
+
+def test_equal_columns_stay_as_they_are_where_names_tell_either():
+    """Flights of a year: one in three arrives on the next day, and noise hides the rest."""
+    rng = np.random.default_rng(8)
+    departure, arrival = rng.uniform(0, 365, 5000).round(), rng.uniform(0, 365, 5000).round()
+    found = made(
+        table("departure_date", "arrival_date"), departure_date=departure, arrival_date=arrival
+    )
+    assert (numbers(found["departure_date"]) == departure).all()
+    assert (numbers(found["arrival_date"]) == arrival).all()
+
+
+def test_rows_that_have_the_other_order_keep_it():
+    """A library lends out first."""
+    rng = np.random.default_rng(9)
+    out = rng.uniform(0, 300, 1000).round()
+    back = out + rng.uniform(1, 13, 1000).round()
+    found = made(table("date_out", "date_in"), date_out=out, date_in=back)
+    assert (numbers(found["date_out"]) == out).all()
+    assert (numbers(found["date_in"]) == back).all()
+    assert list(sequels(table("started_at", "submitted_at"))) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("delivery_date", "ship_date", "order_date"),
+        ("ship_date", "delivery_date", "order_date"),
+        ("order_date", "ship_date", "delivery_date"),
+    ],
+)
+def test_chains_are_in_order_whatever_the_order_of_columns(names):
+    rng = np.random.default_rng(10)
+    values = {name: rng.uniform(0, 300, 2000).round() for name in names}
+    found = {
+        name: numbers(got) for name, got in made(table(*names), **values).items() if name in names
+    }
+    assert (found["order_date"] <= found["ship_date"]).mean() > 0.98
+    assert (found["ship_date"] <= found["delivery_date"]).mean() > 0.98
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_exchanges_have_mended_is_not_sorted(seed):
+    rng = np.random.default_rng(seed)
+    left = rng.uniform(0, 100, 300)
+    right = left + rng.uniform(0, 60, 300)
+    some = rng.choice(300, 60, replace=False)
+    right[some] = rng.permutation(right[some])
+    order = uncross(left, right, rng)
+    assert (left <= right[order]).all()
+    assert (order == np.arange(300)).mean() > 0.5

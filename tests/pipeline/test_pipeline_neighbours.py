@@ -14,10 +14,10 @@ def table(name, *columns, type_=DATE):
     return Table(TableName("public", name), kinds)
 
 
-def lent(tables, **released):
+def lent(tables, limits=None, **released):
     keys = {name: tuple(name.split("__")) for name in released}
     given = {(f"public.{t}", c): released[name] for name, (t, c) in keys.items()}
-    found = lend_ranges(tables, given)
+    found = lend_ranges(tables, given, limits or {})
     return {name: found[f"public.{t}", c] for name, (t, c) in keys.items()}
 
 
@@ -57,3 +57,20 @@ def test_what_was_seen_stays_and_birthdays_neither_give_nor_take():
 def test_numbers_take_no_ranges():
     found = lent([table("t", "start", "end", type_=INT)], t__start=Bounds(100, 200), t__end=USUAL)
     assert found["t__end"] == USUAL
+
+
+def test_ranges_that_a_check_forbids_are_not_lent():
+    tables, limits = (
+        [table("t", "seen_on", "valid_until")],
+        {("public.t", "valid_until"): (500, 999)},
+    )
+    given = {"t__seen_on": Bounds(100, 200), "t__valid_until": Bounds(500, 600, seen=False)}
+    assert lent(tables, limits, **given) == given
+    given["t__seen_on"] = Bounds(100, 700)
+    found = lent(tables, limits, **given)
+    assert found["t__valid_until"] == Bounds(500, 700, seen=False)
+
+
+def test_studies_are_no_deaths():
+    found = lent([table("t", "seen", "studied_at")], t__seen=Bounds(5, 7), t__studied_at=USUAL)
+    assert found["t__studied_at"] == Bounds(5, 7, cells=16, seen=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import numba
 import numpy as np
@@ -22,6 +23,8 @@ from privbench.learning.junction.structure import Pair
 from privbench.learning.junction.tree import JunctionTree
 
 Ints = NDArray[np.int64]
+#: Filters of warnings are one for all threads.
+_QUIET = Lock()
 #: Most dimensions of SciPy's Sobol sequence.
 _DIMENSIONS = 21_201
 #: One raking step changes a weight at most by these factors.
@@ -89,7 +92,7 @@ def _points(columns: int, rows: int, generator: np.random.Generator, draws: int)
     if columns > _DIMENSIONS or not columns:
         return generator.random((columns, rows))
     engine = qmc.Sobol(columns, scramble=True, rng=generator)
-    with warnings.catch_warnings():
+    with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # rows are rarely a power of two
         points = engine.random(rows).reshape(rows // draws, draws, columns)
     return np.ascontiguousarray(points.transpose(2, 1, 0)).reshape(columns, rows)
