@@ -48,7 +48,9 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
         count,
     )
     # Nothing can refer to a row whose referenced columns are not all filled in.
-    theirs = np.where(_with_null(referred), _NOBODY, theirs)
+    empty = _with_null(referred)
+    theirs = np.where(empty, _NOBODY, theirs)
+    work.targets[key.name] = np.flatnonzero(~empty)
     index = work.parents.get(key.name, np.full(work.rows, NONE, dtype=np.int64))
     index = np.where(index >= count, ORPHAN, index)
     index[null] = NONE

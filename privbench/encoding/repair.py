@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.exchange import exchange, in_turn, order_sequels
 from privbench.encoding.pools import Pool
-from privbench.encoding.references import Pools, one_to_one, take_key
+from privbench.encoding.references import one_to_one, take_key
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.encoding.workbench import Workbench, finite, known
 from privbench.schema import ForeignKey, Unique
@@ -63,11 +63,19 @@ def _part(work: Workbench, left: str, right: str) -> None:
     keys = sorted(twins, key=lambda key: key.name == work.own)
     index, other = (work.parents[key.name] for key in keys)
     referred = work.referred[keys[0].name]
-    count = len(next(iter(referred.values())))
     same = np.flatnonzero((index >= 0) & (index == other))
-    if count > 1 and len(same):
-        index[same] = (index[same] + work.rng.integers(1, count, size=len(same))) % count
+    if _move_on(work, keys[0], same):
         work.columns.update(take_key(work.table, keys[0], index, referred, keys[0].columns))
+
+
+def _move_on(work: Workbench, key: ForeignKey, rows: Indices) -> bool:
+    """Give some rows, all of which have a parent, another one; whether there was any."""
+    index, targets = work.parents[key.name], work.targets[key.name]
+    if len(targets) < 2 or not len(rows):
+        return False
+    steps = work.rng.integers(1, len(targets), size=len(rows))
+    index[rows] = targets[(np.searchsorted(targets, index[rows]) + steps) % len(targets)]
+    return True
 
 
 def part_self(work: Workbench, key: ForeignKey) -> None:
@@ -85,7 +93,7 @@ def part_self(work: Workbench, key: ForeignKey) -> None:
         own = np.append(own, others[:1]) if len(own) == 1 else own
         index[own] = np.roll(index[own], 1)
     else:
-        index[own] = (index[own] + work.rng.integers(1, work.rows, size=len(own))) % work.rows
+        _move_on(work, key, own)
 
 
 def _swap(work: Workbench, order: Order) -> None:
@@ -204,15 +212,16 @@ def _redraw(work: Workbench, item: Unique) -> None:
         if not len(rows):
             return
         key = usable[0 if turn < REDRAWS // 2 else turn // 2 % len(usable)]
-        referred = work.referred[key.name]
-        count = len(next(iter(referred.values())))
+        referred, targets = work.referred[key.name], work.targets[key.name]
         index = work.parents[key.name]
-        if turn % 2 and count:
+        if not len(targets):
+            continue
+        if turn % 2:
             # Popular parents are those that are taken: any one will do.
-            index[rows] = work.rng.integers(count, size=len(rows))
+            index[rows] = targets[work.rng.integers(len(targets), size=len(rows))]
         else:
-            pool = Pools(index, np.zeros(count, dtype=np.int64))
-            index[rows] = pool.draw(np.zeros(len(rows), dtype=np.int64), work.rng)
+            drawn = np.append(targets, index[index >= 0])
+            index[rows] = drawn[(work.rng.random(len(rows)) * len(drawn)).astype(np.int64)]
         work.columns.update(take_key(work.table, key, index, referred, key.columns))
 
 

@@ -35,6 +35,7 @@ class Workbench:
         fixed: Columns that a foreign key has filled.
         distinct: Columns whose values were numbered: no two rows that are kept share one.
         referred: The parent's values by referencing column, for every key that is filled.
+        targets: Parent rows that can be referred to, ascending, for every key that is filled.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Workbench:
         self.distinct: set[str] = set()
         self._folded = folded_uniques(table)
         self.referred: dict[str, dict[str, pa.Array]] = {}
+        self.targets: dict[str, Indices] = {}
 
     def pool(self, name: str) -> Pool | None:
         """The values that a column can take."""

@@ -616,3 +616,30 @@ def test_pairs_of_a_dense_junction_are_kept():
     made = mint(pair, {}, parents, ids, rng, rows=2000, own="pair_f0")
     assert made.rows >= 1997
     assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
+
+
+@pytest.mark.parametrize("rule", ["pairs", "unlike"])
+def test_repairs_draw_no_parents_that_nothing_can_refer_to(rule):
+    """Two in three parents have no code; what had to be drawn again was NULL."""
+    keys = [(["a"], "p", ["code"]), (["b"], "p", ["code"])]
+    more = {"uniques": [["a", "b"]]} if rule == "pairs" else {"checks": ["(a <> b)"]}
+    item = table("c", col("id"), col("a"), col("b"), primary=["id"], keys=keys, **more)
+    codes = pa.array([i if i % 3 == 0 else None for i in range(60)], pa.int32())
+    rng = generator(1)
+    drawn = {key.name: rng.integers(60, size=200) for key in item.foreign_keys}
+    made = mint(item, {}, drawn, lambda key: [codes], rng, rows=200)
+    assert made.rows > 150
+    pairs = list(zip(*(made.columns[name].to_pylist() for name in "ab"), strict=True))
+    assert None not in {code for pair in pairs for code in pair}
+    broken = len(pairs) - len({*pairs}) if rule == "pairs" else sum(a == b for a, b in pairs)
+    assert not broken
+
+
+def test_rows_not_their_own_parents_refer_to_filled_columns():
+    keys = [(["boss"], "t", ["code"])]
+    item = table("t", col("code", null=True), col("boss"), keys=keys, checks=["(boss <> code)"])
+    codes = pa.array([i if i % 3 == 0 else None for i in range(90)], pa.int32())
+    own = {"t_f0": np.arange(90)}
+    made = mint(item, {"code": codes}, own, lambda key: [], generator(1), rows=90)
+    assert made.rows == 90
+    assert made.columns["boss"].null_count == 0

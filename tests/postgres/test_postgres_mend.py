@@ -11,6 +11,7 @@ from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mending
+from privbench.postgres.mend.checks import Checks
 
 
 @pytest.fixture
@@ -598,3 +599,49 @@ def test_sums_and_subsets_are_solved(loaded):
     assert same
     assert mended.deleted == {}
     assert ask(dsn, "SELECT count(*), bool_and(a + b - c = 100) FROM t") == [(3, True)]
+
+
+SPLIT = """
+CREATE TABLE m (k text NOT NULL, v int NOT NULL) PARTITION BY LIST (k);
+CREATE TABLE a PARTITION OF m FOR VALUES IN ('a');
+CREATE TABLE b PARTITION OF m FOR VALUES IN ('b');
+ALTER TABLE a ADD CONSTRAINT big CHECK (v >= 100);
+"""
+
+
+def test_rows_of_a_partition_borrow_within_it(loaded):
+    turns = range(400)
+    rows = pa.table(
+        {
+            "k": ["a"] * 400 + ["b"] * 4000,
+            "v": [100 + i if i % 2 else i % 50 for i in turns] + [i % 50 for i in range(4000)],
+        }
+    )
+    dsn, same, mended = loaded(SPLIT, {"m": rows})
+    assert same
+    assert not mended.deleted
+    # All of them take a good row's value, none the bound that the CHECK speaks of.
+    assert ask(dsn, "SELECT count(*), min(v) FROM a") == [(400, 101)]
+    assert ask(dsn, "SELECT count(*), max(v) FROM b") == [(4000, 49)]
+
+
+def test_checks_of_partitions_that_hold_ask_them_alone_and_once(server, make_database, monkeypatch):
+    """Each partition's CHECK was read of the rows of all of them, several times."""
+    dsn = make_database()
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute(SPLIT.encode())
+    with connect(dsn) as connection:
+        tables = introspect(connection).tables
+        checks = Checks(connection, tables)
+        connection.execute("INSERT INTO m VALUES ('a', 100), ('b', 0)")
+        asked = []
+        execute = connection.execute
+        monkeypatch.setattr(
+            connection, "execute", lambda query, *a: asked.append(query) or execute(query, *a)
+        )
+        assert checks.repair() == ({"public.m": 0}, {"public.m": 0})
+        texts = [query.as_string(connection) for query in asked]
+        assert len(texts) == 1
+        assert 'FROM "public"."a" WHERE' in texts[0]
+        assert checks.kept(tables[0]).as_string(connection) == "true"
+        connection.rollback()

@@ -53,6 +53,7 @@ class Checks:
         self._constraints: list[Constraint] = []
         self._rules: dict[str, list[Rule]] = {}
         self._loose: set[int] = set()
+        self._breached: set[int] = set()
         tables = tuple(tables)
         self._referred = rows.referred(tables)
         domains: dict[int, int] = {}
@@ -76,11 +77,11 @@ class Checks:
             with database_errors("repairing rows that break a CHECK constraint", key):
                 try:
                     with self._connection.transaction():
-                        changed[key], deleted[key] = self._mend(rules), self._delete(rules)
+                        changed[key], deleted[key] = self._repair(rules)
                 except psycopg.DataError:
                     # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
                     rules[:] = [guarded(self._connection, rule) for rule in rules]
-                    changed[key], deleted[key] = self._mend(rules), self._delete(rules)
+                    changed[key], deleted[key] = self._repair(rules)
         return changed, deleted
 
     def restore(self) -> list[str]:
@@ -101,41 +102,45 @@ class Checks:
                 total += changed
                 if not changed:
                     break
+            else:
+                # The last round may have broken a rule that `kept` does not speak of yet.
+                self._broken(self._rules.get(table.key, ()))
         return total
 
     def _follow(self, rule: Rule, fixed: Collection[str]) -> int:
         free = tuple(name for name in rule.columns if name not in fixed)
-        if not free or not rows.holds(self._connection, rule.table, rule.broken):
+        if not self._broken([rule]) or not free:
             return 0
         rest = replace(rule, columns=free, tied=(), lent=())
         return self._propose(rest) or self._empty(rest)
 
     def kept(self, table: Table) -> sql.Composable:
         """Condition of the rows that keep every CHECK of a table."""
-        rules = (r for r in self._rules.get(table.key, ()) if r.constraint not in self._loose)
-        return rows.every(sql.SQL("({}) IS NOT FALSE").format(rule.condition) for rule in rules)
+        return rows.every(rule.kept for rule in self._heeded(table))
+
+    def _heeded(self, table: Table) -> list[Rule]:
+        """Rules that rows must keep; those of partitions, which may be many, once one is broken."""
+        rules = self._active(self._rules.get(table.key, ()))
+        return [rule for rule in rules if rule.part is None or rule.constraint in self._breached]
 
     def _of_table(self, table: Table, listed: Iterable[Sequence[Any]]) -> None:
         for schema, name, constraint, definition, expression, columns, partition in listed:
             owner = sql.SQL("ALTER TABLE {}").format(sql.Identifier(schema, name))
             place = f"{schema}.{name}: {constraint}"
             self._constraints.append(Constraint(place, owner, constraint, definition))
-            condition: sql.Composable = rows.raw(expression)
-            within: sql.Composable = rows.TRUE
-            if partition is not None:
-                within = rows.in_partition(partition)
-                condition = sql.SQL("(NOT {} OR ({}))").format(within, condition)
+            alone = partition is not None
             self._add(
                 Rule(
                     table,
                     len(self._constraints) - 1,
-                    condition,
+                    rows.raw(expression),
                     free_columns(table, columns),
                     frozenset(columns),
                     expression,
                     tied_columns(table, columns, self._referred),
                     lent_columns(table, columns, self._referred),
-                    within,
+                    rows.in_partition(partition) if alone else rows.TRUE,
+                    sql.Identifier(schema, name) if alone else None,
                 )
             )
 
@@ -168,12 +173,19 @@ class Checks:
     def _active(self, rules: Iterable[Rule]) -> list[Rule]:
         return [rule for rule in rules if rule.constraint not in self._loose]
 
-    def _mend(self, rules: Sequence[Rule]) -> int:
+    def _broken(self, rules: Iterable[Rule]) -> list[Rule]:
+        """Rules that some row breaks; from now on `kept` speaks of them."""
+        found = [rule for rule in self._active(rules) if rule.breaks(self._connection)]
+        self._breached.update(rule.constraint for rule in found)
+        return found
+
+    def _repair(self, rules: Sequence[Rule]) -> tuple[int, int]:
+        """How many rows were changed, and how many were deleted."""
         total = 0
         for last in [False] * (ROUNDS - 1) + [True]:
-            broken = [
-                r for r in self._active(rules) if rows.holds(self._connection, r.table, r.broken)
-            ]
+            broken = self._broken(rules)
+            if not broken:
+                return total, 0
             for rule in broken:
                 changed = self._borrow(rule)
                 if last or not changed:
@@ -183,26 +195,20 @@ class Checks:
                 if not changed:
                     changed += self._end(rule)
                 total += changed
-            if not broken:
-                break
-        return total
+        return total, self._delete(rules)
 
     def _borrow(self, rule: Rule) -> int:
         """Take the columns of rows that keep all CHECKs, else of those that keep the ones near.
 
         Rows of the same kind come first: an order's status stays, and its dates follow.
         """
-        near = (
-            other
-            for other in self._rules[rule.table.key]
-            if other.uses & rule.uses and other.constraint not in self._loose
-        )
+        near = [other for other in self._heeded(rule.table) if other.uses & rule.uses]
         taken = (*rule.columns, *rule.lent)
         rest = tuple(name for name in taken if name not in rule.labels)
         changed = 0
         for good in (
             self.kept(rule.table),
-            rows.every(sql.SQL("({}) IS NOT FALSE").format(other.condition) for other in near),
+            rows.every(other.kept for other in near),
         ):
             if rule.labels:
                 changed += self._take(rule, rest, good, rule.labels)
@@ -214,6 +220,8 @@ class Checks:
     def _take(
         self, rule: Rule, columns: Sequence[str], good: sql.Composable, alike: Sequence[str] = ()
     ) -> int:
+        # Rows of other partitions keep the CHECK of one only because it does not speak of them.
+        good = rows.every([rule.within, good])
         if len(columns) == 1 and not alike:
             # A value that breaks the CHECK is a value: NULL comes last (`_empty`).
             good = rows.every([good, sql.SQL("{} IS NOT NULL").format(sql.Identifier(columns[0]))])
@@ -222,7 +230,7 @@ class Checks:
 
     def _propose(self, rule: Rule) -> int:
         """Set columns to what the CHECK itself speaks of, as far as fewer rows then break it."""
-        left = before = self._count(rule)[0]
+        left = before = rule.count(self._connection)[0]
         columns = rule.columns or rule.tied
         tried = proposals(rule.table, rule.text, columns, apart=not rule.columns)
         for name, text in tried if left else ():
@@ -250,7 +258,7 @@ class Checks:
     def _end(self, rule: Rule) -> int:
         """End references, of every broken row another one, as far as fewer rows are then broken."""
         names = [name for name in rule.lent if not rule.table.column(name).not_null]
-        before = left = self._count(rule)[0] if names else 0
+        before = left = rule.count(self._connection)[0] if names else 0
         for place, name in enumerate(names):
             statement = sql.SQL("UPDATE {} SET {} = NULL WHERE {} AND random() < {}").format(
                 rows.name_of(rule.table),
@@ -266,7 +274,7 @@ class Checks:
         # What PostgreSQL refuses is no help.
         with contextlib.suppress(psycopg.Error), self._connection.transaction() as point:
             self._connection.execute(statement)
-            now = self._count(rule)[0]
+            now = rule.count(self._connection)[0]
             if now >= left:
                 raise psycopg.Rollback(point)
             return now
@@ -274,19 +282,10 @@ class Checks:
 
     def _delete(self, rules: Sequence[Rule]) -> int:
         total = 0
-        for rule in self._active(rules):
-            bad, size = self._count(rule)
+        for rule in self._broken(rules):
+            bad, size = rule.count(self._connection)
             if bad > MOST * size:
                 self._loose.add(rule.constraint)
-            elif bad:
+            else:
                 total += rows.delete(self._connection, rule.table, rule.broken_rows)
         return total
-
-    def _count(self, rule: Rule) -> tuple[int, int]:
-        row = self._connection.execute(
-            sql.SQL("SELECT count(*) FILTER (WHERE {}), count(*) FROM {} WHERE {}").format(
-                rule.broken, rows.name_of(rule.table), rule.within
-            )
-        ).fetchone()
-        assert row is not None
-        return int(row[0]), int(row[1])

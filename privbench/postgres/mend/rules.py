@@ -22,14 +22,15 @@ class Rule:
     Attributes:
         table: The table.
         constraint: Which constraint demands it.
-        condition: What it demands; only FALSE breaks it.
+        condition: What it demands of the rows in `place`; only FALSE breaks it.
         columns: Columns that a repair may change.
         uses: All its columns.
         text: The CHECK as the catalog prints it.
         tied: Columns that a repair may change where `columns` are none, at the risk that rows are
             no longer unique.
         lent: References that may end, or become those of another row.
-        within: Condition of the rows that it speaks of: those of one partition, or all.
+        within: Condition of the table's rows that it speaks of: those of one partition, or all.
+        part: The partition's name, or None.
     """
 
     table: Table
@@ -41,6 +42,7 @@ class Rule:
     tied: tuple[str, ...] = ()
     lent: tuple[str, ...] = ()
     within: sql.Composable = field(default_factory=lambda: rows.TRUE)
+    part: sql.Composable | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -53,16 +55,39 @@ class Rule:
         )
 
     @property
+    def place(self) -> sql.Composable:
+        """The table, or the partition: asking all partitions for each one's CHECK takes long."""
+        return rows.name_of(self.table) if self.part is None else self.part
+
+    @property
+    def kept(self) -> sql.Composable:
+        """Condition of the table's rows that keep it, or that it does not speak of."""
+        return sql.SQL("(NOT {} OR ({})) IS NOT FALSE").format(self.within, self.condition)
+
+    @property
     def broken(self) -> sql.Composable:
-        """Condition of the rows that break it."""
-        return sql.SQL("({}) IS FALSE").format(self.condition)
+        """Condition of the table's rows that break it."""
+        return sql.SQL("(NOT {} OR ({})) IS FALSE").format(self.within, self.condition)
 
     @property
     def broken_rows(self) -> sql.Composable:
         """Query of the rows that break it."""
-        return sql.SQL("SELECT {} FROM {} WHERE {}").format(
-            rows.row_of(self.table), rows.name_of(self.table), self.broken
-        )
+        return sql.SQL(
+            "SELECT {0}.tableoid AS t, {0}.ctid AS id FROM {0} WHERE ({1}) IS FALSE"
+        ).format(self.place, self.condition)
+
+    def breaks(self, connection: Connection) -> bool:
+        """Whether some row breaks it."""
+        query = sql.SQL("SELECT EXISTS ({})").format(self.broken_rows)
+        row = connection.execute(query).fetchone()
+        return bool(row and row[0])
+
+    def count(self, connection: Connection) -> tuple[int, int]:
+        """How many rows break it, and how many it speaks of."""
+        query = sql.SQL("SELECT count(*) FILTER (WHERE ({}) IS FALSE), count(*) FROM {}")
+        row = connection.execute(query.format(self.condition, self.place)).fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])
 
 
 def free_columns(table: Table, columns: Iterable[str]) -> tuple[str, ...]:
@@ -127,13 +152,11 @@ def guarded(connection: Connection, rule: Rule) -> Rule:
         "BEGIN RETURN (SELECT {condition} FROM {table}"
         " WHERE {table}.tableoid = $1 AND {table}.ctid = $2);"
         " EXCEPTION WHEN data_exception THEN RETURN false; END"
-    ).format(condition=rule.condition, table=rows.name_of(rule.table))
+    ).format(condition=rule.condition, table=rule.place)
     connection.execute(
         sql.SQL(
             "CREATE OR REPLACE FUNCTION {}(oid, tid) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
         ).format(name, sql.Literal(body.as_string(connection)))
     )
-    call = sql.SQL("{name}({table}.tableoid, {table}.ctid)").format(
-        name=name, table=rows.name_of(rule.table)
-    )
-    return replace(rule, condition=call)
+    # Without a table's name: both the table and a partition of it are asked.
+    return replace(rule, condition=sql.SQL("{}(tableoid, ctid)").format(name))
