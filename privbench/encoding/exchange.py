@@ -179,18 +179,20 @@ def _sorted(left: Indices, right: Indices, order: Indices) -> Indices:
     bad = int((gap < 0).sum())
     if not bad:
         return order
-    helpers, whole = bad, False
-    first = None
-    while not whole:
-        whole = bad + helpers >= len(left)
-        group = ranked if whole else np.concatenate([ranked[:bad], ranked[-helpers:]])
+
+    def matched(helpers: int) -> tuple[Indices, Indices]:
+        some = bad + helpers < len(left)
+        group = np.concatenate([ranked[:bad], ranked[-helpers:]]) if some else ranked
         rows = group[np.argsort(left[group], kind="stable")]
-        taken = order[group][np.argsort(right[order[group]], kind="stable")]
-        first = (rows, taken) if first is None else first
-        if (left[rows] <= right[taken]).all():
-            first = (rows, taken)
+        return rows, order[group][np.argsort(right[order[group]], kind="stable")]
+
+    helpers = bad
+    fewest = rows, taken = matched(helpers)
+    while (left[rows] > right[taken]).any():
+        if bad + helpers >= len(left):
+            rows, taken = fewest
             break
         helpers *= 2
-    if first is not None:
-        order[first[0]] = first[1]
+        rows, taken = matched(helpers)
+    order[rows] = taken
     return order

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.exchange import exchange, in_turn, order_sequels
 from privbench.encoding.pools import Pool
-from privbench.encoding.references import one_to_one, take_key
+from privbench.encoding.references import NONE, Pools, one_to_one, take_key
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.encoding.workbench import Workbench, finite, known
 from privbench.schema import ForeignKey, Unique
@@ -33,9 +33,9 @@ def repair_orders(work: Workbench) -> None:
     order_sequels(work)
     for left, right in column_differences(work.table):
         _part(work, left, right)
-    orders = {(order.low, order.high): order for order in column_orders(work.table)}
-    for pair in in_turn(list(orders)):
-        order = orders[pair]
+    orders = column_orders(work.table)
+    turn = in_turn([(order.low, order.high) for order in orders])
+    for order in sorted(orders, key=lambda order: turn.index((order.low, order.high))):
         if order.low in work.columns and order.high in work.columns:
             if order.strict:
                 _part(work, order.low, order.high)
@@ -220,8 +220,9 @@ def _redraw(work: Workbench, item: Unique) -> None:
             # Popular parents are those that are taken: any one will do.
             index[rows] = targets[work.rng.integers(len(targets), size=len(rows))]
         else:
-            drawn = np.append(targets, index[index >= 0])
-            index[rows] = drawn[(work.rng.random(len(rows)) * len(drawn)).astype(np.int64)]
+            groups = np.full(len(next(iter(referred.values()))), NONE)
+            groups[targets] = 0
+            index[rows] = Pools(index, groups).draw(np.zeros(len(rows), np.int64), work.rng)
         work.columns.update(take_key(work.table, key, index, referred, key.columns))
 
 

@@ -14,10 +14,8 @@ comes near the ends of a 64-bit integer (where OpenDP saturates, which is post-p
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -29,6 +27,7 @@ from numpy.typing import NDArray
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Loss, MechanismName
 from privbench.privacy.query import Sensitivity
+from privbench.threads import spread
 
 dp.enable_features("contrib")
 
@@ -93,12 +92,7 @@ class VectorMechanism(Mechanism):
         release = self.measurement(scale)
         flat = clamp(values).reshape(-1)
         parts = [flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK)]
-        if len(parts) < 2:
-            noisy = [release(part) for part in parts]
-        else:
-            with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                noisy = list(pool.map(release, parts))
-        joined = [np.asarray(part, dtype=np.int64) for part in noisy]
+        joined = [np.asarray(part, dtype=np.int64) for part in spread(release, parts)]
         result = np.concatenate(joined) if joined else np.empty(0, np.int64)
         return result.reshape(values.shape)
 

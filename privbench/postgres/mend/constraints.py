@@ -20,12 +20,7 @@ SELECT wanted.schema, wanted.name,
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
         WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum),
   CASE WHEN c.oid <> root.oid THEN c.oid::int8 END
-FROM ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))
-  AS wanted(schema, name)
-CROSS JOIN LATERAL (
-  SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root
-CROSS JOIN LATERAL (SELECT root.oid UNION
-  SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) own
+FROM {parts}
 JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
 JOIN pg_catalog.pg_class c ON c.oid = own.oid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -21,7 +21,7 @@ from privbench.postgres.mend.places import TRIES, Mover, Place, place_of
 from privbench.schema import Table
 
 _EXCLUSIONS: LiteralString = """
-SELECT n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+SELECT wanted.schema, wanted.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   ARRAY(SELECT pg_catalog.pg_get_indexdef(k.conindid, e.place::int, true)
     FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place) ORDER BY e.place),
   ARRAY(SELECT o.oprname::text
@@ -30,10 +30,8 @@ SELECT n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
 FROM pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN {wanted} ON wanted.schema = n.nspname AND wanted.name = c.relname
 WHERE k.conexclop IS NOT NULL
-  AND (n.nspname, c.relname) IN (
-    SELECT * FROM ROWS FROM (
-      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
 ORDER BY k.conname
 """
 #: A deferred constraint cannot say which row conflicts.

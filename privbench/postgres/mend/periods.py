@@ -22,7 +22,7 @@ from privbench.schema import Table, TableName
 #: Draws of a target for rows whose period no drawn target holds.
 DRAWS = 8
 _KEYS: LiteralString = """
-SELECT n.nspname, c.relname, k.conname, rn.nspname, r.relname, r.relkind = 'p',
+SELECT wanted.schema, wanted.name, k.conname, rn.nspname, r.relname, r.relkind = 'p',
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY u(n, i)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.i),
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY u(n, i)
@@ -30,13 +30,11 @@ SELECT n.nspname, c.relname, k.conname, rn.nspname, r.relname, r.relkind = 'p',
 FROM pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN {wanted} ON wanted.schema = n.nspname AND wanted.name = c.relname
 JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
 JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
 WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparentid = 0
   AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND k.convalidated
-  AND (n.nspname, c.relname) IN (
-    SELECT * FROM ROWS FROM (
-      pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[])))
 ORDER BY k.conname
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import sql
 
@@ -12,6 +12,17 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import Table, TableName
 
+#: Tables that `ask_all` asks for, as ``wanted``; and with them every partition, as ``own``.
+_WANTED = sql.SQL(
+    "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
+    " AS wanted(schema, name)"
+)
+_PARTS = sql.SQL(
+    "{} CROSS JOIN LATERAL ("
+    " SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root"
+    " CROSS JOIN LATERAL (SELECT root.oid UNION"
+    " SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) own"
+).format(_WANTED)
 TRUE, FALSE = sql.SQL("true"), sql.SQL("false")
 
 
@@ -173,17 +184,19 @@ def ask(connection: Connection, question: Any, table: Table) -> list[Any]:
 
 
 def ask_all(
-    connection: Connection, question: Any, tables: Sequence[Table]
+    connection: Connection, question: LiteralString, tables: Sequence[Table]
 ) -> defaultdict[TableName, list[tuple[Any, ...]]]:
     """Rows of a catalog question about many tables, by table.
 
-    The question takes ``%(schemas)s`` and ``%(names)s``, and its first two columns say which table.
+    The question is asked of ``{wanted}``, or of ``{parts}`` for partitions as well; the table's
+    schema and name come first.
     """
     found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
     names = {
         "schemas": [table.name.schema for table in tables],
         "names": [table.name.name for table in tables],
     }
-    for schema, name, *rest in connection.execute(question, names):
+    asked = sql.SQL(question).format(wanted=_WANTED, parts=_PARTS)
+    for schema, name, *rest in connection.execute(asked, names):
         found[TableName(schema, name)].append(tuple(rest))
     return found

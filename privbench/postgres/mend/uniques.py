@@ -49,13 +49,8 @@ SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid)
                WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey::int2[])
                  AND a.attgenerated <> ''),
   CASE WHEN i.indrelid <> root.oid THEN i.indrelid::int8 END
-FROM ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))
-  AS wanted(schema, name)
-CROSS JOIN LATERAL (
-  SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root
-CROSS JOIN LATERAL (SELECT root.oid UNION
-  SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) c
-JOIN pg_catalog.pg_index i ON i.indrelid = c.oid
+FROM {parts}
+JOIN pg_catalog.pg_index i ON i.indrelid = own.oid
 JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
 WHERE i.indisunique AND NOT i.indisexclusion
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = i.indexrelid)
