@@ -15,7 +15,7 @@ def fingerprint(value: object) -> str:
     """Sixteen hexadecimal digits of a value made of dataclasses, arrays, containers and scalars.
 
     Queries are frozen values of public fields, so two queries with one fingerprint ask the same.
-    Other objects count by their attributes.
+    Other objects count by their attributes, or by the ``digest`` of their content that they hold.
 
     >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
     True
@@ -83,6 +83,8 @@ def _parts(value: object, memo: _Memo) -> Iterator[bytes]:
         yield value
     elif value is None or isinstance(value, str | int | float | np.generic):
         yield repr(value).encode()
+    elif isinstance(content := getattr(value, "digest", None), bytes):
+        yield content
     else:
         for name in _names(value):
             yield name.encode()

@@ -24,13 +24,15 @@ Bools = NDArray[np.bool_]
 
 #: Cells this many noise scales above zero are taken as they are.
 TRUSTED = 24.0
+#: Noise scales above the largest noisy count that no count is beyond, but for e^−12.
+_REACH = 12.0
 _PERIOD, _MOST_PERIODIC = 5, 400
 #: Standard deviations of noise by which the sum of every fifth cell is off, to be looked at.
 _OFF = 2.0
 _JUMP = 0.02
 _RATES = np.array([0.02, 0.1, 0.3, 0.6])
 #: Settings that are less likely than this, against the likeliest, do not count.
-_COUNTS = 1e-3
+_COUNTS = 1e-2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def denoise_ordered(
     trusted = noisy > TRUSTED * scale
     if trusted.all():
         return np.asarray(noisy * (total / noisy.sum()))
-    states = _states(scale, total, fine=widths is None and len(noisy) <= 250)
+    most = min(total, float(noisy[~trusted].max()) + _REACH * scale)
+    states = _states(scale, most, fine=widths is None and len(noisy) <= 250)
     cells = _prepare(noisy, scale, noise, states, trusted, widths)
     posterior = _average(cells, trusted, noisy, scale, noise, total)
     return _tilt(posterior[~trusted], states, noisy, trusted, scale, noise, total)
@@ -160,7 +163,7 @@ def _reversible(near: Floats, spacing: Floats, smooth: Floats) -> Floats:
     steps += 1e-12
     factor = np.sqrt(smooth / steps.sum(axis=-1))[..., None]
     goal = smooth[:, None]
-    for _ in range(60):
+    for _ in range(20):
         factor = np.sqrt(factor * goal / np.maximum(steps @ factor, 1e-300))
     walk = _rows(factor * steps * factor.swapaxes(1, 2))
     return np.asarray((1 - _JUMP) * walk + _JUMP * smooth)

@@ -16,11 +16,15 @@ class PublicArray:
     Args:
         values: Integers, any shape.
 
+    Attributes:
+        values: The integers, int64.
+        digest: SHA-256 of shape and content.
+
     >>> PublicArray([1, 2]) == PublicArray([1, 2]), PublicArray([1, 2]) == PublicArray([[1, 2]])
     (True, False)
     """
 
-    __slots__ = ("_digest", "values")
+    __slots__ = ("digest", "values")
 
     def __init__(self, values: ArrayLike) -> None:
         array = np.array(values)
@@ -28,8 +32,9 @@ class PublicArray:
             raise ValueError("public arrays hold integers")
         self.values: NDArray[np.int64] = np.ascontiguousarray(array, dtype=np.int64)
         self.values.flags.writeable = False
-        content = repr(self.values.shape).encode() + self.values.tobytes()
-        self._digest = hashlib.sha256(content).digest()
+        content = hashlib.sha256(repr(self.values.shape).encode())
+        content.update(self.values.data)
+        self.digest = content.digest()
 
     @classmethod
     def rounded(cls, values: ArrayLike, scale: int) -> PublicArray:
@@ -43,13 +48,13 @@ class PublicArray:
         return self.values.shape
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PublicArray) and self._digest == other._digest
+        return isinstance(other, PublicArray) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        return hash(self._digest)
+        return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"PublicArray(shape={self.shape}, {self._digest.hex()[:8]})"
+        return f"PublicArray(shape={self.shape}, {self.digest.hex()[:8]})"
 
 
 def as_public(values: PublicArray | Sequence[int] | NDArray[Any]) -> PublicArray:
