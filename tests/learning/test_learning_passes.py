@@ -51,6 +51,6 @@ def test_passes_are_the_sum_over_all_paths(seed):
     expected = np.zeros((CELLS, STATES))
     for number, (kernel, rate) in enumerate(itertools.product(range(2), RATES)):
         likelihood, posterior = by_paths(evidence, walks, kernel, rate)
-        assert passes.logs[number] == pytest.approx(np.log(likelihood), abs=1e-9)
+        assert passes.logs[number] == pytest.approx(np.log(likelihood), abs=1e-6)
         expected += weights[number] * posterior
-    assert passes.mean(weights) == pytest.approx(expected, abs=1e-9)
+    assert passes.mean(weights) == pytest.approx(expected, abs=1e-6)

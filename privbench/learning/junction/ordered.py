@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from privbench.learning.denoise import Floats, Noise, log_likelihoods
-from privbench.learning.junction.passes import Evidence, Ints, Passes, Walks
+from privbench.learning.junction.passes import Evidence, Ints, Passes, Walks, likely
 
 Bools = NDArray[np.bool_]
 
@@ -105,11 +105,7 @@ def _prepare(
 ) -> _Cells:
     logs = log_likelihoods((noisy[:, None] - states) / scale, noise)
     seen = np.exp(logs - logs.max(axis=1, keepdims=True))
-    prior = np.full(len(states), 1 / len(states))
-    plain = seen[~trusted]
-    for _ in range(60):
-        prior = prior * ((1.0 / (plain @ prior)) @ plain) + 0.02
-        prior /= prior.sum()
+    prior = likely(seen[~trusted])
     seen[trusted] = 1.0
     single = seen * prior
     alone = single.sum(axis=1)

@@ -2,7 +2,8 @@
 
 A setting is one walk with one spike rate: in every cell, with the probability ``rate``, what is
 seen says nothing of the state of the walk. The forward pass gives the likelihoods of all settings;
-the backward pass, which costs as much again, is run only for those that count.
+the backward pass, which costs as much again, is run only for those that count. Both take single
+precision: laws are normalised at every cell, and twice as many states fit a register.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from numpy.typing import NDArray
 from privbench.learning.denoise import Floats
 
 Ints = NDArray[np.int64]
+Singles = NDArray[np.float32]
 #: Sums may be taken in any order; infinities and NaN keep their meaning.
 _FAST = {"reassoc", "contract"}
+#: Rounds of expectation maximisation, and the cells that every state gets beside.
+_ROUNDS, _LEFT = 60, 0.02
+_ZERO, _ONE, _LEAST = np.float32(0.0), np.float32(1.0), np.float32(1e-30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,10 @@ class Walks:
     rates: Floats
 
 
+def _single(values: Floats) -> Singles:
+    return np.ascontiguousarray(values, np.float32)
+
+
 @dataclass(frozen=True, slots=True)
 class Passes:
     """A chain after its forward pass.
@@ -69,22 +78,22 @@ class Passes:
 
     evidence: Evidence
     walks: Walks
-    forward: Floats
+    forward: Singles
     logs: Floats
 
     @classmethod
     def run(cls, evidence: Evidence, walks: Walks) -> Passes:
         """The forward pass."""
         kernels = walks.laws.shape[1]
-        forward = np.empty((kernels, len(walks.rates), *evidence.seen.shape))
+        forward = np.empty((kernels, len(walks.rates), *evidence.seen.shape), np.float32)
         logs = np.zeros(forward.shape[:2])
         _forward(
-            evidence.seen,
-            evidence.alone,
-            walks.laws,
+            _single(evidence.seen),
+            _single(evidence.alone),
+            _single(walks.laws),
             walks.into,
-            walks.start,
-            walks.rates,
+            _single(walks.start),
+            _single(walks.rates),
             forward,
             logs,
         )
@@ -96,26 +105,56 @@ class Passes:
         Args:
             weights: Weight of every setting, shape (kernels·rates,); those of 0 cost nothing.
         """
-        found = np.zeros(self.evidence.seen.shape)
+        found = np.zeros(self.evidence.seen.shape, np.float32)
         _backward(
-            self.evidence.seen,
-            self.evidence.alone,
-            self.evidence.single,
-            self.walks.laws,
+            _single(self.evidence.seen),
+            _single(self.evidence.alone),
+            _single(self.evidence.single),
+            _single(self.walks.laws.swapaxes(2, 3)),
             self.walks.into,
-            self.walks.rates,
+            _single(self.walks.rates),
             self.forward,
-            weights.reshape(self.forward.shape[:2]),
+            _single(weights).reshape(self.forward.shape[:2]),
             found,
         )
-        return found
+        # Rounding may leave a difference of equal parts below 0.
+        return np.maximum(found, 0.0, dtype=np.float64)
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def likely(seen):  # type: ignore[no-untyped-def]
+    """The likeliest law of the states of cells that are alone, by expectation maximisation.
+
+    Args:
+        seen: Likelihood of every state, float64, shape (cells, states).
+
+    Returns:
+        Masses of the states, none of them 0, which sum to 1.
+    """
+    cells, states = seen.shape
+    prior, share = np.full(states, 1.0 / states), np.empty(states)
+    for _ in range(_ROUNDS):
+        share[:] = 0.0
+        for cell in range(cells):
+            mass = 0.0
+            for state in range(states):
+                mass += prior[state] * seen[cell, state]
+            part = 1.0 / mass
+            for state in range(states):
+                share[state] += part * seen[cell, state]
+        total = 0.0
+        for state in range(states):
+            prior[state] = prior[state] * share[state] + _LEFT
+            total += prior[state]
+        prior /= total
+    return prior
 
 
 @numba.njit(cache=True, fastmath=_FAST)
 def _step(law, before, after):  # type: ignore[no-untyped-def]
     """``after = before @ law``, four rows at a time."""
     states = len(before)
-    after[:] = 0.0
+    after[:] = _ZERO
     row = 0
     while row + 4 <= states:
         a, b, c, d = before[row], before[row + 1], before[row + 2], before[row + 3]
@@ -144,8 +183,8 @@ def _forward(seen, alone, laws, into, start, rates, forward, logs):  # type: ign
                     _step(law, forward[kernel, rate, cell - 1], value)
                 else:
                     value[:] = start
-                clear, spike = 1.0 - rates[rate], rates[rate] * alone[cell]
-                total = 0.0
+                clear, spike = _ONE - rates[rate], rates[rate] * alone[cell]
+                total = _ZERO
                 for state in range(states):
                     value[state] *= clear * seen[cell, state] + spike
                     total += value[state]
@@ -155,38 +194,34 @@ def _forward(seen, alone, laws, into, start, rates, forward, logs):  # type: ign
 
 
 @numba.njit(cache=True, fastmath=_FAST)
-def _backward(seen, alone, single, laws, into, rates, forward, weights, found):  # type: ignore[no-untyped-def]
+def _backward(seen, alone, single, turned, into, rates, forward, weights, found):  # type: ignore[no-untyped-def]
     kernels, many, cells, states = forward.shape
-    backward, held = np.empty(states), np.empty(states)
+    backward, held = np.empty(states, np.float32), np.empty(states, np.float32)
     for kernel in range(kernels):
         for rate in range(many):
             weight = weights[kernel, rate]
             if weight == 0.0:
                 continue
-            backward[:] = 1.0
+            backward[:] = _ONE
             for cell in range(cells - 1, -1, -1):
-                clear, spike = 1.0 - rates[rate], rates[rate] * alone[cell]
+                clear, spike = _ONE - rates[rate], rates[rate] * alone[cell]
                 value = forward[kernel, rate, cell]
-                total = 0.0
+                total = _ZERO
                 for state in range(states):
                     total += value[state] * backward[state]
-                spiked = 0.0
+                spiked = _ZERO
                 for state in range(states):
                     share = value[state] * backward[state] / total
                     mixed = clear * seen[cell, state] + spike
-                    part = share * (spike / max(mixed, 1e-300))
+                    part = share * (spike / max(mixed, _LEAST))
                     spiked += part
                     found[cell, state] += weight * (share - part)
                     held[state] = mixed * backward[state]
-                total = 0.0
-                law = laws[into[cell], kernel]
                 for state in range(states):
                     found[cell, state] += weight * spiked * single[cell, state]
-                    into_state = 0.0
-                    row = law[state]
-                    for other in range(states):
-                        into_state += row[other] * held[other]
-                    backward[state] = into_state
-                    total += into_state
+                _step(turned[into[cell], kernel], held, backward)
+                total = _ZERO
+                for state in range(states):
+                    total += backward[state]
                 for state in range(states):
                     backward[state] /= total
