@@ -113,8 +113,9 @@ class _Calendar(Scale):
         lo, hi = self.limits
         day = np.concatenate(
             [
-                np.arange(days("1900-01-01"), days("2100-01-01"), 91),
+                np.arange(days("1900-01-01"), days("1990-01-01"), 91),
                 np.arange(days("1990-01-01"), days("2040-01-01"), 28),
+                np.arange(days("2040-01-01"), days("2100-01-01"), 91),
                 np.arange(days("1500-01-01"), days("2500-01-01"), 3652),
                 np.arange(_FIRST_DAY, _LAST_DAY, 36525),
             ]

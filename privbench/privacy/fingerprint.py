@@ -83,16 +83,23 @@ def _parts(value: object, memo: _Memo) -> Iterator[bytes]:
         yield value
     elif value is None or isinstance(value, str | int | float | np.generic):
         yield repr(value).encode()
-    elif isinstance(content := getattr(value, "digest", None), bytes):
-        yield content
     else:
-        for name in _names(value):
-            yield name.encode()
-            yield _digest(getattr(value, name, None), memo)
+        yield from _content(value, memo)
+
+
+def _content(value: object, memo: _Memo) -> Iterator[bytes]:
+    """Parts of an object that is neither a dataclass nor a container."""
+    digest = getattr(value, "digest", None)
+    if isinstance(digest, bytes):
+        yield digest
+        return
+    for name in _names(value):
+        yield name.encode()
+        yield _digest(getattr(value, name, None), memo)
 
 
 def _names(value: object) -> list[str]:
-    """Attributes of an object that is neither a dataclass nor a container."""
+    """Attributes of an object."""
     slots = (vars(kind).get("__slots__", ()) for kind in type(value).__mro__)
     found = {name for names in slots for name in ([names] if isinstance(names, str) else names)}
     return sorted(found | set(getattr(value, "__dict__", {})))
