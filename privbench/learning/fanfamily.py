@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, pdtr
@@ -118,12 +119,8 @@ def posterior(
     scale = max(sd, 1e-9) / np.sqrt(2.0)
     seen = laws if design is None else laws @ design.T
     factors, beliefs = shades or (np.ones(1), np.zeros(1))
-    logs = prior + np.logaddexp.reduce(
-        [
-            belief - np.abs(noisy - parents * factor * seen).sum(axis=1) / scale
-            for factor, belief in zip(factors, beliefs, strict=True)
-        ]
-    )
+    apart = _distances(noisy, np.ascontiguousarray(seen), parents * factors)
+    logs = prior + np.logaddexp.reduce(beliefs[:, None] - apart / scale)
     if even:
         sizes = np.sqrt(np.maximum(starts, 0) * (ends + 1.0))
         logs = logs - even * np.log((laws @ sizes**2) / (laws @ sizes) ** 2)
@@ -139,6 +136,20 @@ def posterior(
     weights *= _plausible(laws @ np.sqrt(np.maximum(starts, 0) * (ends + 1.0)), weights)
     found = weights @ laws
     return np.asarray(found / found.sum())
+
+
+@numba.njit(cache=True, fastmath={"reassoc", "contract"})
+def _distances(noisy, seen, factors):  # type: ignore[no-untyped-def]
+    """Σ |noisy − factor·seen| over cells, shape (factors, members); seen is (members, cells)."""
+    members, cells = seen.shape
+    found = np.empty((len(factors), members))
+    for member in range(members):
+        for place, factor in enumerate(factors):
+            apart = 0.0
+            for cell in range(cells):
+                apart += abs(noisy[cell] - factor * seen[member, cell])
+            found[place, member] = apart
+    return found
 
 
 def _plausible(means: Floats, weights: Floats) -> NDArray[np.bool_]:
