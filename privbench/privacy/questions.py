@@ -25,7 +25,7 @@ class LabelQuery(Protocol):
     """A query whose statistic is a map from label to count."""
 
     def evaluate_labels(self, data: Any) -> dict[str, int]:
-        """How many units propose each label."""
+        """How many units propose each label, as the query counts them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -379,9 +379,45 @@ def labelled(values: Sequence[int] = (1, 1, 1, 9)) -> PrivateDatabase:
     return PrivateDatabase(base.spec, {"users": PrivateTable(2, {}, {}), "posts": table})
 
 
+def shared_labels() -> PrivateDatabase:
+    """Two units that hold the same three values."""
+    from privbench.privacy.data import Labels
+
+    owners = [0, 0, 0, 1, 1, 1]
+    words = Labels(np.array([0, 1, 2, 0, 1, 2]), ["x", "y", "z"])
+    table = PrivateTable(6, {"l": words}, {"own": np.array(owners)})
+    return PrivateDatabase(
+        two_tables(owners).spec, {"users": PrivateTable(2, {}, {}), "posts": table}
+    )
+
+
 def test_labels_without_a_limit_per_unit() -> None:
-    assert caught(LabelCounts("posts", "l", 2), labelled()) == set()
-    assert {"l0", "l1", "l2"} <= caught(AllLabels("posts", "l", 2), labelled())
+    assert caught(LabelCounts("posts", "l", 2), shared_labels()) == set()
+    assert {"l0", "l1", "l2"} <= caught(AllLabels("posts", "l", 2), shared_labels())
+
+
+class RowsOfLabels(LabelCounts):
+    """Rows, not units: one unit lifts a value of its own above 1."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> dict[str, int]:
+        held = data._raw(self.source, self.attribute)
+        counts = np.bincount(held._codes[held._codes >= 0]) - 1  # type: ignore[union-attr]
+        return {str(code): int(count) for code, count in enumerate(counts) if count > 0}
+
+
+def test_labels_by_rows() -> None:
+    assert "linf" in caught(RowsOfLabels("posts", "l"), labelled_by_one())
+
+
+def labelled_by_one() -> PrivateDatabase:
+    """One unit that holds one value in four rows."""
+    from privbench.privacy.data import Labels
+
+    words = Labels(np.zeros(4, np.int64), ["x"])
+    table = PrivateTable(4, {"l": words}, {"own": np.zeros(4, np.int64)})
+    return PrivateDatabase(
+        two_tables([0, 0, 0, 0]).spec, {"users": PrivateTable(1, {}, {}), "posts": table}
+    )
 
 
 class UnweightedGrid(GridHistogram):

@@ -42,6 +42,7 @@ from privbench.privacy.queries import (
     PublicArray,
     Total,
 )
+from privbench.privacy.queries.labels import proposals
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import check
@@ -61,7 +62,8 @@ def glutton() -> PrivateDatabase:
         {
             "a0": Cells(np.arange(rows) % 7, Domain(7)),
             "g": Grid(np.arange(rows) * 10**6),
-            "l": Labels(np.arange(rows, dtype=np.int32), words),
+            # Strings of its own for the one, three that they share for the others.
+            "l": Labels(np.where(owners, MILLION + np.arange(rows) % 3, np.arange(rows)), words),
         },
         {"own": owners, "ref": np.full(rows, 5)},
     )
@@ -90,7 +92,9 @@ def test_one_unit_with_a_million_rows_moves_nothing_by_more_than_the_claim(
 
 def test_a_million_distinct_strings_yield_k_proposals(glutton: PrivateDatabase) -> None:
     counts = LabelCounts("posts", "l", 3).evaluate_labels(glutton)
-    assert len(counts) == sum(counts.values()) == 30
+    assert sorted(counts.values()) == [8, 8, 8]
+    columns = glutton._units.identity("posts"), glutton._units.ranks("posts")
+    assert proposals(columns[0], glutton._raw("posts", "l")._codes, columns[1], 3).size == 30
     ready = glutton.copy()
     domain = ready.recode("posts", "l", LabelsRecoding(("17", "no such"), nullable=True))
     found = Histogram.of(ready.spec, "posts", ("l",)).evaluate(ready)

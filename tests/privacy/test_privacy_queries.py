@@ -67,6 +67,7 @@ from privbench.privacy.queries import (
     counting,
 )
 from privbench.privacy.queries.fanin import levels, steps
+from privbench.privacy.queries.labels import proposals
 from privbench.privacy.queries.regions import overlap, rows_of
 from privbench.privacy.queries.scores import summed
 from privbench.privacy.query import GRID, Query
@@ -511,10 +512,25 @@ def test_units_propose_at_most_k_distinct_values(spec: DatabaseSpec, seed: int, 
             if code >= 0:
                 seen.setdefault(unit, set()).add(code)
         counts = LabelCounts(name, "l", k).evaluate_labels(database)
-        assert sum(counts.values()) == sum(min(k, len(values)) for values in seen.values())
         words = held._labels.to_pylist()
         for word, count in counts.items():
-            assert count <= sum(words.index(word) in values for values in seen.values())
+            assert 0 < count < sum(words.index(word) in values for values in seen.values())
+        if database.spec.tables[name].own is None:
+            continue
+        known = held._codes >= 0
+        columns = database._units.identity(name), held._codes, database._units.ranks(name)
+        chosen = proposals(*(column[known] for column in columns), k)
+        assert chosen.size == sum(min(k, len(values)) for values in seen.values())
+        times = np.bincount(chosen, minlength=len(words))
+        assert counts == {words[i]: int(n) - 1 for i, n in enumerate(times) if n > 1}
+
+
+def test_a_value_of_one_unit_alone_is_never_counted() -> None:
+    base = two_tables([0, 0, 0, 1, 2])
+    words = Labels(np.array([0, 0, 0, 1, 1]), ["mine", "ours"])
+    posts = PrivateTable(5, {"l": words}, {"own": np.array([0, 0, 0, 1, 2])})
+    database = PrivateDatabase(base.spec, {"users": PrivateTable(3, {}, {}), "posts": posts})
+    assert LabelCounts("posts", "l", 2).evaluate_labels(database) == {"ours": 1}
 
 
 def test_proposals_are_random_among_a_units_values() -> None:
@@ -524,7 +540,7 @@ def test_proposals_are_random_among_a_units_values() -> None:
     posts = PrivateTable(owners.size, {"l": words}, {"own": owners})
     database = PrivateDatabase(base.spec, {"users": PrivateTable(6000, {}, {}), "posts": posts})
     counts = LabelCounts("posts", "l", 1).evaluate_labels(database)
-    assert sum(counts.values()) == 6000
+    assert sum(counts.values()) == 6000 - 3
     assert stats.chisquare(list(counts.values())).pvalue > 1e-9
     with pytest.raises(PrivbenchError, match="threshold"):
         LabelCounts("posts", "l").evaluate(database)

@@ -18,17 +18,19 @@ from privbench.privacy.units import single
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts(Query):
-    """How many units propose each text value.
+    """How many units beside the first propose each text value.
 
-    Statistic: a map from value to the number of units that propose it. A unit proposes at most k
-    of the distinct values of its rows, NULL excluded: those whose first row comes first in the
-    unit's random order of rows (`Units.ranks`), so frequent values are proposed more often.
+    Statistic: a map from value to the number of units that propose it, less 1; values with 0 left
+    are not in the map. A unit proposes at most k of the distinct values of its rows, NULL excluded:
+    those whose first row comes first in the unit's random order of rows (`Units.ranks`), so
+    frequent values are proposed more often.
 
     Sensitivity: what a unit proposes follows from its own rows and their random order alone. Its
-    removal lowers at most k counts by 1 each and touches no other: L0 = L1 = k, L∞ = 1, L2 = √k.
-    Under replace at most 2k counts change by 1: L0 = L1 = 2k, L∞ = 1, L2 = √(2k). Where a unit has
-    one row only, k is 1. Plain counts, never weights: a threshold on weights would let a single
-    unit's rows decide. Source: P19.
+    removal lowers the number of proposals of at most k values by 1 each and touches no other, and
+    max(x − 1, 0) moves no more than x does: L0 = L1 = k, L∞ = 1, L2 = √k. Under replace at most 2k
+    values change by 1: L0 = L1 = 2k, L∞ = 1, L2 = √(2k). Where a unit has one row only, k is 1.
+    Plain counts, never weights: a threshold on weights would let a single unit's rows decide.
+    Source: P19; why less 1: docs/adr/labels-of-one-unit.md.
 
     Attributes:
         source: The table.
@@ -82,7 +84,7 @@ class LabelCounts(Query):
         raise PrivbenchError("label counts have no public cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> dict[str, int]:
-        """Number of units that propose each value, values with none left out."""
+        """Number of units that propose each value, less 1; values with none left are left out."""
         held = data._raw(self.source, self.attribute)
         if not isinstance(held, Labels):
             raise SchemaError("it is not text.", table=self.source, column=self.attribute)
@@ -92,8 +94,8 @@ class LabelCounts(Query):
             ranks = data._units.ranks(self.source)[known]
             identity = data._units.identity(self.source)[known]
             chosen = proposals(identity, chosen, ranks, self._most(data.spec))
-        counts = np.bincount(chosen, minlength=len(held._labels))
-        proposed = np.flatnonzero(counts)
+        counts = np.bincount(chosen, minlength=len(held._labels)) - 1
+        proposed = np.flatnonzero(counts > 0)
         names = held._labels.take(proposed).to_pylist()
         return dict(zip(names, counts[proposed].tolist(), strict=True))
 
