@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 #: lies beyond it this many times; most parts.
 _LONG, _FALL, _PARTS = 3.0, 3.0, 5
 #: A last bin that holds less than this part of the one before it is what was left over.
-_REST = 0.5
+_REST = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
