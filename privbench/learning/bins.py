@@ -14,6 +14,8 @@ Ints = NDArray[np.int64]
 #: A tail spans this many times as many codes as a usual bin; each of its parts holds the mass that
 #: lies beyond it this many times; most parts.
 _LONG, _FALL, _PARTS = 3.0, 3.0, 5
+#: A last bin that holds less than this part of the one before it is what was left over.
+_REST = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +76,10 @@ def split_tail(bins: Bins, domain: Domain, least: float) -> Bins:
         return bins
     last = int(bins.of[domain.values - 1])
     spans = np.bincount(bins.of[: domain.values], minlength=last + 1)
-    if last < 2 or spans[last] < _LONG * np.median(spans[:last]):
+    first = last - int(_is_rest(bins.counts[: last + 1], spans))
+    codes = np.flatnonzero(bins.of[: domain.values] >= first)
+    if first < 2 or len(codes) < _LONG * np.median(spans[:first]):
         return bins
-    codes = np.flatnonzero(bins.of[: domain.values] == last)
     counts = bins.spread(bins.counts)
     above = np.cumsum(counts[codes][::-1])[::-1]
     if not above[0] > 0:
@@ -84,11 +87,18 @@ def split_tail(bins: Bins, domain: Domain, least: float) -> Bins:
     beyond = np.clip(above / above[0], 1e-300, 1.0)
     part = np.floor(-np.log(beyond) / np.log(_FALL))
     most = int(np.clip(np.log(max(above[0] / max(least, 1e-9), 1.0)) / np.log(_FALL), 0, _PARTS))
+    if not most:
+        return bins
     of = bins.of.copy()
     of[of > last] += most
-    of[codes] = last + np.minimum(part, most).astype(np.int64)
+    of[codes] = first + np.minimum(part, most).astype(np.int64)
     _, of = np.unique(of, return_inverse=True)
     return bins_of(of.astype(np.int64), counts)
+
+
+def _is_rest(counts: Floats, spans: Ints) -> bool:
+    """Whether the last bin is the end of the tail that the run of codes before it begins."""
+    return len(spans) > 2 and spans[-2] > 1 and bool(counts[-1] < _REST * counts[-2])
 
 
 def bins_of(of: Ints, mass: Floats) -> Bins:

@@ -275,6 +275,25 @@ def test_a_tail_without_mass_stays_whole():
     assert found.counts.sum() == pytest.approx(counts.sum())
 
 
+def test_a_tail_begins_with_the_run_before_what_equal_bins_left_over():
+    counts = np.concatenate([np.full(6, 900.0), 300 * 0.5 ** np.arange(20)])
+    rest = np.repeat([6, 7], [7, 13])
+    bins = bins_of(np.concatenate([np.arange(6), rest]), counts)
+    found = split_tail(bins, Domain(26, True), 1.0)
+    assert np.array_equal(found.of[:6], bins.of[:6])
+    assert found.size > bins.size
+    # The wide run is cut, which holds nearly all of the tail.
+    assert found.counts[6] < 0.8 * bins.counts[6]
+    assert found.counts.sum() == pytest.approx(counts.sum())
+    # A heavy value by itself is no part of a tail, and a light tail is not made coarser.
+    alone = np.concatenate([[900.0, 900.0, 9000.0], 300 * 0.5 ** np.arange(20)])
+    bins = bins_of(np.minimum(np.arange(23), 3), alone)
+    found = split_tail(bins, Domain(23, True), 1.0)
+    assert np.array_equal(found.of[:3], bins.of[:3])
+    bins = bins_of(np.concatenate([np.arange(6), rest]), counts)
+    assert split_tail(bins, Domain(26, True), 1e9) is bins
+
+
 @given(
     SEEDS,
     st.integers(2, 300),
@@ -294,8 +313,10 @@ def test_split_tails_refine_the_bins(seed, values, specials, nullable, most, lea
     assert set(found.of.tolist()) == set(range(found.size))
     assert (np.diff(found.of[:values]) >= 0).all()
     assert bins.size <= found.size <= bins.size + 5
-    # Every new bin lies within one old bin, and no count is changed.
-    assert len(set(zip(found.of.tolist(), bins.of.tolist(), strict=True))) == found.size
+    # Every new bin lies within one old bin, the last two taken as one, and no count is changed.
+    last = bins.of[values - 1]
+    old = np.where(bins.of == last, last - 1, bins.of)
+    assert len(set(zip(found.of.tolist(), old.tolist(), strict=True))) == found.size
     assert found.spread(found.counts) == pytest.approx(bins.spread(bins.counts), rel=1e-6)
     assert np.bincount(found.of, found.inside) == pytest.approx(np.ones(found.size))
 
