@@ -730,3 +730,39 @@ def test_checks_of_partitions_that_hold_ask_them_alone_and_once(server, make_dat
         assert 'FROM "public"."a" WHERE' in texts[0]
         assert checks.kept(tables[0]).as_string(connection) == "true"
         connection.rollback()
+
+
+def test_domains_over_types_of_a_fixed_length_are_read_whole(loaded):
+    """The SQL names `character` and `bit` mean a single one: every value seemed to be broken."""
+    ddl = """
+    CREATE DOMAIN money_code AS char(3) CHECK (VALUE ~ '^[A-Z]{3}$');
+    CREATE DOMAIN mask AS bit(4) CHECK (length(VALUE) = 4);
+    CREATE TABLE t (code money_code, bits mask NOT NULL);
+    """
+    rows = pa.table({"code": ["EUR", "USD", "eur", None], "bits": ["0101", "1111", "0000", "1000"]})
+    dsn, same, mended = loaded(ddl, {"t": rows})
+    assert same
+    assert not mended.loose
+    assert ask(dsn, "SELECT count(*), count(code), count(DISTINCT bits) FROM t") == [(4, 3, 4)]
+
+
+def test_references_of_several_columns_end_as_a_whole(loaded):
+    ddl = """
+    CREATE TABLE a (id int PRIMARY KEY);
+    CREATE TABLE b (x int, y int, PRIMARY KEY (x, y));
+    CREATE TABLE f (
+      id int PRIMARY KEY, a int REFERENCES a, x int, y int, z int,
+      FOREIGN KEY (x, y) REFERENCES b MATCH FULL, CHECK (num_nonnulls(a, y, z) = 1)
+    );
+    """
+    count = range(200)
+    tables = {
+        "a": pa.table({"id": [1]}),
+        "b": pa.table({"x": [1], "y": [2]}),
+        "f": pa.table({"id": list(count), "a": [1] * 200, "x": [1] * 200, "y": [2] * 200}),
+    }
+    dsn, same, mended = loaded(ddl, tables)
+    assert same
+    assert not mended.loose
+    query = "SELECT count(*), count(a) > 20, count(y) > 20, count(x) = count(y) FROM f"
+    assert ask(dsn, query) == [(200, True, True, True)]
