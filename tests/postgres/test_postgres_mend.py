@@ -766,3 +766,15 @@ def test_references_of_several_columns_end_as_a_whole(loaded):
     assert not mended.loose
     query = "SELECT count(*), count(a) > 20, count(y) > 20, count(x) = count(y) FROM f"
     assert ask(dsn, query) == [(200, True, True, True)]
+
+
+def test_a_default_is_tried_where_no_row_keeps_a_check(loaded):
+    ddl = """
+    CREATE TYPE scope AS ENUM ('read', 'write');
+    CREATE TABLE t (id int PRIMARY KEY, scopes scope[] NOT NULL DEFAULT '{read}'
+      CHECK (cardinality(scopes) > 0 AND array_position(scopes, NULL) IS NULL));
+    """
+    dsn, same, mended = loaded(ddl, {"t": pa.table({"id": [1, 2], "scopes": ["{}", "{}"]})})
+    assert same
+    assert not mended.loose
+    assert ask(dsn, "SELECT DISTINCT scopes::text FROM t") == [("{read}",)]
