@@ -62,12 +62,20 @@ class BoundsNeed:
         candidates: Public ascending grid points, int64, shape (k,).
         usual: What to take where noise drowns the rows.
         dear: Whether much is lost without a release, since `usual` is no fair guess.
+        told: Whether the column's name tells what is usual: rows beyond must be clear.
     """
 
     attribute: str
     candidates: NDArray[np.int64]
     usual: Bounds
     dear: bool = True
+    told: bool = False
+
+    @property
+    def told_cells(self) -> tuple[int, int]:
+        """The cells of the usual range, inclusive; see `between`."""
+        low = int(np.searchsorted(self.candidates, self.usual.lo, side="right"))
+        return low, max(int(np.searchsorted(self.candidates, self.usual.hi)), low)
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
         """The bounds of a run of cells between candidates.

@@ -95,6 +95,25 @@ def pattern_of(
     return None
 
 
+def case_of(expression: str, column: str) -> str | None:
+    """The case, ``upper`` or ``lower``, that a CHECK demands of a whole column; else None.
+
+    >>> case_of("((code)::text = upper((code)::text))", "code")
+    'upper'
+    """
+    for part in _parts(expression):
+        tree = _not_null_part(part)
+        if not isinstance(tree, exp.EQ):
+            continue
+        for plain, cased in ((tree.left, tree.right), (tree.right, tree.left)):
+            cased = _strip(cased)
+            if isinstance(cased, (exp.Upper, exp.Lower)):
+                names = {_column(plain), _column(cased.this)}
+                if names == {column} or (column == "VALUE" and names in ({"value"}, {"VALUE"})):
+                    return "upper" if isinstance(cased, exp.Upper) else "lower"
+    return None
+
+
 def _similar(tree: exp.Expr) -> str | None:
     """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
     tree = _strip(tree)

@@ -48,6 +48,11 @@ class IntegerScale(Scale):
         bits = _TYPES[self.base][0]
         return max(-(2 ** (bits - 1)), LEAST), min(2 ** (bits - 1) - 1, GREATEST)
 
+    @property
+    def usual(self) -> tuple[str, str]:
+        """Of smallint, which mostly holds codes, a few values."""
+        return ("0", "10") if self.base == "int2" else ("0", "100")
+
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The column as int8."""
         return sql.SQL("{}::int8").format(identifier)

@@ -111,6 +111,11 @@ def mint(
     repair_uniques(work, open_sets)
     for key in selves:
         refill(work, key)
+    # What rows refer to may have moved, and their references with it.
+    moved = {name for key in selves for name in key.columns}
+    for item in open_sets:
+        if moved & set(item.columns):
+            work.alive &= ~work.duplicates(item)
     return _result(work, selves)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ MAX_STEPS = 2**18
 _OCTAVES = 8
 #: A usual range is cut at whole numbers where they make more edges than this.
 _WHOLES = 16
+#: Ranges that nobody saw of at most so many values are left half as often (a smallint's).
+_NARROW = 16
+#: A default that is a number.
+_NUMBER = re.compile(r"'?(-?\d+(?:\.\d+)?)'?(?:::[a-z ]+(?:\([\d, ]+\))?)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +174,8 @@ class OrderedReader(ColumnReader):
         inner = points[(points >= lo) & (points <= hi)]
         low, high = self._usual(points, lo, hi)
         points = np.unique(np.concatenate([inner, [lo, hi]]))
-        return BoundsNeed(
-            self.name, points, Bounds(low, high, seen=False), dear=not self.scale.octaves
-        )
+        usual, told = Bounds(low, high, seen=False), self._named is not None
+        return BoundsNeed(self.name, points, usual, dear=not self.scale.octaves, told=told)
 
     def _usual(self, points: Points, lo: int, hi: int) -> tuple[int, int]:
         """The usual range, as far as it lies within what is public.
@@ -179,16 +183,43 @@ class OrderedReader(ColumnReader):
         What the name tells first; where nothing is left of either, two octaves from the nearer
         public end on.
         """
-        named = usual_range(self.name) if self.scale.octaves else None
-        for told in filter(None, (named, self.scale.usual)):
-            low, high = (self.scale.parse(text) for text in told)
-            if max(low, lo) < min(high, hi):
-                return max(low, lo), min(high, hi)
+        if self._named is not None:
+            return self._named
+        low, high = (self.scale.parse(text) for text in self.scale.usual)
+        if self._is_by_default and self._default is not None:
+            low, high = sorted((0, 2 * self._default))
+        if max(low, lo) < min(high, hi):
+            return max(low, lo), min(high, hi)
         if low < lo:
             end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
             return lo, min(int(points[end]), hi)
         start = max(int(np.searchsorted(points, hi)) - _OCTAVES - 1, 0)
         return max(int(points[start]), lo), hi
+
+    @cached_property
+    def _named(self) -> tuple[int, int] | None:
+        """What the name tells of the range, ``low <= x < high``; None if nothing of it is left."""
+        told = usual_range(self.name) if self.scale.octaves else None
+        if told is None:
+            return None
+        low, high = self.scale.parse(told[0]), self.scale.parse(told[1]) + 1
+        if self._default is not None:
+            low, high = min(low, self._default), max(high, self._default + 1)
+        low, high = max(low, self.range.lo), min(high, self.range.hi + 1)
+        # A single value that a CHECK has left is no range that a name could have meant.
+        return (low, high) if low + 1 < high else None
+
+    @cached_property
+    def _default(self) -> int | None:
+        """The number that the schema gives where none is said: such rows are to be expected."""
+        found = _NUMBER.match(self.column.default or "") if self.scale.octaves else None
+        return self.scale.parse(found[1]) if found else None
+
+    @property
+    def _is_by_default(self) -> bool:
+        """Whether the default tells the order of magnitude: it lies outside the usual range."""
+        low, high = (self.scale.parse(text) for text in self.scale.usual)
+        return self._default is not None and not low <= self._default <= high
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -270,6 +301,9 @@ class OrderedReader(ColumnReader):
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
+        if self._named is not None and self._named[0] <= lo and hi <= self._named[1]:
+            # Each more cell is one more that noise may fill; "below" and "above" are left.
+            below, above = [], [] if hi - lo <= _NARROW else above
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
         if self.scale.octaves and min(edges) < 0 < max(edges):
@@ -277,8 +311,9 @@ class OrderedReader(ColumnReader):
             edges.add(0)
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
-        # What is not far beyond a range that nobody saw is rarer, not absent.
-        reach = hi if bounds.seen or not above else above[(len(above) - 1) // 2]
+        # What is not far beyond a range that nobody saw is rarer, not absent. Names are believed.
+        sure = bounds.seen or not above or self._named is not None or self._is_by_default
+        reach = hi if sure else above[(len(above) - 1) // (4 if hi - lo <= _NARROW else 2)]
         last = max(bisect_left(kept, min(reach, kept[-1])), 1)
         core = (bisect_left(kept, lo), last)
         return EdgesRecoding(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import expressions as exp
 
-from privbench.encoding.checks import column_limits, length_limits, pattern_of
+from privbench.encoding.checks import case_of, column_limits, length_limits, pattern_of
 from privbench.encoding.regex import EXTRA, Node, Unknown, parse
 from privbench.encoding.spans import span_patterns
 from privbench.schema import Check, Column, Table
@@ -22,6 +22,8 @@ from privbench.schema import Check, Column, Table
 _SPECIAL = ".^$*+?()[]{}|\\"
 #: Rounds in which distinct texts are drawn.
 _DRAWS = 4
+#: Characters of a text of which nothing but its case is demanded.
+_WORD = 8
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Pattern:
         tree: Makes texts.
         length: Greatest length of the column's texts.
         wider: Makes more texts where the first tree has too few, or None.
+        case: The case that is all that is demanded, ``upper`` or ``lower``, or None.
     """
 
     regex: str
@@ -41,9 +44,12 @@ class Pattern:
     tree: Node
     length: int | None
     wider: Node | None = None
+    case: str | None = None
 
     def mend(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
-        """The texts; those that do not match are replaced, NULL stays."""
+        """The texts; those that do not match are replaced, or change their case; NULL stays."""
+        if self.case is not None:
+            return (pc.utf8_upper if self.case == "upper" else pc.utf8_lower)(texts)
         bad = pc.fill_null(pc.invert(self._matches(texts)), False)
         rows = np.flatnonzero(bad.to_numpy(zero_copy_only=False))
         if not len(rows):
@@ -86,7 +92,7 @@ class Pattern:
 
 
 def column_pattern(table: Table, column: Column) -> Pattern | None:
-    """The first pattern that a CHECK demands of a text column, or None.
+    """The first pattern, else the case, that a CHECK demands of a text column, or None.
 
     >>> from privbench.rng import generator
     >>> from privbench.schema import ColumnType, TableName
@@ -106,6 +112,10 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
         found = _pattern(expression, name, greatest)
         if found is not None:
             return found
+    for expression, name in texts:
+        case = case_of(expression, name)
+        if case is not None:
+            return _cased(case, greatest)
     found_spans = span_patterns(limits)
     if found_spans is None:
         return None
@@ -133,6 +143,15 @@ def _pattern(expression: str, name: str, length: int | None) -> Pattern | None:
         return Pattern(regex, kind in (exp.ILike, exp.RegexpILike), parse(regex), length)
     except Unknown:
         return None
+
+
+@lru_cache
+def _cased(case: str, length: int | None) -> Pattern:
+    """Texts of one case: words that are numbered, as many as a key may need."""
+    letters, others = ("A-Z", "a-z") if case == "upper" else ("a-z", "A-Z")
+    size = _WORD if length is None else max(min(length, _WORD), 1)
+    tree = parse(f"^[{letters}][{letters}0-9]{{{size - 1}}}$" if size > 1 else f"^[{letters}]$")
+    return Pattern(f"^[^{others}]*$", False, tree, length, case=case)
 
 
 def _from_like(text: str) -> str:

@@ -123,8 +123,9 @@ def one_to_one(table: Table, key: ForeignKey) -> bool:
 
 
 def nullable_columns(table: Table, key: ForeignKey) -> tuple[str, ...]:
-    """The key's columns that may be NULL."""
-    return tuple(name for name in key.columns if not table.column(name).not_null)
+    """The key's columns that may be NULL so that it refers to nothing; under MATCH FULL, all."""
+    found = tuple(name for name in key.columns if not table.column(name).not_null)
+    return () if key.match == "f" and len(found) < len(key.columns) else found
 
 
 def take_key(
@@ -137,7 +138,7 @@ def take_key(
     """Values of some of a key's columns from the parent rows.
 
     A row without a reference has NULL where the column allows it (all columns under MATCH FULL),
-    and the first parent's value elsewhere.
+    and elsewhere the value of some parent that has one, of each in turn.
 
     Args:
         table: The referencing table.
@@ -150,8 +151,35 @@ def take_key(
     found = {}
     for name in columns:
         values = referred[name]
-        if table.column(name).not_null and len(values):
-            found[name] = values.take(pa.array(np.where(none, 0, index)))
+        filled = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        if table.column(name).not_null and len(filled):
+            turn = filled[np.arange(len(index)) % len(filled)]
+            found[name] = values.take(pa.array(np.where(none, turn, index)))
         else:
             found[name] = values.take(pa.array(np.where(none, 0, index), mask=none))
     return found
+
+
+def heirs(index: Indices, alive: Mask) -> Indices:
+    """Parents among the rows themselves once some rows are gone: those of gone parents.
+
+    Args:
+        index: Parent row of every row, negative for none.
+        alive: Rows that stay.
+
+    Returns:
+        The nearest ancestor that stays; negative where there is none, `ORPHAN` where gone rows
+        go round in a circle.
+
+    >>> heirs(np.array([-1, 0, 1, 2]), np.array([True, False, False, True])).tolist()
+    [-1, 0, 0, 0]
+    """
+    found, above = index.copy(), index
+    # Every round doubles the number of gone rows that are passed.
+    for _ in range(len(index).bit_length() + 1):
+        gone = (found >= 0) & ~alive[np.maximum(found, 0)]
+        if not gone.any():
+            return found
+        found = np.where(gone, above[np.maximum(found, 0)], found)
+        above = found
+    return np.where((found >= 0) & ~alive[np.maximum(found, 0)], ORPHAN, found)

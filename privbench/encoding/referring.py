@@ -13,12 +13,13 @@ from privbench.encoding.references import (
     ORPHAN,
     Pools,
     agreement,
+    heirs,
     nullable_columns,
     one_to_one,
     take_key,
     without_repeats,
 )
-from privbench.encoding.workbench import Mask, Workbench
+from privbench.encoding.workbench import Mask, Workbench, known
 from privbench.schema import ForeignKey
 
 Indices = NDArray[np.int64]
@@ -61,9 +62,23 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
     if not free:
         work.alive &= (index >= 0) | null
     work.parents[key.name] = index
-    unfilled = [name for name in key.columns if name not in work.fixed]
-    work.columns.update(take_key(work.table, key, index, referred, unfilled))
+    _fill(work, key, referred, [name for name in key.columns if name not in work.fixed])
     work.fixed |= set(key.columns)
+
+
+def _fill(
+    work: Workbench, key: ForeignKey, referred: dict[str, pa.Array], columns: Sequence[str]
+) -> None:
+    """Fill in some of a key's columns; what must not be NULL, and no parent has, is made up."""
+    found = take_key(work.table, key, work.parents[key.name], referred, columns)
+    for name in columns:
+        if work.table.column(name).not_null and found[name].null_count:
+            pool = work.pool(name)
+            if pool is None:
+                work.alive &= known(found[name])
+            else:
+                found[name] = pool.nth(np.arange(work.rows) % pool.capacity)
+    work.columns.update(found)
 
 
 def _with_null(referred: Mapping[str, pa.Array]) -> Mask:
@@ -97,15 +112,22 @@ def refill(work: Workbench, key: ForeignKey) -> None:
     shared = {name for other in others for name in other.columns}
     shared |= work.table.pinned_columns
     own = [name for name in key.columns if name not in shared]
-    referred = work.own_keys(key)
-    work.columns.update(take_key(work.table, key, work.parents[key.name], referred, own))
+    _fill(work, key, work.own_keys(key), own)
 
 
 def end_orphans(work: Workbench, key: ForeignKey) -> None:
-    """References to dropped rows of the table itself end, or point at their own row."""
+    """References to dropped rows of the table itself lead to what these referred to.
+
+    Where that is nothing, or a row might no longer be unique, they end, or point at their own row.
+    """
     index = work.parents[key.name]
-    gone = (index >= 0) & ~work.alive[np.maximum(index, 0)]
-    if gone.any():
-        instead = NONE if nullable_columns(work.table, key) else np.arange(work.rows)
-        work.parents[key.name] = np.where(gone, instead, index)
-        refill(work, key)
+    found = heirs(index, work.alive)
+    if (found == index).all():
+        return
+    tied = [item for item in work.table.unique_sets if set(item.columns) & set(key.columns)]
+    if any(set(item.columns) != set(key.columns) for item in tied):
+        found = np.where(found == index, index, NONE)
+    if not nullable_columns(work.table, key):
+        found = np.where(found < 0, np.arange(work.rows), found)
+    work.parents[key.name] = found
+    refill(work, key)

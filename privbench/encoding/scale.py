@@ -47,14 +47,17 @@ class Scale(ABC):
             grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
         fractions: Whether values may have any number of decimals, so that it is worth a release.
-        usual: Literals of a range to take where nothing is known of the column.
     """
 
     specials: ClassVar[tuple[str, ...]] = ()
     octaves: ClassVar[bool] = False
     open_range: ClassVar[bool] = True
     fractions: ClassVar[bool] = False
-    usual: ClassVar[tuple[str, str]] = ("0", "100")
+
+    @property
+    def usual(self) -> tuple[str, str]:
+        """Literals of a range to take where nothing is known of the column."""
+        return ("0", "100")
 
     @property
     def step(self) -> int:

@@ -72,9 +72,13 @@ class _Calendar(Scale):
     """What dates and timestamps share: infinities, weekly candidates, text where infinite."""
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
-    usual: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
     #: Grid steps per day.
     per_day: ClassVar[int]
+
+    @property
+    def usual(self) -> tuple[str, str]:
+        """Thirty years."""
+        return ("2000-01-01", "2030-01-01")
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -20,6 +20,8 @@ _MORE, _AT_MOST = 0.02, 0.25
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 #: Most cells of a run that may be the first to stand out.
 _NARROW = 8
+#: What is seen beyond a range that a name tells must stand out of so many times the noise.
+_BEYOND = 1.5
 
 
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
@@ -60,6 +62,33 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
         below, above = starts[starts + width <= first], starts[starts > last]
         first = int(below[0]) if len(below) else first
         last = int(above[-1]) + width - 1 if len(above) else last
+    return (first, last) if first <= last else None
+
+
+def as_told(
+    noisy: Floats, sd: float, ends: tuple[int, int], told: tuple[int, int]
+) -> tuple[int, int] | None:
+    """The ends of a range within cells that a name tells of, unless rows are clear beyond these.
+
+    Few cells are taken as told: a flag may be 0 though ones alone are seen.
+
+    Args:
+        noisy: Noisy counts of cells in order, shape (cells,).
+        sd: Standard deviation of the noise.
+        ends: Inclusive cells, from `find_range`.
+        told: Inclusive cells.
+
+    >>> noisy = np.array([0.0, 2.0, 9.0, 1.0, 5.5, 0.0])
+    >>> as_told(noisy, 1.0, (2, 4), (1, 2)), as_told(noisy, 0.5, (2, 4), (1, 2))
+    ((1, 2), (2, 4))
+    """
+    beyond = np.array(noisy)
+    beyond[told[0] : told[1] + 1] = 0.0
+    if find_range(beyond, _BEYOND * sd) is not None:
+        return ends
+    if told[1] - told[0] < _NARROW:
+        return told
+    first, last = max(ends[0], told[0]), min(ends[1], told[1])
     return (first, last) if first <= last else None
 
 

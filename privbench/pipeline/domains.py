@@ -19,7 +19,7 @@ from privbench.encoding.lattice import USUAL
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.learning.denoise import Floats
-from privbench.learning.ranges import cut, find_decimals, find_range
+from privbench.learning.ranges import as_told, cut, find_decimals, find_range
 from privbench.pipeline.neighbours import lend_ranges
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
@@ -388,6 +388,8 @@ def _settled(
         if isinstance(need, DecimalsNeed):
             return Decimals(find_decimals(noisy, max(sd, 1e-9), USUAL))
         ends = find_range(noisy, max(sd, 1e-9), narrow=not need.dear)
+        if ends is not None and need.told:
+            ends = as_told(noisy, max(sd, 1e-9), ends, need.told_cells)
         if ends is not None:
             ends = _from_zero(need, noisy, sd, *ends)
             return need.between(*ends, cut(noisy, sd, *ends, cells), cells)

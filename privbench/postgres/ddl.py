@@ -62,7 +62,7 @@ _ROW_SECURITY = re.compile(
 #: Entries of extensions.
 _MAKE_EXTENSION = re.compile(
     r"^--\n-- Name: (?P<name>[^\n]*?); Type: EXTENSION; [^\n]*\n--\n+"
-    r"(?P<sql>CREATE EXTENSION [^\n]*;)\n",
+    r"(?P<sql>CREATE EXTENSION (?:[^\n]* WITH SCHEMA (?P<space>[^\n]+)|[^\n]*);)\n",
     re.MULTILINE,
 )
 #: Extensions that serve foreign tables alone, which stay behind.
@@ -89,17 +89,19 @@ class Ddl:
     server_version: int = 0
 
     @property
-    def needed(self) -> str:
-        """What must be there before rows, but for extensions that nothing is known to need."""
-        return _MAKE_EXTENSION.sub(
-            lambda found: found[0] if found["name"] in self.extensions else "", self.pre_data
-        )
+    def making_extensions(self) -> list[tuple[str, bool]]:
+        """What makes the extensions, one by one, and whether objects need it.
+
+        The others only the text of functions may need. Each makes the PostgreSQL schema that it
+        lives in, which need not be one that travels.
+        """
+        found = _MAKE_EXTENSION.finditer(self.pre_data)
+        return [(_with_space(item), item["name"] in self.extensions) for item in found]
 
     @property
-    def wished(self) -> list[str]:
-        """Extensions that only the text of functions may need, one by one."""
-        found = _MAKE_EXTENSION.finditer(self.pre_data)
-        return [item["sql"] for item in found if item["name"] not in self.extensions]
+    def objects(self) -> str:
+        """What must be there before rows, but for extensions."""
+        return _MAKE_EXTENSION.sub("", self.pre_data)
 
     @property
     def constraints(self) -> str:
@@ -257,6 +259,13 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     name = Path(command[0]).name
     kind = AccessDenied if "permission denied" in said else DatabaseError
     raise kind(f"{name} failed: {said[:600]}")
+
+
+def _with_space(found: re.Match[str]) -> str:
+    space = found["space"]
+    if space is None or space.startswith("pg_"):
+        return str(found["sql"])
+    return f"CREATE SCHEMA IF NOT EXISTS {space};\n{found['sql']}"
 
 
 def _clean(text: str) -> str:

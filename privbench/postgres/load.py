@@ -243,12 +243,18 @@ class Loader:
         self._progress("schema", None)
         with database_errors("making the schema"):
             self.connection.execute("CREATE SCHEMA IF NOT EXISTS public")
-            self._script(self._ddl.needed)
             self._extend()
+            self._script(self._ddl.objects)
 
     def _extend(self) -> None:
-        """Extensions that only the text of functions may need, as far as the server has them."""
-        for statement in self._ddl.wished:
+        """Extensions; those that only the text of functions may need if the server has them.
+
+        They come first: PostgreSQL reads the text of some functions when it makes a table.
+        """
+        for statement, needed in self._ddl.making_extensions:
+            if needed:
+                self._script(statement)
+                continue
             try:
                 with self.connection.transaction():
                     self._script(statement)

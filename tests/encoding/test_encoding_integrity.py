@@ -18,7 +18,7 @@ from privbench.encoding.fillers import maker_of
 from privbench.encoding.indexes import folded_uniques, unkept_indexes
 from privbench.encoding.integrity import mint
 from privbench.encoding.keys import modelled, role_of, table_coverage
-from privbench.encoding.references import remap
+from privbench.encoding.references import ORPHAN, heirs, remap
 from privbench.encoding.registry import reader
 from privbench.errors import SchemaError
 from privbench.postgres.csvtext import csv_blocks
@@ -146,7 +146,10 @@ types = st.sampled_from([INT, BIG, TEXT, DATE, UUID, BOOL])
 
 @st.composite
 def schemas(draw):
-    """Up to four tables: single and composite keys, REF anywhere, self-references, UNIQUE sets."""
+    """Up to four tables: single and composite keys, REF anywhere, self-references, UNIQUE sets.
+
+    Composite keys may be mixed of columns that may be NULL and others, and so may their targets.
+    """
     made = []
     for i in range(draw(st.integers(1, 4))):
         columns = [col("id", draw(st.sampled_from([INT, BIG, TEXT, UUID])))]
@@ -158,7 +161,11 @@ def schemas(draw):
             parent = draw(st.integers(0, i))
             type_ = columns[0].type if parent == i else made[parent].column("id").type
             columns.append(col(f"f{j}", type_, parent == i or draw(st.booleans())))
-            keys.append(((f"f{j}",), f"t{parent}", ("id",)))
+            theirs = columns if parent == i else made[parent].columns
+            beside = [c for c in theirs if c.name == "v0"] if draw(st.booleans()) else []
+            columns += [col(f"g{j}", c.type, parent == i or draw(st.booleans())) for c in beside]
+            mine = (f"f{j}", f"g{j}")[: 1 + len(beside)]
+            keys.append((mine, f"t{parent}", ("id", "v0")[: len(mine)]))
         others = [column.name for column in columns[1:]]
         uniques = draw(
             st.lists(
@@ -643,3 +650,88 @@ def test_rows_not_their_own_parents_refer_to_filled_columns():
     made = mint(item, {"code": codes}, own, lambda key: [], generator(1), rows=90)
     assert made.rows == 90
     assert made.columns["boss"].null_count == 0
+
+
+def test_a_column_that_must_be_filled_in_takes_any_value_that_parents_have():
+    """It took that of the first parent, which may be NULL."""
+    c = table("c", col("x", null=True), col("y"), keys=[(("x", "y"), "p", ("a", "b"))])
+    parents = [pa.array([1, 2, 3, 4], pa.int32()), pa.array([None, 5, 6, None], pa.int32())]
+    index = np.array([-1, 1, -1, 2, -1, -1])
+    made = mint(c, {}, {"c_f0": index}, lambda key: parents, generator(1), rows=6)
+    assert made.columns["x"].to_pylist() == [None, 2, None, 3, None, None]
+    assert made.columns["y"].null_count == 0
+    assert set(made.columns["y"].to_pylist()) == {5, 6}
+
+
+def test_a_column_that_must_be_filled_in_is_made_up_where_no_parent_has_a_value():
+    keys = [(("x", "y"), "p", ("a", "b"))]
+    c = table("c", col("x", null=True), col("y"), uniques=[("y",)], keys=keys)
+    none = [pa.array([], pa.int32())] * 2
+    made = mint(c, {}, {"c_f0": np.zeros(7)}, lambda key: none, generator(1), rows=7)
+    assert made.rows == 7
+    assert made.columns["x"].null_count == 7
+    assert len(set(made.columns["y"].to_pylist()) - {None}) == 7
+
+
+def test_a_full_match_of_mixed_columns_is_no_reference_that_may_end():
+    c = table("c", col("x", null=True), col("y"), keys=[(("x", "y"), "p", ("a", "b"))])
+    (key,) = c.foreign_keys
+    c = replace(c, foreign_keys=(replace(key, match="f"),))
+    parents = [pa.array([1, 2], pa.int32()), pa.array([8, 9], pa.int32())]
+    made = mint(c, {}, {"c_f0": np.full(40, -1)}, lambda key: parents, generator(1), rows=40)
+    found = set(zip(*(made.columns[n].to_pylist() for n in ("x", "y")), strict=True))
+    assert found == {(1, 8), (2, 9)}
+
+
+def test_heirs_of_rows_that_are_gone():
+    index = np.array([-1, 0, 1, 2, 3, 6, 5, 7, -1, 8])
+    alive = np.array([True, False, False, False, True, False, False, True, False, True])
+    # A chain, a circle of gone rows, a row that is its own parent, and a root that is gone.
+    assert heirs(index, alive)[alive].tolist() == [-1, 0, 7, -1]
+    assert heirs(np.array([2, 1, 1]), np.array([True, False, False])).tolist()[0] == ORPHAN
+    long = np.arange(-1, 999)
+    some = np.zeros(1000, bool)
+    some[[0, 999]] = True
+    assert heirs(long, some)[999] == 0
+
+
+@pytest.mark.parametrize("null", [True, False])
+def test_children_of_dropped_rows_go_to_what_these_referred_to(null):
+    """They became roots, or their own parents, so that trees of few roots fell apart."""
+    t = table("t", col("id"), col("up", null=null), col("v"), primary=("id",), uniques=[("v",)],
+              keys=[(("up",), "t", ("id",))], checks=["((v >= 1) AND (v <= 60))"])  # fmt: skip
+    rows = 100
+    up = np.maximum(np.arange(rows) - 1, 0)
+    up[0] = -1 if null else 0
+    values = pa.array(np.arange(rows) % 60 + 1, pa.int32())
+    made = mint(t, {"v": values}, {"t_f0": up}, None, generator(1), rows=rows)
+    assert made.rows == 60
+    parents = made.parents["t_f0"]
+    roots = np.flatnonzero((parents < 0) | (parents == np.arange(60)))
+    assert len(roots) == 1
+    assert made.columns["up"].null_count == (1 if null else 0)
+
+
+def test_references_to_what_a_repair_moves_stay_unique():
+    """Values of v move apart, the references g to them follow, and pairs of both were equal."""
+    columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))
+    keys = [(("f", "g"), "t", ("id", "v"))]
+    t = table("t", *columns, primary=("id",), uniques=[("g", "v")], keys=keys)
+    for seed in range(60):
+        decoded = {"public.t": modelled_values(t, 25, seed)}
+        verify([t], run([t], {"public.t": 25}, decoded, seed))
+
+
+@pytest.mark.parametrize(
+    "checks",
+    [["(a < b)", "(a <= b)"], ["(a <= b)", "(a < b)"], ["(b >= a)", "((b > a) OR (b IS NULL))"]],
+)
+def test_the_stricter_of_two_checks_on_one_pair_holds(checks):
+    t = table("t", col("a"), col("b"), checks=checks)
+    numbers = generator(1, "pair").integers(1, 50, (2, 400)).astype(np.int32)
+    numbers[1, :150] = numbers[0, :150]
+    decoded = dict(zip("ab", map(pa.array, numbers), strict=True))
+    made = mint(t, decoded, {}, None, generator(2), rows=400)
+    a, b = (np.array(made.columns[name].to_pylist()) for name in "ab")
+    assert made.rows == 400
+    assert (a < b).all()

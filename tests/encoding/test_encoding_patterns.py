@@ -12,6 +12,7 @@ from privbench.encoding.regex import MOST, Unknown, parse
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
+from privbench.schema import Check, Column, ColumnType, Table, TableName
 
 PATTERNS = [
     r"^\+49-[0-9]{6,8}$",
@@ -147,3 +148,27 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
                 [listed],
             )
             assert held.fetchall() == []
+
+
+@pytest.mark.parametrize("case", ["upper", "lower"])
+def test_texts_of_one_case(case):
+    """Keys had small letters, so that `CHECK (code = upper(code))` came back NOT VALID."""
+    type_ = ColumnType("character(15)", "bpchar", category="S", length=15)
+    code = Column("code", 1, type_)
+    check = Check(
+        "c", f"(((code)::text = {case}((code)::text)) AND (code <> ''::bpchar))", ("code",)
+    )
+    found = column_pattern(Table(TableName("public", "t"), (code,), checks=(check,)), code)
+    keys = found.distinct(3000, generator(1, "keys")).to_pylist()
+    assert len(set(keys)) == 3000
+    assert all(key and key == getattr(key, case)() and len(key) <= 15 for key in keys)
+    texts = pa.array(["Ab c", None, "", "X1"])
+    other = [None if text is None else getattr(text, case)() for text in texts.to_pylist()]
+    assert found.mend(texts, generator(2, "texts")).to_pylist() == other
+
+
+def test_a_case_of_an_expression_is_no_case_of_the_column():
+    code = Column("code", 1, ColumnType("text", "text", category="S"))
+    for text in ("(left(code, 1) = upper(code))", "(code = upper(other))", "(code <> upper(code))"):
+        table = Table(TableName("public", "t"), (code,), checks=(Check("c", text, ("code",)),))
+        assert column_pattern(table, code) is None

@@ -16,6 +16,7 @@ from privbench.schema import Check, Column, ColumnType, Table, TableName
 
 TEXT = ColumnType("text", "text", category="S")
 TWO = ColumnType("character(2)", "bpchar", category="S", length=2)
+SMALL = ColumnType("smallint", "int2", category="N")
 INT = ColumnType("integer", "int4", category="N")
 NUMERIC = ColumnType("numeric(12,2)", "numeric", category="N", precision=12, scale=2)
 FLOAT = ColumnType("double precision", "float8", category="N")
@@ -141,7 +142,7 @@ def test_usual_labels_are_counted_and_other_text_is_made_up(delta):
 
 def test_a_name_tells_a_range_of_numbers_only():
     (need,) = plan("latitude", INT).needs
-    assert (need.usual.lo, need.usual.hi) == (-90, 90)
+    assert (need.usual.lo, need.usual.hi) == (-90, 91)
     (need,) = plan("n", INT).needs
     assert (need.usual.lo, need.usual.hi) == (0, 100)
     (need,) = plan("day_hour", SPAN).needs
@@ -155,3 +156,76 @@ def test_ranges_that_nobody_saw_reach_millions_but_seldom():
     assert domain.edges is not None
     assert domain.edges[-1] > 1_000_000
     assert 1_000 < domain.edges[domain.core[1]] < 10_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["is_active", "isActive", "has_photo", "deleted", "email_verified", "address_verified",
+     "archived_flag", "can_edit", "enabled", "Discontinued", "is_discounted"],
+)  # fmt: skip
+def test_names_of_flags_tell_zero_and_one(name):
+    (need,) = plan(name, INT).needs
+    assert (need.usual.lo, need.usual.hi, need.told) == (0, 2, True)
+    domain = plan(name, INT).finish({name: need.usual}).domains[name]
+    # Zero and one, and what lies beyond them as two cells that stay empty unless they are clear.
+    assert (domain.values, domain.core, domain.specials) == (2, (0, 2), ("below", "above"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rows_deleted", "has_many_count", "is_owner_id", "active_users", "activity", "wallpaper",
+     "show_limit", "allowed_hours", "deleted_at_count", "includes"],
+)  # fmt: skip
+def test_names_of_numbers_are_no_flags(name):
+    assert usual_range(name) != ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("month", 1, 12),
+        ("hour", 0, 23),
+        ("status", 0, 5),
+        ("http_status", 200, 500),
+        ("qty", 1, 10),
+    ],
+)
+def test_both_ends_of_a_range_that_a_name_tells_are_in_it(name, low, high):
+    (need,) = plan(name, INT).needs
+    recoding = plan(name, INT).finish({name: need.usual}).recodings[name]
+    codes = recoding.apply(np.array([low, high]))
+    assert recoding.core is not None
+    assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
+
+
+def test_a_smallint_holds_codes():
+    (need,) = plan("n", SMALL).needs
+    assert (need.usual.lo, need.usual.hi, need.told) == (0, 10, False)
+    domain = plan("n", SMALL).finish({"n": need.usual}).domains["n"]
+    assert domain.edges is not None
+    assert domain.edges[domain.core[1]] < 100
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "low", "high"),
+    [
+        (INT, "5000", 0, 10_000),
+        (INT, "'-700'::integer", -1400, 0),
+        (NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
+        (INT, "7", 0, 100),
+        (INT, "nextval('s'::regclass)", 0, 100),
+        (INT, None, 0, 100),
+    ],
+)
+def test_a_default_tells_the_order_of_magnitude(type_, default, low, high):
+    column = Column("n", 1, type_, default=default)
+    table = Table(TableName("public", "t"), (column,))
+    (need,) = reader(column, table, ColumnConfig(), 1e-9).needs
+    assert (need.usual.lo, need.usual.hi) == (low, high)
+
+
+def test_a_default_beside_what_a_name_tells_is_a_value():
+    column = Column("status", 1, INT, default="9")
+    table = Table(TableName("public", "t"), (column,))
+    (need,) = reader(column, table, ColumnConfig(), 1e-9).needs
+    assert (need.usual.lo, need.usual.hi) == (0, 10)

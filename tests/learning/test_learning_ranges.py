@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privbench.domain import Domain
 from privbench.learning.bins import Bins, bins_of, make_bins, split_tail
 from privbench.learning.guard import guard, taper
-from privbench.learning.ranges import cut, find_decimals, find_range
+from privbench.learning.ranges import as_told, cut, find_decimals, find_range
 from privbench.rng import generator
 
 SEEDS = st.integers(0, 10**6)
@@ -32,6 +32,32 @@ def test_without_noise_the_range_is_that_of_the_rows(cells, data):
     counts[list(held)] = 1.0
     found = find_range(counts, 1e-9)
     assert found == ((min(held), max(held)) if held else None)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_a_name_is_believed_against_noise_and_rows_against_a_name(kind):
+    """Some noisy cell of 600 passes for rows in every tenth column: flags of 117 and of -42."""
+    rows, told = np.zeros(600), (300, 301)
+    rows[300:302] = 60.0
+    beyond = np.array(rows)
+    beyond[400:410] = 200.0
+    kept = 0
+    for seed in range(200):
+        noise = noise_of(kind, 10.0, 600, seed)
+        ends = find_range(rows + noise, 10.0) or told
+        kept += as_told(rows + noise, 10.0, ends, told) == told
+        first, last = find_range(beyond + noise, 10.0)
+        assert as_told(beyond + noise, 10.0, (first, last), told) == (first, last)
+    assert kept >= 198
+
+
+def test_a_wide_range_that_a_name_tells_is_narrowed_to_what_is_seen():
+    noisy = np.zeros(100)
+    noisy[40:50] = 50.0
+    noisy[80] = 8.0
+    assert find_range(noisy, 1.0) == (40, 80)
+    assert as_told(noisy, 1.0, (40, 80), (20, 60)) == (40, 60)
+    assert as_told(noisy, 1.0, (80, 80), (20, 60)) is None
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])

@@ -210,6 +210,40 @@ def test_extensions_that_are_needed_are_named_and_others_left_out(each_server, m
     assert taken(copy)[1] == made
 
 
+def test_extensions_bring_the_schema_that_they_live_in(each_server, make_database_on):
+    """`extensions` holds no table, and is no chosen schema: functions alone speak of it."""
+    dsn = make_database_on(each_server)
+    with connect(dsn, autocommit=True) as connection:
+        offered = connection.execute(
+            "SELECT name FROM pg_available_extensions WHERE name IN ('pgcrypto', 'vector')"
+            " ORDER BY name LIMIT 1"
+        ).fetchone()
+    if offered is None:
+        pytest.skip("this server has no extension to try")
+    make(
+        dsn,
+        f"""
+        CREATE SCHEMA "the Extensions"; CREATE EXTENSION {offered[0]} SCHEMA "the Extensions";
+        CREATE FUNCTION f(text) RETURNS text LANGUAGE sql AS $$ SELECT upper($1) $$;
+        CREATE TABLE t (k text DEFAULT f('x'));
+        """,
+    )
+    with connect(dsn) as connection:
+        schema = introspect(connection, ["public"])
+        made = dump_ddl(connection, schema)
+    assert made.extensions == ()
+    copy = make_database_on(each_server)
+    with Loader(copy, schema, made) as loader:
+        loader.finish()
+    with connect(copy) as connection:
+        found = connection.execute(
+            "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
+            " WHERE e.extname = %s",
+            offered,
+        ).fetchall()
+    assert found == [("the Extensions",)]
+
+
 def test_dump_sees_the_snapshot_and_needs_no_more_than_select(each_server, make_database_on):
     dsn = make(make_database_on(each_server), UGLY + "CREATE ROLE only_select LOGIN;")
     make(

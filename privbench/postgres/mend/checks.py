@@ -24,6 +24,7 @@ from privbench.postgres.mend.constraints import DOMAIN_CHECKS, TABLE_CHECKS, Con
 from privbench.postgres.mend.proposals import proposals
 from privbench.postgres.mend.rules import (
     Rule,
+    ends,
     free_columns,
     guarded,
     lent_columns,
@@ -192,7 +193,7 @@ class Checks:
                     changed += self._propose(rule)
                 if last or not changed:
                     changed += self._empty(rule)
-                if not changed:
+                if last or not changed:
                     changed += self._end(rule)
                 total += changed
         return total, self._delete(rules)
@@ -250,21 +251,21 @@ class Checks:
             return 0
         statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
             rows.name_of(rule.table),
-            sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names),
+            _nulls(names),
             rule.broken,
         )
         return self._connection.execute(statement).rowcount
 
     def _end(self, rule: Rule) -> int:
         """End references, of every broken row another one, as far as fewer rows are then broken."""
-        names = [name for name in rule.lent if not rule.table.column(name).not_null]
-        before = left = rule.count(self._connection)[0] if names else 0
-        for place, name in enumerate(names):
-            statement = sql.SQL("UPDATE {} SET {} = NULL WHERE {} AND random() < {}").format(
+        keys = ends(rule.table, rule.lent)
+        before = left = rule.count(self._connection)[0] if keys else 0
+        for place, names in enumerate(keys):
+            statement = sql.SQL("UPDATE {} SET {} WHERE {} AND random() < {}").format(
                 rows.name_of(rule.table),
-                sql.Identifier(name),
+                _nulls(names),
                 rule.broken,
-                sql.Literal(1 / (len(names) - place)),
+                sql.Literal(1 / (len(keys) - place)),
             )
             left = self._tried(statement, rule, left)
         return before - left
@@ -289,3 +290,8 @@ class Checks:
             else:
                 total += rows.delete(self._connection, rule.table, rule.broken_rows)
         return total
+
+
+def _nulls(names: Iterable[str]) -> sql.Composable:
+    """Assignments of NULL."""
+    return sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names)

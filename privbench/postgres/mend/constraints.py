@@ -48,7 +48,8 @@ SELECT k.oid::bigint, n.nspname, t.typname, k.conname, pg_catalog.pg_get_constra
         JOIN over o ON o.type = a.atttypid AND o.base = t.oid
         WHERE s.nspname = %(schema)s AND c.relname = %(name)s
           AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS columns,
-  (SELECT pg_catalog.format_type(u.base, NULL) FROM under u
+  -- Without a length: the SQL names character and bit mean those of length one.
+  (SELECT pg_catalog.format_type(u.base, -1) FROM under u
    JOIN pg_catalog.pg_type b ON b.oid = u.base AND b.typtype <> 'd'
    WHERE u.type = t.oid) AS plain
 FROM pg_catalog.pg_constraint k

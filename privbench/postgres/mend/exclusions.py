@@ -1,7 +1,8 @@
 """EXCLUDE constraints and keys of periods: rows are put in one by one.
 
 A row that conflicts with one before it moves to another place (`places`); where none is known or
-free it is left out.
+free it is left out. A constraint of a single partition is a matter of that partition's rows, which
+stay in it.
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ SELECT wanted.schema, wanted.name, k.conname, pg_catalog.pg_get_constraintdef(k.
     FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place) ORDER BY e.place),
   ARRAY(SELECT o.oprname::text
     FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place)
-    JOIN pg_catalog.pg_operator o ON o.oid = e.operator ORDER BY e.place)
-FROM pg_catalog.pg_constraint k
-JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+    JOIN pg_catalog.pg_operator o ON o.oid = e.operator ORDER BY e.place),
+  n.nspname, c.relname, CASE WHEN c.oid <> root.oid THEN c.oid::int8 END
+FROM {parts}
+JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
+JOIN pg_catalog.pg_class c ON c.oid = own.oid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-JOIN {wanted} ON wanted.schema = n.nspname AND wanted.name = c.relname
-WHERE k.conexclop IS NOT NULL
-ORDER BY k.conname
+WHERE k.conexclop IS NOT NULL AND k.conparentid = 0
+ORDER BY c.oid <> root.oid, k.conname, n.nspname, c.relname
 """
 #: A deferred constraint cannot say which row conflicts.
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
+_OR_STAY = sql.SQL("BEGIN {} EXCEPTION WHEN check_violation THEN done := 0; END;")
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
 
@@ -48,13 +51,17 @@ class Exclusion:
         table: Its table.
         name: Its name.
         definition: What makes it.
-        place: What moves a row that conflicts with another, or None.
+        mover: What moves a row that conflicts with another, or None.
+        place: The table, or the partition that alone has it.
+        partition: OID of that partition, or None.
     """
 
     table: Table
     name: str
     definition: str
-    place: Mover | None
+    mover: Mover | None
+    place: sql.Composable
+    partition: int | None
 
     @property
     def without_overlaps(self) -> bool:
@@ -76,12 +83,13 @@ def find(
     with database_errors("reading EXCLUDE constraints"):
         listed = rows.ask_all(connection, _EXCLUSIONS, tables)
     for table in tables:
-        for name, definition, expressions, operators in listed[table.name]:
+        for name, definition, expressions, operators, *place, partition in listed[table.name]:
             bound = (key for key in periods if key.table == table and not key.is_self)
-            place = next((key for key in bound if key.spans(expressions)), None) or place_of(
+            mover = next((key for key in bound if key.spans(expressions)), None) or place_of(
                 table, list(zip(expressions, operators, strict=True))
             )
-            found.append(Exclusion(table, name, _DEFERRED.sub("", definition), place))
+            text = _DEFERRED.sub("", definition)
+            found.append(Exclusion(table, name, text, mover, sql.Identifier(*place), partition))
     return found
 
 
@@ -110,14 +118,14 @@ def _open(connection: Connection, item: Exclusion) -> int:
 
     Rows whose period is that of a target keep it: they go with their reference.
     """
-    if not isinstance(item.place, Place) or not item.place.range or not item.without_overlaps:
+    mover = item.mover
+    if not isinstance(mover, Place) or not mover.range or not item.without_overlaps:
         return 0
-    empty = sql.SQL("isempty({})").format(sql.Identifier(item.place.columns[0]))
-    bad = sql.SQL("SELECT {} FROM {} WHERE {}").format(
-        rows.row_of(item.table), rows.name_of(item.table), empty
-    )
-    good = sql.SQL("NOT {}").format(empty)
-    return rows.borrow(connection, item.table, item.place.columns, bad, good)
+    empty = sql.SQL("isempty({})").format(sql.Identifier(mover.columns[0]))
+    bad = sql.SQL("SELECT tableoid AS t, ctid AS id FROM {} WHERE {}").format(item.place, empty)
+    within = rows.TRUE if item.partition is None else rows.in_partition(item.partition)
+    good = sql.SQL("NOT {} AND {}").format(empty, within)
+    return rows.borrow(connection, item.table, mover.columns, bad, good)
 
 
 def _conflicts(connection: Connection, item: Exclusion) -> bool:
@@ -131,13 +139,13 @@ def _conflicts(connection: Connection, item: Exclusion) -> bool:
 
 def _add(item: Exclusion) -> sql.Composed:
     return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}").format(
-        rows.name_of(item.table), sql.Identifier(item.name), rows.raw(item.definition)
+        item.place, sql.Identifier(item.name), rows.raw(item.definition)
     )
 
 
 def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
     """Put all rows in anew; how many had to move, and how many were left out."""
-    table = rows.name_of(item.table)
+    table = item.place
     kept = [sql.Identifier(c.name) for c in item.table.columns if not c.generated]
     columns = sql.SQL(", ").join(kept)
     parts = {"table": table, "columns": columns, "stage": _STAGE}
@@ -163,12 +171,12 @@ def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
 
 def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
     """PL/pgSQL that puts the staged rows in where they are, and the rest in other places."""
-    place = item.place
+    mover = item.mover
     insert = sql.SQL(
         "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE VALUES ({values}) "
         "ON CONFLICT DO NOTHING; GET DIAGNOSTICS done = ROW_COUNT;"
     ).format(
-        table=rows.name_of(item.table),
+        table=item.place,
         columns=sql.SQL(", ").join(kept),
         values=sql.SQL(", ").join(sql.SQL("r.{}").format(name) for name in kept),
     )
@@ -181,18 +189,20 @@ def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
         "END LOOP; "
         "FOR r IN SELECT {columns}, {endless} AS {last} FROM {stage} ORDER BY {endless}, ctid LOOP "
         "turn := 0; done := 0; IF r.{last} THEN {insert} END IF; "
-        "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {move} {insert} END LOOP; "
+        "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {move} {again} END LOOP; "
         "moved := moved + done; END LOOP; placed := placed + moved; END"
     ).format(
-        variables=place.declared(item.table) if place else sql.SQL(""),
-        table=rows.name_of(item.table),
+        variables=mover.declared(item.place) if mover else sql.SQL(""),
+        table=item.place,
         add=sql.Literal(_add(item).as_string(None)),
         columns=sql.SQL(", ").join(kept),
         insert=insert,
+        # A row that has moved may be one of another partition.
+        again=insert if item.partition is None else _OR_STAY.format(insert),
         row=sql.Identifier("privbench row"),
         last=sql.Identifier("privbench last"),
         stage=_STAGE,
-        tries=sql.Literal(TRIES if place else -1),
-        move=place.moved() if place else sql.SQL(""),
-        endless=sql.SQL("coalesce({}, false)").format(place.endless() if place else rows.FALSE),
+        tries=sql.Literal(TRIES if mover else -1),
+        move=mover.moved() if mover else sql.SQL(""),
+        endless=sql.SQL("coalesce({}, false)").format(mover.endless() if mover else rows.FALSE),
     )

@@ -141,7 +141,7 @@ class Mending:
 
     def _moving(self, table: Table) -> set[str]:
         """Columns that repairs of EXCLUDE constraints and of keys of periods have changed."""
-        places = [item.place for item in self._exclusions if item.table == table]
+        places = [item.mover for item in self._exclusions if item.table == table]
         places += [key for key in self._periods if key.table == table]
         return {name for place in places if place is not None for name in place.columns}
 

@@ -97,7 +97,7 @@ class PeriodKey:
 
     # What `exclusions` asks of a place: rows that overlap others take another target.
 
-    def declared(self, table: Table) -> sql.Composable:
+    def declared(self, table: sql.Composable) -> sql.Composable:
         """The variables of `moved`."""
         return sql.SQL("turns bigint; drawn record;")
 

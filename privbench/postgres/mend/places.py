@@ -34,8 +34,8 @@ class Mover(Protocol):
     def columns(self) -> tuple[str, ...]:
         """Columns that it changes."""
 
-    def declared(self, table: Table) -> sql.Composable:
-        """The variables that `moved` uses."""
+    def declared(self, table: sql.Composable) -> sql.Composable:
+        """The variables that `moved` uses, as the rows of a table or a partition have it."""
 
     def moved(self) -> sql.Composable:
         """Statements that change ``r``; ``turn`` counts the tries."""
@@ -105,8 +105,8 @@ class Place:
         other = sql.Identifier("r", self.columns[1])
         return sql.SQL("{} {} := start; {} := start + size;").format(start, one, other)
 
-    def declared(self, table: Table) -> sql.Composable:
-        """The variables that `moved` uses."""
+    def declared(self, table: sql.Composable) -> sql.Composable:
+        """The variables that `moved` uses, as the rows of a table or a partition have it."""
         if self._step in _SHAPES:
             return sql.SQL("")
         step, size = self._step, "interval" if self._step in _TIMES else self._step
@@ -114,7 +114,7 @@ class Place:
         ask = sql.SQL("(SELECT {}({}) FROM {} AS t)")
         spans = [
             sql.SQL("{} {} := {};").format(
-                sql.SQL(name), sql.SQL(step), ask.format(sql.SQL(what), end, rows.name_of(table))
+                sql.SQL(name), sql.SQL(step), ask.format(sql.SQL(what), end, table)
             )
             for name, what, end in (
                 ("first", "min", low),

@@ -1,7 +1,8 @@
 """Values that might keep a CHECK, read from the CHECK itself: tried where no row keeps it.
 
 ``gross = net + tax`` proposes ``net + tax`` for ``gross``; ``array_length(a, 1) = 3`` proposes
-arrays of three. Nothing is known to be right: PostgreSQL judges every proposal.
+arrays of three; and a column's default is proposed for it. Nothing is known to be right: PostgreSQL
+judges every proposal.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ def proposals(
     literals = [node.this for node in tree.find_all(exp.Literal) if not node.is_string]
     sizes = [int(text) for text in literals if text.isdigit()]
     for name in columns:
-        if table.column(name).type.category == "A":
+        column = table.column(name)
+        if column.default is not None and column.sequence is None and not column.generated:
+            found.append((name, column.default))
+        if column.type.category == "A":
             found += [(name, text) for text in _parts(tree)]
         found += [(name, text) for text in _of_type(table.column(name).type, name, sizes, words)]
     if apart:

@@ -111,15 +111,35 @@ def tied_columns(
 def lent_columns(
     table: Table, columns: Iterable[str], referred: Collection[tuple[TableName, str]]
 ) -> tuple[str, ...]:
-    """Columns that are a foreign key by themselves, and that nothing else hangs on."""
+    """Columns of foreign keys, whole keys, that nothing else hangs on."""
     keys = [name for key in table.foreign_keys for name in key.columns]
-    alone = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
     unique = {name for item in table.unique_sets for name in item.columns}
-    return tuple(
-        name
-        for name in columns
-        if name in alone - unique and keys.count(name) == 1 and (table.name, name) not in referred
-    )
+    free = [
+        key.columns
+        for key in table.foreign_keys
+        if all(
+            keys.count(name) == 1 and name not in unique and (table.name, name) not in referred
+            for name in key.columns
+        )
+    ]
+    wanted = list(columns)
+    return tuple(name for key in free if set(key) & set(wanted) for name in key)
+
+
+def ends(table: Table, lent: Collection[str]) -> list[tuple[str, ...]]:
+    """Per foreign key among some columns, those that are to be NULL so that it refers to nothing.
+
+    Args:
+        table: The table.
+        lent: Columns of whole keys, see `lent_columns`.
+    """
+    found = []
+    for key in table.foreign_keys:
+        names = tuple(name for name in key.columns if not table.column(name).not_null)
+        may = len(names) == len(key.columns) if key.match == "f" else bool(names)
+        if set(key.columns) <= set(lent) and may:
+            found.append(names)
+    return found
 
 
 def _plain(table: Table, columns: Iterable[str]) -> Iterator[str]:

@@ -48,10 +48,12 @@ SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid)
     OR EXISTS (SELECT FROM pg_catalog.pg_attribute a
                WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey::int2[])
                  AND a.attgenerated <> ''),
-  CASE WHEN i.indrelid <> root.oid THEN i.indrelid::int8 END
+  CASE WHEN i.indrelid <> root.oid THEN i.indrelid::int8 END, n.nspname, c.relname
 FROM {parts}
 JOIN pg_catalog.pg_index i ON i.indrelid = own.oid
 JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+JOIN pg_catalog.pg_class c ON c.oid = own.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE i.indisunique AND NOT i.indisexclusion
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = i.indexrelid)
 ORDER BY x.relname, x.oid
@@ -70,7 +72,9 @@ class UniqueIndex:
         leaving: Free columns that decide whether a row is in it.
         text: A free text in its key, or None.
         plain: Whether keys by construction cover it.
-        partition: OID of the partition that alone has it, or None.
+        place: The table, or the partition that alone has it: asking all partitions for each one's
+            index takes long.
+        within: Condition of the table's rows that are there.
     """
 
     table: Table
@@ -80,31 +84,30 @@ class UniqueIndex:
     leaving: tuple[str, ...]
     text: str | None
     plain: bool
-    partition: int | None = None
+    place: sql.Composable
+    within: sql.Composable
 
     @property
     def inside(self) -> sql.Composable:
-        """Condition of the rows that count."""
+        """Condition of the rows of its place that count."""
         conditions: list[sql.Composable] = []
         if self.predicate:
             conditions.append(sql.SQL("({})").format(rows.raw(self.predicate)))
         if not self.nulls_equal:
             conditions += [sql.SQL("({}) IS NOT NULL").format(rows.raw(key)) for key in self.keys]
-        if self.partition is not None:
-            conditions.append(rows.in_partition(self.partition))
         return rows.every(conditions)
 
     @property
     def surplus(self) -> sql.Composable:
         """Query of all rows but one of every key: ``t``, ``id`` and their number ``n``."""
         return sql.SQL(
-            "SELECT t, id, n - 1 AS n FROM (SELECT {}, row_number() OVER (PARTITION BY {}) AS n"
-            " FROM {} WHERE {}) AS numbered WHERE n > 1"
+            "SELECT t, id, n - 1 AS n FROM (SELECT {place}.tableoid AS t, {place}.ctid AS id,"
+            " row_number() OVER (PARTITION BY {keys}) AS n"
+            " FROM {place} WHERE {inside}) AS numbered WHERE n > 1"
         ).format(
-            rows.row_of(self.table),
-            sql.SQL(", ").join(sql.SQL("({})").format(rows.raw(key)) for key in self.keys),
-            rows.name_of(self.table),
-            self.inside,
+            place=self.place,
+            keys=sql.SQL(", ").join(sql.SQL("({})").format(rows.raw(key)) for key in self.keys),
+            inside=self.inside,
         )
 
 
@@ -122,7 +125,7 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
         listed = rows.ask_all(connection, _INDEXES, tables)
     for table in tables:
         for row in listed[table.name]:
-            predicate, nulls_equal, keys, columns, depends, risky, partition = row
+            predicate, nulls_equal, keys, columns, depends, risky, partition, *name = row
             depends = list(dict.fromkeys(depends))
             leaving = tuple(
                 name for name in depends if name not in columns and rows.is_free(table, name)
@@ -141,7 +144,8 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
                     leaving if predicate else (),
                     next(texts, None),
                     not risky and partition is None,
-                    partition,
+                    sql.Identifier(*name),
+                    rows.TRUE if partition is None else rows.in_partition(partition),
                 )
             )
     return found
@@ -182,7 +186,10 @@ def repair(
 def _leave(connection: Connection, index: UniqueIndex, kept: sql.Composable) -> int:
     if index.predicate is None:
         return 0
-    outside = sql.SQL("({}) IS NOT TRUE AND {}").format(rows.raw(index.predicate), kept)
+    # Values of another partition might take the row there, or say nothing of its own.
+    outside = sql.SQL("({}) IS NOT TRUE AND {} AND {}").format(
+        rows.raw(index.predicate), index.within, kept
+    )
     return rows.borrow(connection, index.table, index.leaving, index.surplus, outside)
 
 

@@ -1,0 +1,20 @@
+-- EXCLUDE constraints that one partition alone has: of a leaf, with a condition, of a number, of a period of two columns.
+CREATE TABLE stays (wing text NOT NULL, night date NOT NULL, leaves date NOT NULL, paid boolean NOT NULL, guest text, CHECK (night < leaves)) PARTITION BY LIST (wing);
+CREATE TABLE stays_north PARTITION OF stays FOR VALUES IN ('north');
+CREATE TABLE stays_south PARTITION OF stays FOR VALUES IN ('south') PARTITION BY RANGE (night);
+CREATE TABLE stays_south_early PARTITION OF stays_south FOR VALUES FROM (MINVALUE) TO ('2024-06-01');
+CREATE TABLE stays_south_late PARTITION OF stays_south FOR VALUES FROM ('2024-06-01') TO (MAXVALUE);
+CREATE TABLE stays_elsewhere PARTITION OF stays DEFAULT;
+ALTER TABLE stays_north ADD CONSTRAINT one_at_a_time EXCLUDE USING gist (daterange(night, leaves) WITH &&) WHERE (paid) DEFERRABLE;
+ALTER TABLE stays_south_early ADD EXCLUDE USING gist (daterange(night, leaves) WITH &&);
+CREATE TABLE tickets (hall integer NOT NULL, seat integer NOT NULL, price numeric(6, 2)) PARTITION BY RANGE (hall);
+CREATE TABLE tickets_numbered PARTITION OF tickets FOR VALUES FROM (1) TO (2);
+CREATE TABLE tickets_free PARTITION OF tickets FOR VALUES FROM (2) TO (10);
+ALTER TABLE tickets_numbered ADD EXCLUDE USING btree (seat WITH =);
+INSERT INTO stays SELECT 'north', '2024-01-01'::date + i * 2, '2024-01-03'::date + i * 2, true, 'Guest ' || i FROM generate_series(1, 200) i;
+INSERT INTO stays SELECT 'north', '2024-01-01'::date + i, '2024-01-05'::date + i, false, NULL FROM generate_series(1, 100) i;
+INSERT INTO stays SELECT 'south', '2023-12-01'::date + i, '2023-12-02'::date + i, i % 3 = 0, 'Guest ' || i FROM generate_series(1, 150) i;
+INSERT INTO stays SELECT 'south', '2024-06-01'::date + i % 40, '2024-06-04'::date + i % 40, true, 'Guest ' || i FROM generate_series(1, 150) i;
+INSERT INTO stays SELECT 'barn', '2024-02-01', '2024-02-02', i % 2 = 0, NULL FROM generate_series(1, 50) i;
+INSERT INTO tickets SELECT 1, i, 20 + i % 7 FROM generate_series(1, 300) i;
+INSERT INTO tickets SELECT 2 + i % 8, i % 50, 5 FROM generate_series(1, 500) i;
