@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from privbench.config import Config
 from privbench.encoding import CategoriesNeed
 from privbench.errors import ConfigError
-from privbench.pipeline.domains import Codecs, needs, release_domains, release_totals, stages
+from privbench.pipeline.domain_shares import needs, stages
+from privbench.pipeline.domains import Codecs, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.literals import literals, require_reviewed
 from privbench.pipeline.model import Model, Promise, require_writable

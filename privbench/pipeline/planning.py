@@ -8,7 +8,8 @@ from typing import Any
 
 from privbench.config import Config
 from privbench.errors import UsageError
-from privbench.pipeline.domains import planned, settled, stages
+from privbench.pipeline.domain_plan import planned, settled
+from privbench.pipeline.domain_shares import stages
 from privbench.pipeline.fit import begin
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import PART, DatabaseSpec

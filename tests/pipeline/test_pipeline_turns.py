@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed
-from privbench.pipeline.domains import _from_zero, _Shares
+from privbench.pipeline.domain_shares import Shares
+from privbench.pipeline.domains import _from_zero
 from privbench.privacy import DatabaseSpec, Relation
 from privbench.privacy.spec import TableSpec
 
@@ -36,7 +37,7 @@ def kept(tables, rows, amount, delta=1e-9):
         for name, needs in tables.items()
     ]
     plan = SimpleNamespace(private=private, spec=spec)
-    found = _Shares.of(plan, spec, dict.fromkeys(tables, rows), amount, "pure", delta)
+    found = Shares.of(plan, spec, dict.fromkeys(tables, rows), amount, "pure", delta)
     names = {name: [] for name in tables}
     for item in found.amounts:
         table, attribute = item.split("\x1f")
