@@ -15,7 +15,8 @@ from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Children, Refers
 from privbench.synthesizers.base import PlanInput, PlannedEvent
 from privbench.synthesizers.common import amounts, faint, planned_keys
-from privbench.synthesizers.junction_fit import (
+from privbench.synthesizers.junction_rows import may_count_rows, planned_by_rows
+from privbench.synthesizers.junction_rules import (
     PULLS,
     budget_of,
     has_links,
@@ -26,7 +27,6 @@ from privbench.synthesizers.junction_fit import (
     may_stay_inside,
     released_weight,
 )
-from privbench.synthesizers.junction_rows import may_count_rows, planned_by_rows
 
 
 def planned_table(

@@ -1,0 +1,87 @@
+"""What is asked of keys and tables, and for which part: rules of the catalog and of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from privbench.learning.junction.budget import NOTHING, Budget, rule
+from privbench.learning.keyfit import bounds_of
+from privbench.learning.keys import own_keys
+from privbench.learning.shares import key_item
+from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
+from privbench.privacy.queries import Children, Histogram
+from privbench.synthesizers.base import PlanInput
+
+#: Part of an OWN key's amount for the joint histogram with another one of the same owner, and the
+#: same where units are few.
+JOINT, FEW_JOINT = 0.45, 0.15
+#: Part of a REF key's amount for the rows that it refers to.
+PULLS = 0.5
+
+
+def joint_fan_outs(table: str, first: KeySpec, second: KeySpec) -> Histogram:
+    """The joint histogram of two fan-outs of a table."""
+    return Histogram(table, tuple(Children(key, bounds_of(key)) for key in (first, second)))
+
+
+def may_stay_inside(spec: DatabaseSpec, key: KeySpec) -> bool:
+    """Whether a REF key's references may lead into the row's own unit."""
+    if key.role != "ref" or spec.relation.unit == "row":
+        return False
+    top, other = spec.top(key.table), spec.top(key.parent)
+    alone = key.table == key.parent and spec.tables[key.table].own is None
+    return top == other and not alone
+
+
+def has_links(spec: DatabaseSpec, key: KeySpec) -> bool:
+    """Whether where a key's references lead is a variable of its rows."""
+    return key.role == "ref" and (key.nullable or may_stay_inside(spec, key))
+
+
+def has_pulls(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> bool:
+    """Whether it is measured which rows a key refers to; not where units are few."""
+    if key.role != "ref" or spec.relation.unit == "row" or key_item(key) in few:
+        return False
+    target = spec.tables[key.parent]
+    more = any(has_links(spec, other) for other in target.keys) or own_keys(spec, key.parent)
+    return bool(target.attributes) or bool(more)
+
+
+def joint_part(key: KeySpec, few: Set[str]) -> float:
+    """Part of an OWN key's amount for the joint histogram with another one of the same owner."""
+    return FEW_JOINT if key_item(key) in few else JOINT
+
+
+def key_part(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> float:
+    """Part of a key's amount that is not for joint fan-outs or for the rows that it refers to."""
+    if key.role == "own":
+        return 1.0 if own_keys(spec, key.parent)[0] == key else 1.0 - joint_part(key, few)
+    return 1.0 - PULLS if has_pulls(spec, key, few) else 1.0
+
+
+def budget_of(
+    spec: DatabaseSpec, table: str, amount: float, rows: float, given: int, start: PlanInput
+) -> Budget:
+    """The rule's decision for one table.
+
+    Args:
+        spec: What is public.
+        table: The table.
+        amount: What may be spent on its rows.
+        rows: Released weight of its rows.
+        given: Number of given attributes.
+        start: Gives the accounting.
+    """
+    columns = len(spec.tables[table].attributes)
+    if not columns:
+        return NOTHING
+    noise = noise_sd(Histogram.of(spec, table, []), spec, amount / columns, start.accounting)
+    children = len(own_keys(spec, table))
+    more = children + sum(has_links(spec, key) for key in spec.tables[table].keys)
+    joined = bool(children) or spec.tables[table].own is not None
+    return rule(rows, noise, columns + more, given, joined=joined)
+
+
+def released_weight(spec: DatabaseSpec, table: str, start: PlanInput) -> float:
+    """Weight of a table's rows as far as totals tell: of an owned table, at most its owners'."""
+    return min(start.rows(table), start.rows(spec.top(table)))
