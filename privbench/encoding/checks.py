@@ -6,14 +6,24 @@ Only simple constraints over one column are understood; whatever else a CHECK sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
+from privbench.encoding.checktree import (
+    array_of,
+    bare,
+    column_of,
+    conjuncts,
+    is_not_null,
+    is_null,
+    not_null_part,
+    text_of,
+    texts_of,
+    untrimmed,
+)
+from privbench.encoding.orders import order_of
 from privbench.schema import Check, Column, Table
 
 
@@ -83,13 +93,13 @@ def pattern_of(
         column: The column's name, or ``VALUE`` in a domain.
         alone: Whether the CHECK may say nothing else.
     """
-    parts = _parts(expression)
+    parts = conjuncts(expression)
     if alone and len(parts) != 1:
         return None
     for part in parts:
-        tree = _not_null_part(part)
+        tree = not_null_part(part)
         if isinstance(tree, (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)):
-            name, text = _column(tree.this), _similar(tree.expression) or _text(tree.expression)
+            name, text = column_of(tree.this), _similar(tree.expression) or text_of(tree.expression)
             if text is not None and (name == column or (name or "").upper() == column == "VALUE"):
                 return type(tree), text
     return None
@@ -101,14 +111,14 @@ def case_of(expression: str, column: str) -> str | None:
     >>> case_of("((code)::text = upper((code)::text))", "code")
     'upper'
     """
-    for part in _parts(expression):
-        tree = _not_null_part(part)
+    for part in conjuncts(expression):
+        tree = not_null_part(part)
         if not isinstance(tree, exp.EQ):
             continue
         for plain, cased in ((tree.left, tree.right), (tree.right, tree.left)):
-            cased = _strip(cased)
+            cased = bare(cased)
             if isinstance(cased, (exp.Upper, exp.Lower)):
-                names = {_column(plain), _column(cased.this)}
+                names = {column_of(plain), column_of(cased.this)}
                 if names == {column} or (column == "VALUE" and names in ({"value"}, {"VALUE"})):
                     return "upper" if isinstance(cased, exp.Upper) else "lower"
     return None
@@ -116,9 +126,9 @@ def case_of(expression: str, column: str) -> str | None:
 
 def _similar(tree: exp.Expr) -> str | None:
     """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
-    tree = _strip(tree)
+    tree = bare(tree)
     named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
-    text = _text(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
+    text = text_of(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
     if text is None:
         return None
     made, listed = "", False
@@ -127,14 +137,6 @@ def _similar(tree: exp.Expr) -> str | None:
         plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
         made += letter if listed else plain.get(letter, letter)
     return f"^(?:{made})$"
-
-
-def _not_null_part(tree: exp.Expr) -> exp.Expr:
-    """``x`` of ``y IS NULL OR x``."""
-    if isinstance(tree, exp.Or):
-        left, right = tree.left.unnest(), tree.right.unnest()
-        return right if _is_null(left) else left if _is_null(right) else tree
-    return tree
 
 
 def unread_checks(table: Table) -> tuple[Check, ...]:
@@ -154,73 +156,49 @@ def unread_checks(table: Table) -> tuple[Check, ...]:
 @lru_cache(maxsize=4096)
 def _facts(expression: str) -> tuple[tuple[_Fact, ...], bool]:
     """The facts in an expression, and whether they (and orders) are all that it says."""
-    parts = _parts(expression)
+    parts = conjuncts(expression)
     facts: list[_Fact] = []
     whole = bool(parts)
     for part in parts:
         fact = _fact(part)
         if fact is None:
-            whole = whole and (_is_not_null(part) or _order(part) is not None)
+            whole = whole and (is_not_null(part) or order_of(part) is not None)
         else:
             facts.append(fact)
     return tuple(facts), whole
 
 
-@lru_cache(maxsize=4096)
-def _parts(expression: str) -> tuple[exp.Expr, ...]:
-    """The conjuncts of an expression; none where sqlglot cannot read it."""
-    text = expression.strip()
-    if text.upper().startswith("CHECK"):
-        text = text[5:].strip()
-    text = text.removesuffix("NOT VALID").strip()
-    try:
-        return tuple(_conjuncts(sqlglot.parse_one(text, read="postgres")))
-    except (SqlglotError, RecursionError):
-        return ()
-
-
-def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    tree = tree.unnest()
-    if isinstance(tree, exp.And):
-        yield from _conjuncts(tree.left)
-        yield from _conjuncts(tree.right)
-    else:
-        yield tree
-
-
-def _is_not_null(tree: exp.Expr) -> bool:
-    # sqlglot writes it Not(Is) or Is(negate), depending on its version.
-    if isinstance(tree, exp.Not):
-        return _is_null(tree.this.unnest())
-    negated = isinstance(tree, exp.Is) and bool(tree.args.get("negate"))
-    return negated and isinstance(tree.expression, exp.Null)
-
-
 def _fact(tree: exp.Expr) -> _Fact | None:
     if isinstance(tree, exp.Or):
         return _or_fact(tree)
-    if isinstance(tree, (exp.Column, exp.Not)) and (name := _column(tree.find(exp.Column) or tree)):
+    if isinstance(tree, (exp.Column, exp.Not)) and (
+        name := column_of(tree.find(exp.Column) or tree)
+    ):
         return _truth(tree, name)
     if isinstance(tree, exp.Between):
-        name, low, high = _column(tree.this), _text(tree.args["low"]), _text(tree.args["high"])
+        name, low, high = (
+            column_of(tree.this),
+            text_of(tree.args["low"]),
+            text_of(tree.args["high"]),
+        )
         return _Fact(name, Limits(low=low, high=high)) if name and low and high else None
     if isinstance(tree, exp.In):
-        name = _column(tree.this)
-        values = _texts(tree.expressions)
+        name = column_of(tree.this)
+        values = texts_of(tree.expressions)
         return _Fact(name, Limits(values=values)) if name and values else None
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _comparison(tree)
-    if isinstance(tree, exp.NEQ) and _text(tree.right) == "":
-        name = _column(_untrimmed(tree.left))
+    if isinstance(tree, exp.NEQ) and text_of(tree.right) == "":
+        name = column_of(untrimmed(tree.left))
         return _Fact(name, Limits(min_length=1)) if name else None
     return None
 
 
 def _truth(tree: exp.Expr, name: str) -> _Fact | None:
     """``flag`` and ``NOT flag``."""
-    if _column(tree) == name:
+    if column_of(tree) == name:
         return _Fact(name, Limits(values=("true",)))
-    negated = isinstance(tree, exp.Not) and _column(tree.this) == name
+    negated = isinstance(tree, exp.Not) and column_of(tree.this) == name
     return _Fact(name, Limits(values=("false",))) if negated else None
 
 
@@ -228,9 +206,9 @@ def _or_fact(tree: exp.Or) -> _Fact | None:
     """``x IS NULL OR fact(x)`` says the fact; ``x = 1 OR x = 2`` is a list."""
     left, right = tree.left.unnest(), tree.right.unnest()
     for null, other in ((left, right), (right, left)):
-        if _is_null(null):
+        if is_null(null):
             fact = _fact(other)
-            return fact if fact and fact.column == _column(null.this) else None
+            return fact if fact and fact.column == column_of(null.this) else None
     one, two = _fact(left), _fact(right)
     if one and two and one.column == two.column and one.limits.values and two.limits.values:
         return _Fact(one.column, Limits(values=one.limits.values + two.limits.values))
@@ -245,17 +223,17 @@ _MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
 def _comparison(tree: exp.Binary) -> _Fact | None:
     kind: type[exp.Expr] = type(tree)
     left, right = tree.left.unnest(), tree.right.unnest()
-    if _text(left) is not None:
+    if text_of(left) is not None:
         left, right, kind = right, left, _MIRROR[kind]
-    if isinstance(_strip(left), exp.Length):
-        return _length(_strip(left), kind, _text(right))
-    name = _column(left)
+    if isinstance(bare(left), exp.Length):
+        return _length(bare(left), kind, text_of(right))
+    name = column_of(left)
     if name is None:
         return None
     if kind is exp.EQ and isinstance(right, exp.Any):
-        values = _array(right.this)
+        values = array_of(right.this)
         return _Fact(name, Limits(values=values)) if values else None
-    value = _text(right)
+    value = text_of(right)
     return None if value is None else _Fact(name, _bound(kind, value))
 
 
@@ -268,69 +246,18 @@ def _bound(kind: type[exp.Expr], value: str) -> Limits:
 
 
 def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | None:
-    plain = _untrimmed(tree.this)
-    name = _column(plain)
+    plain = untrimmed(tree.this)
+    name = column_of(plain)
     if name is None or value is None or not value.isdigit():
         return None
     number = int(value)
-    if plain is not _strip(tree.this) and kind not in (exp.GT, exp.GTE):
+    if plain is not bare(tree.this) and kind not in (exp.GT, exp.GTE):
         return None
     if kind is exp.EQ:
         return _Fact(name, Limits(min_length=number, max_length=number))
     if kind in (exp.GT, exp.GTE):
         return _Fact(name, Limits(min_length=number + (kind is exp.GT)))
     return _Fact(name, Limits(max_length=number - (kind is exp.LT)))
-
-
-def _untrimmed(tree: exp.Expr) -> exp.Expr:
-    """What is trimmed, where something is: made-up texts have no spaces at their ends."""
-    tree = _strip(tree)
-    return _strip(tree.this) if isinstance(tree, exp.Trim) else tree
-
-
-def _strip(tree: exp.Expr) -> exp.Expr:
-    """Without parentheses and casts."""
-    while isinstance(tree, (exp.Paren, exp.Cast)):
-        tree = tree.this
-    return tree
-
-
-def _column(tree: exp.Expr) -> str | None:
-    tree = _strip(tree)
-    return tree.name if isinstance(tree, exp.Column) and not tree.table else None
-
-
-def _text(tree: exp.Expr) -> str | None:
-    """The text of a literal, or None."""
-    tree = _strip(tree)
-    if isinstance(tree, exp.Neg):
-        inner = _text(tree.this)
-        return None if inner is None else f"-{inner}"
-    if isinstance(tree, exp.Boolean):
-        return str(tree.this).lower()
-    return str(tree.this) if isinstance(tree, exp.Literal) else None
-
-
-def _texts(trees: list[exp.Expr]) -> tuple[str, ...] | None:
-    values = [_text(tree) for tree in trees]
-    known = tuple(value for value in values if value is not None)
-    return known if len(known) == len(values) else None
-
-
-def _array(tree: exp.Expr) -> tuple[str, ...] | None:
-    tree = _strip(tree)
-    if isinstance(tree, exp.Array):
-        return _texts(tree.expressions)
-    if isinstance(tree, exp.Literal) and str(tree.this).startswith("{"):
-        return _array_literal(str(tree.this))
-    return None
-
-
-def _array_literal(text: str) -> tuple[str, ...] | None:
-    inner = text[1:-1]
-    if any(mark in inner for mark in '"{}\\'):
-        return None
-    return tuple(part.strip() for part in inner.split(",")) if inner else None
 
 
 def length_limits(limits: tuple[Limits, ...], declared: int | None) -> tuple[int, int | None]:
@@ -361,62 +288,3 @@ def ends(limits: tuple[Limits, ...]) -> tuple[Limits, ...]:
         for item in limits
         if item.low is not None or item.high is not None
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A CHECK that one column is not greater than another.
-
-    Attributes:
-        low: The column with the smaller value.
-        high: The column with the greater value.
-        strict: Whether they may not be equal.
-    """
-
-    low: str
-    high: str
-    strict: bool
-
-
-def column_orders(table: Table) -> tuple[Order, ...]:
-    """Comparisons between two columns of the table, each a conjunct of a CHECK.
-
-    >>> from privbench.schema import TableName
-    >>> column_orders(Table(TableName("public", "t"), (), checks=(Check("c", "(a < b)"),)))
-    (Order(low='a', high='b', strict=True),)
-    """
-    found = [_order(part) for check in table.checks for part in _parts(check.expression)]
-    return tuple(order for order in found if order is not None)
-
-
-def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
-    """Pairs of columns that must differ, each a conjunct of a CHECK.
-
-    >>> from privbench.schema import TableName
-    >>> column_differences(Table(TableName("public", "t"), (), checks=(Check("c", "(a <> b)"),)))
-    (('a', 'b'),)
-    """
-    parts = [part for check in table.checks for part in _parts(check.expression)]
-    pairs = [(_column(p.left), _column(p.right)) for p in parts if isinstance(p, exp.NEQ)]
-    return tuple((left, right) for left, right in pairs if left and right and left != right)
-
-
-def _order(tree: exp.Expr) -> Order | None:
-    if isinstance(tree, exp.Or):
-        sides = [tree.left.unnest(), tree.right.unnest()]
-        rest = [side for side in sides if not _is_null(side)]
-        return _order(rest[0]) if len(rest) == 1 else None
-    if not isinstance(tree, (exp.GT, exp.GTE, exp.LT, exp.LTE)):
-        return None
-    left, right = _column(tree.left), _column(tree.right)
-    if left is None or right is None or left == right:
-        return None
-    strict = isinstance(tree, (exp.GT, exp.LT))
-    if isinstance(tree, (exp.GT, exp.GTE)):
-        left, right = right, left
-    return Order(left, right, strict)
-
-
-def _is_null(tree: exp.Expr) -> bool:
-    plain = isinstance(tree, exp.Is) and not tree.args.get("negate")
-    return plain and isinstance(tree.expression, exp.Null)
