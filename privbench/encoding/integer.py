@@ -43,6 +43,11 @@ class IntegerScale(Scale):
     base: str
 
     @property
+    def whole(self) -> bool:
+        """All of them."""
+        return True
+
+    @property
     def limits(self) -> tuple[int, int]:
         """The type's range; bigint without the few points that are sentinels."""
         bits = _TYPES[self.base][0]

@@ -54,6 +54,11 @@ class NumericScale(Scale):
     scale: int
 
     @property
+    def whole(self) -> bool:
+        """Those without digits after the point."""
+        return self.scale <= 0
+
+    @property
     def digits(self) -> int:
         """Digits after the point that the grid keeps."""
         return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +46,8 @@ _WHOLES = 16
 _NARROW = 16
 #: A default that is a number.
 _NUMBER = re.compile(r"'?(-?\d+(?:\.\d+)?)'?(?:::[a-z ]+(?:\([\d, ]+\))?)?\Z")
+#: A default that marks a missing number.
+_MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,8 @@ class OrderedReader(ColumnReader):
             return self._named
         low, high = (self.scale.parse(text) for text in self.scale.usual)
         if self._is_by_default and self._default is not None:
-            low, high = sorted((0, 2 * self._default))
+            # The literal is doubled, not the grid point: that of a float is no number.
+            low, high = sorted((0, self.scale.parse(str(2 * self._default))))
         if max(low, lo) < min(high, hi):
             return max(low, lo), min(high, hi)
         if low < lo:
@@ -199,27 +203,36 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _named(self) -> tuple[int, int] | None:
         """What the name tells of the range, ``low <= x < high``; None if nothing of it is left."""
-        told = usual_range(self.name) if self.scale.octaves else None
+        told = usual_range(self.name, whole=self.scale.whole) if self.scale.octaves else None
         if told is None:
             return None
         low, high = self.scale.parse(told[0]), self.scale.parse(told[1]) + 1
         if self._default is not None:
-            low, high = min(low, self._default), max(high, self._default + 1)
+            point = self.scale.parse(str(self._default))
+            low, high = min(low, point), max(high, point + 1)
         low, high = max(low, self.range.lo), min(high, self.range.hi + 1)
         # A single value that a CHECK has left is no range that a name could have meant.
         return (low, high) if low + 1 < high else None
 
     @cached_property
-    def _default(self) -> int | None:
-        """The number that the schema gives where none is said: such rows are to be expected."""
+    def _default(self) -> Decimal | None:
+        """The number that the schema gives where none is said: such rows are to be expected.
+
+        A mark such as -1, 99999 or the type's own end says nothing of other rows.
+        """
         found = _NUMBER.match(self.column.default or "") if self.scale.octaves else None
-        return self.scale.parse(found[1]) if found else None
+        if found is None or _MARK.match(found[1]):
+            return None
+        inside = self.range.lo < self.scale.parse(found[1]) < self.range.hi
+        return Decimal(found[1]) if inside else None
 
     @property
     def _is_by_default(self) -> bool:
         """Whether the default tells the order of magnitude: it lies outside the usual range."""
+        if self._default is None:
+            return False
         low, high = (self.scale.parse(text) for text in self.scale.usual)
-        return self._default is not None and not low <= self._default <= high
+        return not low <= self.scale.parse(str(self._default)) <= high
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -302,8 +315,8 @@ class OrderedReader(ColumnReader):
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
         if self._named is not None and self._named[0] <= lo and hi <= self._named[1]:
-            # Each more cell is one more that noise may fill; "below" and "above" are left.
-            below, above = [], [] if hi - lo <= _NARROW else above
+            # Each more cell is one more that noise may fill. Names that lie mostly do so upwards.
+            below = []
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above}
         if self.scale.octaves and min(edges) < 0 < max(edges):

@@ -127,7 +127,11 @@ def end_orphans(work: Workbench, key: ForeignKey) -> None:
     tied = [item for item in work.table.unique_sets if set(item.columns) & set(key.columns)]
     if any(set(item.columns) != set(key.columns) for item in tied):
         found = np.where(found == index, index, NONE)
-    if not nullable_columns(work.table, key):
-        found = np.where(found < 0, np.arange(work.rows), found)
+    rows = np.arange(work.rows)
+    if nullable_columns(work.table, key):
+        # Of two rows that refer to each other, one that stays must not refer to itself.
+        found = np.where((found == rows) & (index != rows), NONE, found)
+    else:
+        found = np.where(found < 0, rows, found)
     work.parents[key.name] = found
     refill(work, key)

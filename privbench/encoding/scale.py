@@ -47,12 +47,18 @@ class Scale(ABC):
             grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
         fractions: Whether values may have any number of decimals, so that it is worth a release.
+        whole: Whether all values are whole numbers, as flags and codes are.
     """
 
     specials: ClassVar[tuple[str, ...]] = ()
     octaves: ClassVar[bool] = False
     open_range: ClassVar[bool] = True
     fractions: ClassVar[bool] = False
+
+    @property
+    def whole(self) -> bool:
+        """See the class's docstring."""
+        return False
 
     @property
     def usual(self) -> tuple[str, str]:

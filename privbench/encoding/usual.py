@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from privbench.encoding.semantic import is_kind, snake
 from privbench.roles.names import singular
@@ -49,18 +49,33 @@ def usual_labels(
     return tuple(label for label in found if least <= len(label) <= top)
 
 
-def usual_range(column: str) -> tuple[str, str] | None:
+def usual_range(column: str, *, whole: bool = True) -> tuple[str, str] | None:
     """Literals of the ends of a range to take for a column of numbers; None without any.
+
+    Args:
+        column: The column's name.
+        whole: Whether its values are whole numbers; else no flags and no codes: ``approved`` may
+            be an amount then.
 
     >>> usual_range("birthYear"), usual_range("points")
     (('1950', '2030'), None)
     """
-    return _first(_data().ranges, column)
+    told = _first(_data().ranges, column)
+    return None if told is None or (told.whole and not whole) else (told.low, told.high)
 
 
 _Told = TypeVar("_Told")
 #: What patterns of names tell, in the order in which they are tried.
 _Lists = tuple[tuple[re.Pattern[str], _Told], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _UsualRange:
+    """Literals of both ends, and whether only whole numbers are meant."""
+
+    low: str
+    high: str
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +85,12 @@ class _Data:
     Attributes:
         labels: Labels by patterns of names.
         kinds: Labels of columns of kinds, whatever their names.
-        ranges: Ends of ranges by patterns of names.
+        ranges: Ranges by patterns of names.
     """
 
     labels: _Lists[tuple[str, ...]]
     kinds: tuple[str, ...]
-    ranges: _Lists[tuple[str, str]]
+    ranges: _Lists[_UsualRange]
 
 
 def _first(lists: _Lists[_Told], column: str) -> _Told | None:
@@ -91,9 +106,12 @@ def _data() -> _Data:
     return _Data(
         tuple((_names(item), tuple(item["labels"])) for item in data["lists"]),
         tuple(data["kinds"]),
-        tuple((_names(item), (item["low"], item["high"])) for item in data["ranges"]),
+        tuple(
+            (_names(item), _UsualRange(item["low"], item["high"], item.get("whole", False)))
+            for item in data["ranges"]
+        ),
     )
 
 
-def _names(item: dict[str, str]) -> re.Pattern[str]:
+def _names(item: dict[str, Any]) -> re.Pattern[str]:
     return re.compile(f"(?:{item['names']})\\Z")

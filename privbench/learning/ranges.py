@@ -22,6 +22,8 @@ _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 _NARROW = 8
 #: What is seen beyond a range that a name tells must stand out of so many times the noise.
 _BEYOND = 1.5
+#: Fewer cells than this are taken as a name tells them.
+_AS_TOLD = 16
 
 
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
@@ -67,7 +69,7 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
 
 def as_told(
     noisy: Floats, sd: float, ends: tuple[int, int], told: tuple[int, int]
-) -> tuple[int, int] | None:
+) -> tuple[int, int]:
     """The ends of a range within cells that a name tells of, unless rows are clear beyond these.
 
     Few cells are taken as told: a flag may be 0 though ones alone are seen.
@@ -86,10 +88,11 @@ def as_told(
     beyond[told[0] : told[1] + 1] = 0.0
     if find_range(beyond, _BEYOND * sd) is not None:
         return ends
-    if told[1] - told[0] < _NARROW:
-        return told
     first, last = max(ends[0], told[0]), min(ends[1], told[1])
-    return (first, last) if first <= last else None
+    if first > last:
+        # What was found beyond is faint, and still the only thing that was found.
+        return ends
+    return told if told[1] - told[0] < _AS_TOLD else (first, last)
 
 
 def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[np.int64]:

@@ -99,6 +99,12 @@ class Ddl:
         return [(_with_space(item), item["name"] in self.extensions) for item in found]
 
     @property
+    def extension_schemas(self) -> dict[str, str]:
+        """The schema that each extension lives in, as far as the text says."""
+        found = [item.groupdict() for item in _MAKE_EXTENSION.finditer(self.pre_data)]
+        return {item["name"]: _plain(item["space"]) for item in found if item["space"]}
+
+    @property
     def objects(self) -> str:
         """What must be there before rows, but for extensions."""
         return _MAKE_EXTENSION.sub("", self.pre_data)
@@ -266,6 +272,11 @@ def _with_space(found: re.Match[str]) -> str:
     if space is None or space.startswith("pg_"):
         return str(found["sql"])
     return f"CREATE SCHEMA IF NOT EXISTS {space};\n{found['sql']}"
+
+
+def _plain(identifier: str) -> str:
+    """A name without its quotes."""
+    return identifier[1:-1].replace('""', '"') if identifier.startswith('"') else identifier
 
 
 def _clean(text: str) -> str:

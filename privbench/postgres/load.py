@@ -234,7 +234,9 @@ class Loader:
             ).fetchone()
         if row is None or not row[0]:
             raise TargetError("another load into this database is running.")
-        target.refuse_missing_extensions(self.connection, self._ddl.extensions)
+        target.refuse_missing_extensions(
+            self.connection, self._ddl.extensions, self._ddl.extension_schemas
+        )
         found = target.contents(self.connection)
         if replace:
             target.drop_contents(self.connection, found)

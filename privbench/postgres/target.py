@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import LiteralString
 
 from privbench.errors import TargetError
@@ -125,11 +126,18 @@ def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
                 target.execute(row.statement.encode())
 
 
-def refuse_missing_extensions(target: Connection, wanted: tuple[str, ...]) -> None:
-    """Refuse a target whose server lacks an extension that the schema needs.
+def refuse_missing_extensions(
+    target: Connection, wanted: tuple[str, ...], spaces: Mapping[str, str]
+) -> None:
+    """Refuse a target that lacks an extension that the schema needs, or has it elsewhere.
+
+    Args:
+        target: The target.
+        wanted: Names of extensions that must be on offer.
+        spaces: Schemas that extensions must live in, where the schema's text names one.
 
     Raises:
-        TargetError: With all that are missing.
+        TargetError: With all that are missing or elsewhere.
         DatabaseError: The server refused.
     """
     rows = catalog.ask(
@@ -142,4 +150,21 @@ def refuse_missing_extensions(target: Connection, wanted: tuple[str, ...]) -> No
         raise TargetError(
             f"the target's server lacks the extensions {', '.join(row.name for row in rows)}.",
             remedy="Install their packages on that server.",
+        )
+    names = [name for name in wanted if name in spaces]
+    elsewhere = catalog.ask(
+        target,
+        "SELECT e.extname, n.nspname, w.space FROM pg_catalog.pg_extension e"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
+        " JOIN unnest(%(names)s::text[], %(spaces)s::text[]) AS w(name, space)"
+        " ON w.name = e.extname AND w.space <> n.nspname ORDER BY 1",
+        {"names": names, "spaces": [spaces[name] for name in names]},
+    )
+    if elsewhere:
+        row = elsewhere[0]
+        raise TargetError(
+            f"the target has the extension {row.extname} in schema {row.nspname}, the source in "
+            f"{row.space}.",
+            remedy=f"In the target: ALTER EXTENSION {row.extname} SET SCHEMA {row.space}, or drop "
+            "it there.",
         )

@@ -712,6 +712,18 @@ def test_children_of_dropped_rows_go_to_what_these_referred_to(null):
     assert made.columns["up"].null_count == (1 if null else 0)
 
 
+def test_who_referred_to_a_dropped_partner_does_not_refer_to_itself():
+    """Two by two, rows refer to each other; values of v are too few for all of them."""
+    t = table("t", col("id"), col("spouse", null=True), col("v"), primary=("id",), uniques=[("v",)],
+              keys=[(("spouse",), "t", ("id",))], checks=["((v >= 1) AND (v <= 60))"])  # fmt: skip
+    rows = np.arange(120)
+    values = pa.array(np.where(rows % 2, 60, rows // 2 + 1), pa.int32())
+    made = mint(t, {"v": values}, {"t_f0": rows ^ 1}, None, generator(1), rows=120)
+    assert made.rows == 60
+    assert made.columns["spouse"].null_count > 50
+    assert not (made.parents["t_f0"] == np.arange(made.rows)).any()
+
+
 def test_references_to_what_a_repair_moves_stay_unique():
     """Values of v move apart, the references g to them follow, and pairs of both were equal."""
     columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))

@@ -35,7 +35,7 @@ def test_lists_are_distinct_and_every_pattern_tells_something():
         assert labels
         assert len(set(labels)) == len(labels)
     assert len(set(_data().kinds)) == len(_data().kinds)
-    assert all(float(low) < float(high) for _, (low, high) in _data().ranges)
+    assert all(float(told.low) < float(told.high) for _, told in _data().ranges)
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,18 @@ def test_names_of_flags_tell_zero_and_one(name):
     (need,) = plan(name, INT).needs
     assert (need.usual.lo, need.usual.hi, need.told) == (0, 2, True)
     domain = plan(name, INT).finish({name: need.usual}).domains[name]
-    # Zero and one, and what lies beyond them as two cells that stay empty unless they are clear.
-    assert (domain.values, domain.core, domain.specials) == (2, (0, 2), ("below", "above"))
+    # Zero and one; cells beyond stay empty unless they are clear, and hold what a name hides.
+    assert (domain.edges[:3], domain.core) == ((0, 1, 2), (0, 2))
+    assert domain.edges[-1] > 10_000
+    assert domain.specials == ("below", "above")
+
+
+@pytest.mark.parametrize("type_", [NUMERIC, FLOAT])
+@pytest.mark.parametrize("name", ["loan_approved", "memory_required", "has_price"])
+def test_amounts_are_no_flags(name, type_):
+    need, *_ = plan(name, type_).needs
+    assert not need.told
+    assert need.usual == plan("n", type_).needs[0].usual
 
 
 @pytest.mark.parametrize(
@@ -212,7 +222,12 @@ def test_a_smallint_holds_codes():
         (INT, "5000", 0, 10_000),
         (INT, "'-700'::integer", -1400, 0),
         (NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
+        (FLOAT, "5000", 0.0, 10_000.0),
+        (FLOAT, "'-5000.5'::real", -10_001.0, 0.0),
         (INT, "7", 0, 100),
+        (INT, "-1", 0, 100),
+        (INT, "99999", 0, 100),
+        (INT, "2147483647", 0, 100),
         (INT, "nextval('s'::regclass)", 0, 100),
         (INT, None, 0, 100),
     ],
@@ -220,7 +235,9 @@ def test_a_smallint_holds_codes():
 def test_a_default_tells_the_order_of_magnitude(type_, default, low, high):
     column = Column("n", 1, type_, default=default)
     table = Table(TableName("public", "t"), (column,))
-    (need,) = reader(column, table, ColumnConfig(), 1e-9).needs
+    need, *_ = reader(column, table, ColumnConfig(), 1e-9).needs
+    if type_ == FLOAT:
+        low, high = (scale_of(FLOAT).parse(str(end)) for end in (low, high))
     assert (need.usual.lo, need.usual.hi) == (low, high)
 
 

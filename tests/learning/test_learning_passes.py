@@ -54,3 +54,52 @@ def test_passes_are_the_sum_over_all_paths(seed):
         assert passes.logs[number] == pytest.approx(np.log(likelihood), abs=1e-6)
         expected += weights[number] * posterior
     assert passes.mean(weights) == pytest.approx(expected, abs=1e-6)
+
+
+def in_double(evidence, walks):
+    """Log-likelihoods and posteriors of all settings, in double precision."""
+    logs, found = [], []
+    for law, rate in itertools.product(walks.laws[0], walks.rates):
+        seen = (1 - rate) * evidence.seen + rate * evidence.alone[:, None]
+        forward, backward, log = [], np.ones_like(seen), 0.0
+        for cell, likelihood in enumerate(seen):
+            value = likelihood * (forward[-1] @ law if cell else walks.start)
+            log += np.log(value.sum())
+            forward.append(value / value.sum())
+        for cell in range(len(seen) - 2, -1, -1):
+            back = law @ (seen[cell + 1] * backward[cell + 1])
+            backward[cell] = back / back.sum()
+        share = np.array(forward) * backward
+        share /= share.sum(axis=1, keepdims=True)
+        spike = share * rate * evidence.alone[:, None] / seen
+        lone = spike.sum(axis=1, keepdims=True) * evidence.single
+        logs.append(log)
+        found.append(share - spike + lone)
+    return np.array(logs), np.array(found)
+
+
+@pytest.mark.parametrize("width", [1.0, 0.02])
+def test_single_precision_is_enough_for_long_chains_of_peaked_likelihoods(width):
+    """Likelihoods down to nothing, states that walks hardly leave, thousands of cells."""
+    g = np.random.default_rng(3)
+    states, cells = 80, 2000
+    place = np.linspace(0.0, 1.0, states)
+    truth = 0.5 + 0.4 * np.sin(np.arange(cells) / 60)
+    seen = np.exp(
+        -0.5 * ((truth[:, None] + width * g.normal(size=(cells, 1)) - place) / width) ** 2
+    )
+    seen /= seen.max(axis=1, keepdims=True)
+    prior = np.full(states, 1 / states)
+    alone = (seen * prior).sum(axis=1)
+    evidence = Evidence(seen, alone, seen * prior / alone[:, None])
+    laws = np.exp(-0.5 * ((place[:, None] - place) / np.array([0.01, 0.1])[:, None, None]) ** 2)
+    laws = (laws / laws.sum(axis=2, keepdims=True))[None]
+    walks = Walks(laws, np.zeros(cells, np.int64), prior, np.array([0.02, 0.3]))
+    logs, found = in_double(evidence, walks)
+    passes = Passes.run(evidence, walks)
+    assert passes.logs == pytest.approx(logs, abs=1e-2)
+    for setting in range(4):
+        weights = np.eye(4)[setting]
+        mean = passes.mean(weights)
+        assert mean.min() >= 0
+        assert np.abs(mean - found[setting]).sum(axis=1).max() < 1e-4

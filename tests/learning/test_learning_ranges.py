@@ -57,7 +57,13 @@ def test_a_wide_range_that_a_name_tells_is_narrowed_to_what_is_seen():
     noisy[80] = 8.0
     assert find_range(noisy, 1.0) == (40, 80)
     assert as_told(noisy, 1.0, (40, 80), (20, 60)) == (40, 60)
-    assert as_told(noisy, 1.0, (80, 80), (20, 60)) is None
+
+
+def test_what_was_found_beyond_a_name_is_not_thrown_away():
+    noisy = np.zeros(100)
+    noisy[80] = 6.0
+    assert as_told(noisy, 5.0, (80, 80), (20, 60)) == (80, 80)
+    assert as_told(noisy, 5.0, (80, 80), (20, 21)) == (80, 80)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])

@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 #: Cells this many noise scales above zero are taken as they are.
 TRUSTED = 24.0
-#: Noise scales above the largest noisy count that no count is beyond, but for e^−12.
+#: Noise scales above the largest noisy count that no count is beyond, but for e^−12 or less.
 _REACH = 12.0
 _PERIOD, _MOST_PERIODIC = 5, 400
 #: Standard deviations of noise by which the sum of every fifth cell is off, to be looked at.
@@ -75,24 +75,24 @@ def denoise_ordered(
     trusted = noisy > TRUSTED * scale
     if trusted.all():
         return np.asarray(noisy * (total / noisy.sum()))
-    most = min(total, float(noisy[~trusted].max()) + _REACH * scale)
+    most = min(total, max(float(noisy[~trusted].max()), 0.0) + _REACH * scale)
     states = _states(scale, most, fine=widths is None and len(noisy) <= 250)
     cells = _prepare(noisy, scale, noise, states, trusted, widths)
     posterior = _average(cells, trusted, noisy, scale, noise, total)
     return _tilt(posterior[~trusted], states, noisy, trusted, scale, noise, total)
 
 
-def _states(scale: float, total: float, *, fine: bool) -> Floats:
-    """Counts that a cell may have; no cell holds more than all rows."""
+def _states(scale: float, most: float, *, fine: bool) -> Floats:
+    """Counts that a cell may have, up to about ``most``."""
     if fine:
         low = np.exp(np.linspace(log(0.001), log(0.5), 16))
         more = np.concatenate([np.arange(0.75, 6.01, 0.25), 6 * 1.05 ** np.arange(1, 34)])
     else:
         low = np.exp(np.linspace(log(0.004), log(0.5), 11))
         more = np.concatenate([np.arange(0.9, 6.01, 0.45), 6 * 1.09 ** np.arange(1, 20)])
-    low = scale * low if total >= scale else total * low
+    low = scale * low if most >= scale else most * low
     more = scale * more
-    return np.concatenate([low, more[more <= total]])
+    return np.concatenate([low, more[more <= most]])
 
 
 def _prepare(
