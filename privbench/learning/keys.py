@@ -184,9 +184,9 @@ def attach(
 ) -> Ints:
     """Target of every row by a REF key or a key to a public table.
 
-    Rows that refer into their own unit take one of its rows, by pulls that count half. The others hit targets in
-    proportion to a popularity that follows the fan-in law (REF), or to their released frequency
-    (public); with ``unique``, each at most once.
+    Rows that refer into their own unit take one of its rows, by pulls that count half. The others
+    hit targets in proportion to a popularity that follows the fan-in law (REF), or to their
+    released frequency (public); with ``unique``, each at most once.
 
     Args:
         key: The key.

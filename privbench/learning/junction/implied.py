@@ -30,7 +30,7 @@ _EVERY = np.concatenate([[_NOTHING], _RATIOS])
 _PRIORS = np.concatenate([[_PRIOR], (1.0 - _PRIOR) * _USUAL / _USUAL.sum()])
 #: A block is ruled out where nothing is likelier than this, and independence would have put more
 #: there than this many standard deviations.
-_SURE, _BY_CHANCE = 0.8, 2.0
+_SURE, _BY_CHANCE = 0.5, 2.0
 
 
 def implied(
