@@ -30,7 +30,7 @@ _EVERY = np.concatenate([[_NOTHING], _RATIOS])
 _PRIORS = np.concatenate([[_PRIOR], (1.0 - _PRIOR) * _USUAL / _USUAL.sum()])
 #: A block is ruled out where nothing is likelier than this, and independence would have put more
 #: there than this many standard deviations.
-_SURE, _BY_CHANCE = 0.5, 2.0
+_SURE, _BY_CHANCE = 0.8, 2.0
 
 
 def implied(
@@ -62,7 +62,7 @@ def ruled_out(
     noise: Noise,
     blocks: tuple[Ints, Ints],
 ) -> Mask:
-    """Cells of blocks that are likelier to be empty than not, and would not be by chance.
+    """Cells of blocks that are very likely empty, and would not be by chance.
 
     A block is told by its own cells, and by the others of its rows, or of its columns, against
     their margins: one cell often holds what many would otherwise share.
