@@ -27,6 +27,8 @@ HIDDEN = "\x1f"
 _FANS = f"{HIDDEN}children{HIDDEN}"
 #: Codes of `link_variable` for references into other units and into the row's own.
 OUTSIDE, INSIDE = 1, 2
+#: Power of pulls, which are measured where references lead elsewhere, inside a row's own unit.
+_HELD = 0.5
 
 
 def fan_variable(table: str, key: str) -> str:
@@ -182,9 +184,9 @@ def attach(
 ) -> Ints:
     """Target of every row by a REF key or a key to a public table.
 
-    Rows that refer into their own unit take one of its rows at random. The others hit targets in
-    proportion to a popularity that follows the fan-in law (REF), or to their released frequency
-    (public); with ``unique``, each at most once.
+    Rows that refer into their own unit take one of its rows, by pulls that count half. The others
+    hit targets in proportion to a popularity that follows the fan-in law (REF), or to their
+    released frequency (public); with ``unique``, each at most once.
 
     Args:
         key: The key.
@@ -206,7 +208,8 @@ def attach(
         return edges
     if places is not None and places.links is not None and places.targets is not None:
         inside = chosen[places.links[chosen] == INSIDE]
-        edges[inside] = _within(places.rows[inside], places.targets, generator)
+        pulls = attraction(key.pulls, places.codes, targets) ** _HELD
+        edges[inside] = _within(places.rows[inside], places.targets, pulls, generator)
         chosen = chosen[edges[chosen] == NULL]
     one = np.zeros(len(chosen), np.int64)
     numbers = uniforms(one, 1, generator, stratified=True)
@@ -236,14 +239,21 @@ def _linked(
     return np.sort(generator.permutation(found)[:linked])
 
 
-def _within(units: Ints, targets: Ints, generator: np.random.Generator) -> Ints:
-    """A random target in each of some units, −1 where a unit has none; shape of ``units``."""
+def _within(units: Ints, targets: Ints, pulls: Floats, generator: np.random.Generator) -> Ints:
+    """A target in each of some units by weight, −1 where a unit has none; shape of ``units``."""
     order = np.argsort(targets, kind="stable")
     ordered = targets[order]
-    first = np.searchsorted(ordered, units, side="left")
-    count = np.searchsorted(ordered, units, side="right") - first
-    place = first + np.floor(generator.random(len(units)) * count).astype(np.int64)
-    return np.where(count > 0, order[np.minimum(place, len(order) - 1)], NULL)
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    place = np.searchsorted(ordered[starts], units)
+    found = np.full(len(units), NULL, np.int64)
+    there = np.flatnonzero(np.isin(units, ordered))
+    if not len(there):
+        return found
+    counts = np.diff(np.append(starts, len(ordered)))
+    weights = pulls[order] / np.repeat(np.maximum.reduceat(pulls[order], starts), counts)
+    numbers = generator.random(len(there))
+    found[there] = order[choose(weights, starts, counts, place[there], numbers)]
+    return found
 
 
 def _popularity(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from privbench.errors import ModelError
 from privbench.learning.assemble import TableModel, assemble, ownership_levels
 from privbench.learning.fanout import constant, law_from_counts
 from privbench.learning.keys import INSIDE, OUTSIDE, KeyModel, Places, attach
+from privbench.learning.pulls import Pull
 from privbench.learning.shares import shares
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.rng import generator
@@ -186,3 +189,24 @@ def test_all_rows_of_a_unit_refer_to_rows_of_their_own_each_to_another():
     assert len(np.unique(edges)) == 3000
     inside = links == INSIDE
     assert (units[edges[inside]] == units[inside]).all()
+
+
+def test_rows_of_the_own_unit_that_are_never_referred_to_are_not_taken():
+    units = np.repeat(np.arange(500), 20)
+    codes = np.tile(np.repeat([0, 1, 2], [1, 1, 18]), 500)
+    pull = Pull("kind", np.arange(3), np.array([1.0, 0.25, 1e-9]))
+    pick = replace(key("k", "t", "ref", law=FEW), pulls=(pull,))
+    places = Places(units, units, np.full(10_000, INSIDE), {"kind": codes})
+    edges = attach(pick, 10_000, 10_000, generator(4), places)
+    assert (units[edges] == units).all()
+    taken = np.bincount(codes[edges], minlength=3)
+    assert taken[2] < 10
+    assert taken[0] == pytest.approx(2 * taken[1], rel=0.1)
+
+
+def test_a_unit_without_rows_is_left_for_one_elsewhere():
+    units, targets = np.array([0, 0, 7, 3]), np.array([3, 3, 0])
+    places = Places(units, targets, np.full(4, INSIDE))
+    edges = attach(key("k", "t", "ref", law=constant(1)), 4, 3, generator(4), places)
+    assert (targets[edges[[0, 1, 3]]] == [0, 0, 3]).all()
+    assert edges[2] >= 0

@@ -19,8 +19,7 @@ from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
 from privbench.learning.junction.byrows import RowLaw
 from privbench.learning.junction.context import Context, Variable
-from privbench.learning.junction.copulas import expected
-from privbench.learning.junction.implied import Ints, blocks_of, implied
+from privbench.learning.junction.implied import Ints, blocks_of
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
     MeasureAll,
@@ -29,6 +28,7 @@ from privbench.learning.junction.oneway import (
     measure_one_ways,
     weight_of,
 )
+from privbench.learning.junction.pairs import related
 from privbench.learning.junction.pool import cells_of, draw_pool, rake_pool
 from privbench.learning.junction.ratios import rake, shrink
 from privbench.learning.junction.structure import (
@@ -39,7 +39,6 @@ from privbench.learning.junction.structure import (
     thin,
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
-from privbench.learning.junction.trends import trended
 from privbench.learning.keys import own_keys
 from privbench.privacy import DatabaseSpec, Measurement, Query, noise_sd
 from privbench.privacy.events import Accounting
@@ -278,14 +277,13 @@ class Learner:
         ]
         for (i, j), (noisy, sd) in zip(pairs, self.measure_all(questions), strict=True):
             scale = max(self._scale(sd), 1e-9)
-            base = predicted[i, j]
-            if self.context.columns or self.has_children:
-                base = implied(noisy, base, scale, self.noise, self._blocks((i, j)))
-                base = expected(noisy, base, scale, self.noise, self._ordered((i, j)))
-                base = trended(noisy, base, scale, self.noise, self._ordered((i, j)))
-            shrunk = shrink(noisy, base, scale, self.noise)
             margins = self.rows * shares[i], self.rows * shares[j]
-            self.tables[i, j] = rake(shrunk, *margins, 8)
+            if self.context.columns or self.has_children:
+                held = self._blocks((i, j)), self._ordered((i, j))
+                found = related(noisy, predicted[i, j], margins, scale, self.noise, *held)
+            else:
+                found = shrink(noisy, predicted[i, j], scale, self.noise)
+            self.tables[i, j] = rake(found, *margins, 8)
 
     def _ordered(self, pair: Pair) -> tuple[int, int]:
         """How many leading bins of both variables follow an order."""
