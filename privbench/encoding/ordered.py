@@ -188,10 +188,7 @@ class OrderedReader(ColumnReader):
         """
         if self._named is not None:
             return self._named
-        low, high = (self.scale.parse(text) for text in self.scale.usual)
-        if self._is_by_default and self._default is not None:
-            # The literal is doubled, not the grid point: that of a float is no number.
-            low, high = sorted((0, self.scale.parse(str(2 * self._default))))
+        low, high = self._by_default or self._of_type
         if max(low, lo) < min(high, hi):
             return max(low, lo), min(high, hi)
         if low < lo:
@@ -227,12 +224,22 @@ class OrderedReader(ColumnReader):
         return Decimal(found[1]) if inside else None
 
     @property
-    def _is_by_default(self) -> bool:
-        """Whether the default tells the order of magnitude: it lies outside the usual range."""
-        if self._default is None:
-            return False
+    def _of_type(self) -> tuple[int, int]:
+        """The usual range of the type."""
         low, high = (self.scale.parse(text) for text in self.scale.usual)
-        return not low <= self.scale.parse(str(self._default)) <= high
+        return low, high
+
+    @cached_property
+    def _by_default(self) -> tuple[int, int] | None:
+        """The range that the default tells: its order of magnitude, if the usual one lacks it."""
+        if self._default is None:
+            return None
+        low, high = self._of_type
+        if low <= self.scale.parse(str(self._default)) <= high:
+            return None
+        # The literal is doubled, not the grid point: that of a float is no number.
+        twice = self.scale.parse(str(2 * self._default))
+        return min(0, twice), max(0, twice)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -325,7 +332,8 @@ class OrderedReader(ColumnReader):
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
         # What is not far beyond a range that nobody saw is rarer, not absent. Names are believed.
-        sure = bounds.seen or not above or self._named is not None or self._is_by_default
+        known = self._named is not None or self._by_default is not None
+        sure = bounds.seen or not above or known
         reach = hi if sure else above[(len(above) - 1) // (4 if hi - lo <= _NARROW else 2)]
         last = max(bisect_left(kept, min(reach, kept[-1])), 1)
         core = (bisect_left(kept, lo), last)

@@ -70,7 +70,7 @@ def proposals(
             found.append((name, column.default))
         if column.type.category == "A":
             found += [(name, text) for text in _parts(tree)]
-        found += [(name, text) for text in _of_type(table.column(name).type, name, sizes, words)]
+        found += [(name, text) for text in _of_type(column.type, name, sizes, words)]
     if apart:
         found = [(name, text) for name, text in found if _speaks_of(text, name)]
     return list(dict.fromkeys(found))[:MOST]
