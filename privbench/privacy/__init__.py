@@ -1,7 +1,7 @@
 """The privacy core: queries in, noisy releases out, every one of them in the ledger first."""
 
 from privbench.privacy.accountant import Accountant, Guarantee, loss_of, price
-from privbench.privacy.budget import allocate
+from privbench.privacy.budget import MARGIN, allocate, root_sums
 from privbench.privacy.conversion import epsilon_for, rho_for
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
@@ -16,6 +16,7 @@ from privbench.privacy.standing import Cap
 
 __all__ = [
     "GRID",
+    "MARGIN",
     "PART",
     "Accountant",
     "Accounting",
@@ -51,4 +52,5 @@ __all__ = [
     "open_session",
     "price",
     "rho_for",
+    "root_sums",
 ]

@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
+
+#: Kept back where amounts are computed in doubles, so that no sum of them passes what was given.
+MARGIN = 1 - 1e-9
+
+
+def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float]:
+    """Sum of the shares that are charged to every root table.
+
+    Args:
+        shares: The root tables and the share of every item.
+
+    >>> root_sums([(frozenset("r"), 1.0), (frozenset("rq"), 2.0)])["r"]
+    3.0
+    """
+    sums: dict[str, float] = {}
+    for roots, share in shares:
+        for root in roots:
+            sums[root] = sums.get(root, 0.0) + share
+    return sums
 
 
 def allocate(shares: Mapping[str, tuple[float, frozenset[str]]], total: float) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,8 @@ class Query(ABC):
     kind: str
     #: Grid units per counted 1: `GRID` for weighted statistics, 1 for plain counts.
     unit: int
+    #: Whether it reads attributes whose domain is not settled: it is evaluated before any recoding.
+    reads_raw: ClassVar[bool] = False
 
     @property
     @abstractmethod

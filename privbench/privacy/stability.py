@@ -223,7 +223,7 @@ def _statistics(
 
 
 def _statistic(query: Query, raw: PrivateDatabase, settled: PrivateDatabase) -> Statistic:
-    side = raw if getattr(query, "reads_raw", False) else settled
+    side = raw if query.reads_raw else settled
     counter = getattr(query, "evaluate_labels", None)
     found: Statistic = query.evaluate(side) if counter is None else counter(side)
     return found

@@ -38,6 +38,7 @@ from privbench.privacy.queries import (
     JointHistogram,
     JointScores,
     LabelCounts,
+    LargestCount,
     Owner,
     PairScores,
     Presence,
@@ -169,6 +170,8 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield GridHistogram(name, "g", PublicArray([-5, 0, 1, 7, 30]))
     yield GridHistogram(name, "g", PublicArray([3]))
     yield from (LabelCounts(name, "l"), LabelCounts(name, "l", per_unit=3))
+    yield from (LabelCounts(name, "g", per_unit=2), LargestCount(name, "l", per_unit=3))
+    yield LargestCount(name, "g")
     yield from _scores(spec, name, rng)
     yield from _regions(spec, name, rng)
     for key in spec.tables[name].keys:

@@ -26,6 +26,7 @@ from privbench.privacy.queries import (
     Histogram,
     JointHistogram,
     LabelCounts,
+    LargestCount,
     PairScores,
     Presence,
     PublicArray,
@@ -407,6 +408,29 @@ class RowsOfLabels(LabelCounts):
 
 def test_labels_by_rows() -> None:
     assert "linf" in caught(RowsOfLabels("posts", "l"), labelled_by_one())
+
+
+class LargestOfRows(LargestCount):
+    """Rows, not units."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        counts = RowsOfLabels(self.source, self.attribute).evaluate_labels(data)
+        return np.array([max(counts.values(), default=0)])
+
+
+class SumOfLargest(LargestCount):
+    """The two largest counts: a unit that proposes two values is in both."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        counts = LabelCounts(self.source, self.attribute, self.per_unit).evaluate_labels(data)
+        return np.array([sum(sorted(counts.values())[-2:])])
+
+
+def test_largest_counts() -> None:
+    assert caught(LargestCount("posts", "l", 3), shared_labels()) == set()
+    assert caught(LargestCount("posts", "l"), labelled_by_one()) == set()
+    assert "linf" in caught(LargestOfRows("posts", "l"), labelled_by_one())
+    assert "linf" in caught(SumOfLargest("posts", "l", 3), shared_labels())
 
 
 def labelled_by_one() -> PrivateDatabase:

@@ -11,14 +11,15 @@ from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
 from privbench.privacy.queries.claims import weighted
 from privbench.privacy.queries.counting import add
 from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.queries.raw import RawQuery
+from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 _BLOCK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
-class GridHistogram(Query):
+class GridHistogram(RawQuery):
     """Weight of an attribute's finite values between public grid points.
 
     Statistic: for points t₁ < … < tₖ the weight of the rows with a value below t₁, in [t₁, t₂), …,
@@ -35,12 +36,8 @@ class GridHistogram(Query):
         points: Ascending public grid points, shape (k,).
     """
 
-    source: str
-    attribute: str
     points: PublicArray
     kind = "grid histogram"
-    #: The stability harness evaluates it before any recoding.
-    reads_raw = True
     unit = GRID
 
     def __post_init__(self) -> None:
@@ -49,16 +46,6 @@ class GridHistogram(Query):
             raise SchemaError("grid points ascend.", table=self.source, column=self.attribute)
         if int(points[0]) <= NEG_INF:
             raise SchemaError("grid points lie above the sentinels.", column=self.attribute)
-
-    @property
-    def table(self) -> str:
-        """See `Query.table`."""
-        return self.source
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
-        return (self.attribute,)
 
     @property
     def shape(self) -> tuple[int, ...]:
