@@ -20,6 +20,7 @@ from privbench.encoding.references import (
     without_repeats,
 )
 from privbench.encoding.workbench import Mask, Workbench, known
+from privbench.forest import circle_heads
 from privbench.schema import ForeignKey
 
 Indices = NDArray[np.int64]
@@ -108,11 +109,32 @@ def _agree(work: Workbench, index: Indices, mine: Indices, theirs: Indices, must
 
 def refill(work: Workbench, key: ForeignKey) -> None:
     """A self-reference's columns again, after a repair may have moved what they refer to."""
-    others = [other for other in work.table.foreign_keys if other.name != key.name]
-    shared = {name for other in others for name in other.columns}
-    shared |= work.table.pinned_columns
-    own = [name for name in key.columns if name not in shared]
+    own = [name for name in key.columns if not _filled_by_others(work, key, name)]
     _fill(work, key, work.own_keys(key), own)
+
+
+def plant(work: Workbench, key: ForeignKey) -> None:
+    """End circles of a self-reference at a row each, so that no row is its own ancestor.
+
+    Where a reference must lead somewhere, that row refers to itself, as roots do then; unless a
+    row has at most one child, or a CHECK forbids it (`part_self`).
+    """
+    if not work.rows:
+        return
+    index = work.parents[key.name]
+    shared = [name for name in key.columns if _filled_by_others(work, key, name)]
+    heads = circle_heads(index)
+    if _free(work, key, shared):
+        index[heads] = NONE
+    elif not one_to_one(work.table, key) and not work.may_not_be_own_parent(key):
+        pairs = dict(zip(key.columns, key.ref_columns, strict=True))
+        if all(pairs[name] == name for name in shared):
+            index[heads] = heads
+
+
+def _filled_by_others(work: Workbench, key: ForeignKey, name: str) -> bool:
+    others = (other for other in work.table.foreign_keys if other.name != key.name)
+    return name in work.table.pinned_columns or any(name in other.columns for other in others)
 
 
 def end_orphans(work: Workbench, key: ForeignKey) -> None:

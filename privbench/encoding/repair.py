@@ -80,10 +80,7 @@ def _move_on(work: Workbench, key: ForeignKey, rows: Indices) -> bool:
 
 def part_self(work: Workbench, key: ForeignKey) -> None:
     """Draw another parent for rows that would be their own, where a CHECK forbids that."""
-    pair = (key.columns[0], key.ref_columns[0])
-    unlike = [*column_differences(work.table)]
-    unlike += [(item.low, item.high) for item in column_orders(work.table) if item.strict]
-    if len(key.columns) > 1 or not {pair, pair[::-1]} & {*unlike} or work.rows < 2:
+    if not work.may_not_be_own_parent(key) or work.rows < 2:
         return
     index = work.parents[key.name]
     own = np.flatnonzero(index == np.arange(work.rows))
@@ -167,8 +164,9 @@ def _spread(work: Workbench, item: Unique, pool: Pool) -> None:
         for other in item.columns:
             counted &= known(work.columns[other])
     rows = np.flatnonzero(counted)
-    groups = work.group([other for other in item.columns if other != name])
-    step = 1 if pool.values or pool.scale is None else pool.scale.step
+    others = [other for other in item.columns if other != name]
+    groups = work.group(others, fold=work.folds(item))
+    step = _step(pool, groups[rows])
     points = pool.to_points(work.columns[name])
     lo, hi = -(-pool.lo // step), pool.hi // step
     moved, full = spread(points[rows] // step, groups[rows], lo, hi)
@@ -178,6 +176,16 @@ def _spread(work: Workbench, item: Unique, pool: Pool) -> None:
     marks = np.zeros(work.rows, dtype=np.bool_)
     marks[rows[changed & ~full]] = True
     work.move(pool, marks, points)
+
+
+def _step(pool: Pool, groups: Indices) -> int:
+    """What values are to be apart: multiples stay multiples, where there are enough of them."""
+    if pool.values or pool.scale is None:
+        return 1
+    step = max(pool.unit, pool.scale.step)
+    most = np.unique(groups, return_counts=True)[1].max(initial=0)
+    enough = pool.hi // step - -(-pool.lo // step) + 1 >= most
+    return step if enough else pool.scale.step
 
 
 def _renumber(work: Workbench, item: Unique, pool: Pool) -> None:

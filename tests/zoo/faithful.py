@@ -15,7 +15,7 @@ from privbench.config import Config
 from privbench.postgres.connect import connect, environment
 from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.introspect import introspect
-from privbench.schema import Table
+from privbench.schema import ForeignKey, Table
 
 _ENTRY = re.compile(
     r"^--\n-- (?:Data for )?Name: (?P<name>.*?); Type: (?P<type>[A-Z ]+); Schema: .*?\n--\n",
@@ -267,6 +267,43 @@ def stale_sequences(dsn: str) -> list[str]:
             if row[0]:
                 stale.append(sequence)
         return stale
+
+
+def circles(dsn: str) -> list[str]:
+    """Self-references by which some row is its own ancestor, so that no root is above it.
+
+    A root refers to nothing, or to itself where it must refer to something. Where every row must
+    refer to another one that nobody else refers to, circles are all that there can be.
+    """
+    with connect(dsn) as connection:
+        connection.execute("SET row_security = off")
+        return [
+            f"{table.key}: {key.name}"
+            for table in introspect(connection)
+            for key in table.foreign_keys
+            if key.is_self and key.validated and _goes_round(connection, table, key)
+        ]
+
+
+def _goes_round(connection: psycopg.Connection, table: Table, key: ForeignKey) -> bool:
+    free = any(not table.column(name).not_null for name in key.columns)
+    if not free and any({*item.columns} <= {*key.columns} for item in table.unique_sets):
+        return False
+    names = [sql.SQL(", ").join(map(sql.Identifier, k)) for k in (key.ref_columns, key.columns)]
+    query = sql.SQL("SELECT ROW({})::text, ROW({})::text, num_nulls({}) > 0 FROM {}")
+    found = connection.execute(query.format(*names, names[1], _named(table))).fetchall()
+    below: dict[str, list[str]] = {}
+    level = []
+    for row, above, none in found:
+        if none or (row == above and not free):
+            level.append(row)
+        else:
+            below.setdefault(above, []).append(row)
+    count = 0
+    while level:
+        count += len(level)
+        level = [row for above in level for row in below.get(above, ())]
+    return count < len(found)
 
 
 #: Units that own rows of a table, below which noise hides how many rows they own.

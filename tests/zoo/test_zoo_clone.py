@@ -130,6 +130,7 @@ def clone_whole(found: Animal, each_server, scratch, tmp_path) -> None:
     assert faithful.leaked(after.text, found.canaries) == []
     assert faithful.unvalidated(target) == faithful.unvalidated(source)
     assert faithful.broken_constraints(target) == []
+    assert faithful.circles(target) == []
     assert faithful.unanalysed(target) == []
     assert faithful.stale_sequences(target) == []
     sizes = [faithful.counts(source), faithful.counts(target)]

@@ -1,16 +1,17 @@
 """CHECK constraints of tables and domains: set aside during the copy, rows mended, put back.
 
-A row that breaks a CHECK takes the check's columns, references among them, from a row that keeps
-all of the table's CHECKs, drawn at random; where none does, values that the CHECK itself speaks of
-are tried; what cannot be mended so becomes NULL where columns allow it. Rows that are still
-broken go, unless they are most of the table: then the CHECK is put back as not validated, so that
-it holds for every row to come.
+A row that breaks a CHECK takes the check's columns, references among them, from a row of its kind
+that keeps all of the table's CHECKs, drawn at random. Where none does, it takes the arm of the
+CHECK that changes it least (`choose`); then the columns of any row that keeps the CHECKs; then
+values that the CHECK itself speaks of are tried; what cannot be mended so becomes NULL where
+columns allow it. Rows that are still broken go, unless they are most of the table: then the CHECK
+is put back as not validated, so that it holds for every row to come.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.mend.arms import has_equation
+from privbench.postgres.mend.choose import choose
 from privbench.postgres.mend.constraints import DOMAIN_CHECKS, TABLE_CHECKS, Constraint
 from privbench.postgres.mend.proposals import proposals
 from privbench.postgres.mend.rules import (
@@ -113,7 +116,7 @@ class Checks:
         if not self._broken([rule]) or not free:
             return 0
         rest = replace(rule, columns=free, tied=(), lent=())
-        return self._propose(rest) or self._empty(rest)
+        return self._propose(rest) or self._choose(rest) or self._empty(rest)
 
     def kept(self, table: Table) -> sql.Composable:
         """Condition of the rows that keep every CHECK of a table."""
@@ -157,9 +160,8 @@ class Checks:
                 self._constraints.append(Constraint(f"{domain}: {name}", owner, name, definition))
             for column in columns:
                 # Read as its plain type: operators of enums and arrays know nothing of domains.
-                condition = sql.SQL("(SELECT {} FROM (SELECT {}.{}::{}) AS given(value))").format(
+                condition = sql.SQL("(SELECT {} FROM (SELECT {}::{}) AS given(value))").format(
                     rows.raw(expression),
-                    rows.name_of(table),
                     sql.Identifier(column),
                     rows.raw(plain),
                 )
@@ -187,36 +189,54 @@ class Checks:
             broken = self._broken(rules)
             if not broken:
                 return total, 0
-            for rule in broken:
-                changed = self._borrow(rule)
-                if last or not changed:
-                    changed += self._propose(rule)
-                if last or not changed:
-                    changed += self._empty(rule)
-                if last or not changed:
-                    changed += self._end(rule)
-                total += changed
+            total += sum(self._mend(rule, last=last) for rule in broken)
         return total, self._delete(rules)
 
-    def _borrow(self, rule: Rule) -> int:
+    def _mend(self, rule: Rule, *, last: bool) -> int:
+        """Mend one rule, as little as will do; how many rows were changed."""
+        steps: list[Callable[[Rule], int]] = [self._choose, self._borrow]
+        if not (rule.labels or rule.lent or has_equation(rule.text)):
+            # Without a kind of row or a reference to keep, all columns of a row that keeps the
+            # CHECK fit together better than an arm's.
+            steps.reverse()
+        elif rule.labels and not has_equation(rule.text):
+            steps.insert(0, self._borrow_alike)
+        changed = 0
+        for step in steps:
+            if rule.breaks(self._connection):
+                changed += step(rule)
+        for step in (self._propose, self._empty, self._end):
+            if last or not changed:
+                changed += step(rule)
+        return changed
+
+    def _near(self, rule: Rule) -> list[Rule]:
+        """Rules that share columns with a rule, itself among them."""
+        return [other for other in self._heeded(rule.table) if other.uses & rule.uses]
+
+    def _choose(self, rule: Rule) -> int:
+        """Take arms of the CHECK."""
+        near = [other for other in self._near(rule) if other.constraint != rule.constraint]
+        return choose(self._connection, rule, [rule, *near], (*rule.columns, *rule.lent))
+
+    def _borrow_alike(self, rule: Rule) -> int:
+        """Take columns of rows of the same kind: an order's status stays, its dates follow."""
+        return self._borrow(rule, rule.labels)
+
+    def _borrow(self, rule: Rule, labels: Sequence[str] = ()) -> int:
         """Take the columns of rows that keep all CHECKs, else of those that keep the ones near.
 
-        Rows of the same kind come first: an order's status stays, and its dates follow.
+        Rows of which the CHECK is true come first: others may keep it for want of a value.
         """
-        near = [other for other in self._heeded(rule.table) if other.uses & rule.uses]
-        taken = (*rule.columns, *rule.lent)
-        rest = tuple(name for name in taken if name not in rule.labels)
-        changed = 0
-        for good in (
-            self.kept(rule.table),
-            rows.every(other.kept for other in near),
-        ):
-            if rule.labels:
-                changed += self._take(rule, rest, good, rule.labels)
-            changed += self._take(rule, taken, good)
+        near = self._near(rule)
+        taken = tuple(name for name in (*rule.columns, *rule.lent) if name not in labels)
+        kept = self.kept(rule.table)
+        true = sql.SQL("({}) IS TRUE").format(rule.condition)
+        for good in (rows.every([kept, true]), kept, rows.every(other.kept for other in near)):
+            changed = self._take(rule, taken, good, labels)
             if changed:
-                break
-        return changed
+                return changed
+        return 0
 
     def _take(
         self, rule: Rule, columns: Sequence[str], good: sql.Composable, alike: Sequence[str] = ()

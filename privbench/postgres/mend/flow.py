@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
-from privbench.postgres.mend import exclusions, orphans, partitions, periods, rows, uniques, within
+from privbench.postgres.mend import (
+    exclusions,
+    orphans,
+    partitions,
+    periods,
+    rows,
+    trees,
+    uniques,
+    within,
+)
 from privbench.postgres.mend.checks import Checks
 from privbench.rng import generator
 from privbench.schema import Table
@@ -103,9 +112,9 @@ class Mending:
 
     def _round(self, *, last: bool) -> bool:
         """CHECKs, then UNIQUE indexes; whether rows were changed for the latter."""
-        changed, deleted = self._checks.repair()
-        self._note(changed, deleted)
-        self._touched |= {key for key, some in changed.items() if some}
+        self._check()
+        if self._plant(self._touched):
+            self._check()
         count = 0
         for table in self._tables:
             mine = [index for index in self._uniques if index.table == table]
@@ -115,6 +124,17 @@ class Mending:
             self._note({table.key: some}, {table.key: gone})
             count += some
         return count > 0
+
+    def _check(self) -> None:
+        changed, deleted = self._checks.repair()
+        self._note(changed, deleted)
+        self._touched |= {key for key, some in changed.items() if some}
+
+    def _plant(self, keys: Collection[str]) -> bool:
+        """End circles of self-references; whether there were any."""
+        changed = trees.repair(self._connection, self._tables, keys)
+        self._note(changed, {})
+        return any(changed.values())
 
     def _place(self) -> None:
         """EXCLUDE constraints and keys of periods; rows that had to move may break a CHECK."""
@@ -159,6 +179,7 @@ class Mending:
             touched = {key for key, some in changed.items() if some}
             touched |= {key.table.key for key in self._periods if self._end(key)}
             if touched:
+                self._plant(touched)
                 self._note(*self._checks.repair())
             self._part(touched)
 

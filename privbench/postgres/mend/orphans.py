@@ -5,7 +5,7 @@ Where a reference can be neither (it is part of a key), its row goes too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from psycopg import sql
 
@@ -51,7 +51,7 @@ def _settle(
     connection: Connection, table: Table, key: ForeignKey, parent: Table | None
 ) -> tuple[int, int]:
     orphans = _orphans(table, key, parent)
-    names = _may_be_null(table, key)
+    names = ending(table, key)
     if not names:
         moved = _adopt(connection, table, key, orphans, parent)
         return moved, rows.delete(connection, table, orphans)
@@ -73,34 +73,77 @@ def _adopt(
     orphans: sql.Composable,
     parent: Table | None,
 ) -> int:
-    """Let rows refer to other rows of the parent, drawn at random; none where a key forbids it."""
-    others = {name for o in table.foreign_keys if o.name != key.name for name in o.columns}
-    tied = others | {name for item in table.unique_sets for name in item.columns}
-    if tied & set(key.columns):
+    """Let rows refer to other rows of the parent, drawn at random; none where a key forbids it.
+
+    Columns that other keys need stay: a row goes on to refer to rows of its own tenant.
+    """
+    needed = tied(table, key)
+    pairs = list(zip(key.columns, key.ref_columns, strict=True))
+    free = [(ours, theirs) for ours, theirs in pairs if ours not in needed]
+    kept = [(ours, theirs) for ours, theirs in pairs if ours in needed]
+    if not free:
         return 0
-    pairs = [
-        (sql.Identifier(ours), sql.Identifier(f"taken {place}"), sql.Identifier(theirs))
-        for place, (ours, theirs) in enumerate(zip(key.columns, key.ref_columns, strict=True))
-    ]
+    taken = [sql.Identifier(f"taken {place}") for place in range(len(free))]
+    same = [sql.Identifier(f"same {place}") for place in range(len(kept))]
     statement = sql.SQL(
-        "WITH listed AS MATERIALIZED ({bad}),"
-        " bad AS (SELECT t, id, row_number() OVER () AS turn FROM listed),"
-        " drawn AS (SELECT {taken} FROM {only} {parent} WHERE {whole}"
-        " ORDER BY random() LIMIT (SELECT count(*) FROM listed)),"
-        " good AS (SELECT *, row_number() OVER () AS turn, count(*) OVER () AS size FROM drawn)"
-        " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good"
-        " ON good.turn = (bad.turn - 1) % good.size + 1"
+        "WITH listed AS MATERIALIZED ({bad}), drawn AS MATERIALIZED"
+        " (SELECT {theirs} FROM {only} {parent} WHERE {whole} ORDER BY random()),"
+        " {turns}"
+        " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
     ).format(
         bad=orphans,
-        taken=sql.SQL(", ").join(sql.SQL("{} AS {}").format(c, b) for _, b, c in pairs),
+        turns=rows.turns(
+            sql.SQL(
+                "(SELECT {} FROM listed JOIN {} AS child"
+                " ON child.ctid = listed.id AND child.tableoid = listed.t)"
+            ).format(
+                _listed(
+                    [
+                        sql.SQL("listed.t, listed.id"),
+                        *_named("child", [ours for ours, _ in kept], same),
+                    ]
+                ),
+                rows.name_of(table),
+            ),
+            same,
+        ),
+        theirs=_listed(
+            [
+                *_named(None, [theirs for _, theirs in free], taken),
+                *_named(None, [theirs for _, theirs in kept], same),
+            ]
+        ),
         only=sql.SQL("" if parent is None or parent.kind == "p" else "ONLY"),
         parent=sql.Identifier(key.ref_table.schema, key.ref_table.name),
-        whole=rows.every(sql.SQL("{} IS NOT NULL").format(c) for _, _, c in pairs),
+        whole=rows.every(sql.SQL("{} IS NOT NULL").format(sql.Identifier(c)) for _, c in pairs),
         table=rows.name_of(table),
-        assignments=sql.SQL(", ").join(sql.SQL("{} = good.{}").format(a, b) for a, b, _ in pairs),
+        assignments=_listed(
+            sql.SQL("{} = good.{}").format(sql.Identifier(ours), slot)
+            for (ours, _), slot in zip(free, taken, strict=True)
+        ),
     )
-    return connection.execute(statement).rowcount
+    return rows.pair_off(connection, statement)
+
+
+def tied(table: Table, key: ForeignKey) -> set[str]:
+    """Columns that other foreign keys or UNIQUE sets of a table need."""
+    others = {name for o in table.foreign_keys if o.name != key.name for name in o.columns}
+    return others | {name for item in table.unique_sets for name in item.columns}
+
+
+def _listed(parts: Iterable[sql.Composable]) -> sql.Composable:
+    return sql.SQL(", ").join(parts)
+
+
+def _named(
+    table: str | None, columns: Sequence[str], slots: Sequence[sql.Identifier]
+) -> list[sql.Composable]:
+    """Columns under other names: they may be called anything."""
+    return [
+        sql.SQL("{} AS {}").format(sql.Identifier(*filter(None, (table, name))), slot)
+        for name, slot in zip(columns, slots, strict=True)
+    ]
 
 
 def _orphans(table: Table, key: ForeignKey, parent: Table | None) -> sql.Composable:
@@ -124,7 +167,7 @@ def _orphans(table: Table, key: ForeignKey, parent: Table | None) -> sql.Composa
     )
 
 
-def _may_be_null(table: Table, key: ForeignKey) -> list[str]:
+def ending(table: Table, key: ForeignKey) -> list[str]:
     """Columns that end a reference: all of them under MATCH FULL, else those of this key alone."""
     nullable = [name for name in key.columns if not table.column(name).not_null]
     if key.match == "f":

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import sqlglot
 from psycopg import sql
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
 from privbench.postgres.mend import rows
+from privbench.postgres.mend.parsed import parsed
 from privbench.schema import ColumnType, Table
 
 #: Tries within the span of the rows; one more goes beyond it.
@@ -170,10 +169,7 @@ def _movable(table: Table, name: str) -> bool:
 def _read(table: Table, text: str) -> Place | None:
     """The place that an expression speaks of: a column, or a range made of two."""
     known = {column.name: column for column in table.columns}
-    try:
-        tree = sqlglot.parse_one(text, read="postgres")
-    except (SqlglotError, RecursionError):
-        return None
+    tree = parsed(text)
     if isinstance(tree, exp.Column) and tree.name in known:
         return Place((tree.name,), known[tree.name].type)
     if not isinstance(tree, exp.Anonymous) or not str(tree.this).lower().endswith("range"):

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import sqlglot
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
+from privbench.postgres.mend.parsed import parsed
 from privbench.schema import ColumnType, Table
 
 #: Proposals for one CHECK.
@@ -54,9 +53,8 @@ def proposals(
     >>> proposals(table, "(a = (b + 1))", ("a",))[0]
     ('a', '(b + 1)')
     """
-    try:
-        tree = sqlglot.parse_one(expression, read="postgres")
-    except (SqlglotError, RecursionError):
+    tree = parsed(expression)
+    if tree is None:
         return []
     if columns:
         tree = tree.transform(_named, columns[0])
@@ -78,11 +76,8 @@ def proposals(
 
 def _speaks_of(text: str, name: str) -> bool:
     """Whether an expression reads a column, which the catalog quotes only where it must."""
-    try:
-        columns = sqlglot.parse_one(text, read="postgres").find_all(exp.Column)
-    except (SqlglotError, RecursionError):
-        return False
-    return any(column.name == name for column in columns)
+    tree = parsed(text)
+    return tree is not None and any(item.name == name for item in tree.find_all(exp.Column))
 
 
 def _quoted(name: str) -> str:

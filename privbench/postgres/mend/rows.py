@@ -119,19 +119,14 @@ def borrow(
     # Taken as a row under numbered names: a column may be called anything.
     taken, same = _numbered(table, columns, "taken"), _numbered(table, alike, "same")
     slots = [sql.Identifier(f"same {i}") for i in range(len(alike))]
-    groups = sql.SQL(", ").join(slots)
     statement = sql.SQL(
-        "WITH listed AS MATERIALIZED ({bad}),"
-        " bad AS (SELECT *, row_number() OVER ({window}) AS turn FROM {some} AS listed),"
-        " drawn AS (SELECT {taken} FROM {table} WHERE {good} ORDER BY random() LIMIT {most}),"
-        " good AS (SELECT *, row_number() OVER ({window}) AS turn, count(*) OVER ({window}) AS size"
-        " FROM drawn)"
-        " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good"
-        " ON good.turn = (bad.turn - 1) % good.size + 1 AND {agree}"
+        "WITH listed AS MATERIALIZED ({bad}), drawn AS MATERIALIZED"
+        " (SELECT {taken} FROM {table} WHERE {good} ORDER BY random() LIMIT {most}),"
+        " {turns}"
+        " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
     ).format(
         bad=bad,
-        some=_beside(table, same) if alike else sql.SQL("listed"),
         taken=sql.SQL(", ").join([*taken, *same]),
         table=name_of(table),
         good=good,
@@ -141,14 +136,60 @@ def borrow(
             if alike
             else "(SELECT count(*) FROM listed)"
         ),
-        window=sql.SQL("PARTITION BY {}").format(groups) if alike else sql.SQL(""),
-        agree=every(sql.SQL("bad.{0} = good.{0}").format(slot) for slot in slots),
+        turns=turns(_beside(table, same) if alike else sql.SQL("listed"), slots),
         assignments=sql.SQL(", ").join(
             sql.SQL("{} = good.{}").format(sql.Identifier(name), sql.Identifier(f"taken {i}"))
             for i, name in enumerate(columns)
         ),
     )
-    return connection.execute(statement).rowcount
+    return pair_off(connection, statement)
+
+
+def turns(wanting: sql.Composable, slots: Sequence[sql.Identifier]) -> sql.Composable:
+    """WITH queries ``good`` and ``bad``, whose rows of equal ``turn`` belong together.
+
+    Rows of ``drawn`` go round among the rows that want one, within groups of equal slots. A turn is
+    one number, so that PostgreSQL can hash it: to compare every row with every other one of its
+    group takes the square of their number.
+
+    Args:
+        wanting: The rows that want one.
+        slots: Columns of both on which they must agree.
+    """
+    listed = sql.SQL(", ").join(slots)
+    both = [
+        every(sql.SQL("{}.{} = sizes.{}").format(sql.SQL(name), slot, slot) for slot in slots)
+        for name in ("drawn", "wanting")
+    ]
+    return sql.SQL(
+        "sizes AS MATERIALIZED (SELECT {slots} count(*) AS size, row_number() OVER () << 40 AS part"
+        " FROM drawn {grouped}),"
+        " good AS MATERIALIZED (SELECT drawn.*, part + row_number() OVER (PARTITION BY part) - 1"
+        " AS turn FROM drawn JOIN sizes ON {drawn}),"
+        " bad AS MATERIALIZED (SELECT wanting.*,"
+        " part + (row_number() OVER (PARTITION BY part) - 1) % size AS turn"
+        " FROM {wanting} AS wanting JOIN sizes ON size > 0 AND {agree})"
+    ).format(
+        slots=sql.SQL("{},").format(listed) if slots else sql.SQL(""),
+        grouped=sql.SQL("GROUP BY {}").format(listed) if slots else sql.SQL(""),
+        drawn=both[0],
+        wanting=wanting,
+        agree=both[1],
+    )
+
+
+def pair_off(connection: Connection, statement: sql.Composed) -> int:
+    """Run a statement that joins many rows with as many; how many rows it changed.
+
+    PostgreSQL knows nothing of rows that a WITH query makes, and takes them for a few: its nested
+    loops took the square of their number.
+    """
+    # Plans that need one all the same look so dear that they would be compiled.
+    connection.execute("SET LOCAL enable_nestloop = off; SET LOCAL jit = off")
+    changed = connection.execute(statement).rowcount
+    # An error leaves it to the savepoint that is rolled back.
+    connection.execute("SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL jit TO DEFAULT")
+    return changed
 
 
 def _numbered(table: Table, columns: Sequence[str], word: str) -> list[sql.Composable]:

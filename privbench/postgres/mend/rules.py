@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-import sqlglot
 from psycopg import sql
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.mend import rows
+from privbench.postgres.mend.parsed import parsed
 from privbench.schema import Table, TableName
 
 
@@ -152,9 +151,8 @@ def _bases(table: Table, name: str) -> Iterator[str]:
     if not column.generated or column.default is None:
         yield name
         return
-    try:
-        tree = sqlglot.parse_one(column.default, read="postgres")
-    except (SqlglotError, RecursionError):
+    tree = parsed(column.default)
+    if tree is None:
         return
     known = {item.name for item in table.columns}
     yield from (node.name for node in tree.find_all(exp.Column) if node.name in known)

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 import psycopg
-import sqlglot
 from psycopg import sql
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.mend.parsed import parsed
 from privbench.schema import Table
 
 #: Values that are tried for one domain, and values that are enough.
@@ -180,7 +179,5 @@ def _tried(category: str, checks: list[str]) -> list[str]:
 
 
 def _literals(check: str) -> list[exp.Literal]:
-    try:
-        return list(sqlglot.parse_one(check, read="postgres").find_all(exp.Literal))
-    except (SqlglotError, RecursionError):
-        return []
+    tree = parsed(check)
+    return [] if tree is None else list(tree.find_all(exp.Literal))
