@@ -7,6 +7,7 @@ of plain laws under a likelihood uses all cells and the noisy total together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numba
@@ -84,6 +85,11 @@ def _between(below: Floats) -> Floats:
     return np.asarray(mass / mass.sum())
 
 
+def bucket_centres(starts: Ints, ends: Ints) -> Floats:
+    """Number of children that stands for every bucket: the geometric middle."""
+    return np.asarray(np.sqrt(np.maximum(starts, 0) * (ends + 1.0)), np.float64)
+
+
 def posterior(
     noisy: Floats,
     sd: float,
@@ -94,6 +100,7 @@ def posterior(
     design: Floats | None = None,
     shades: tuple[Floats, Floats] | None = None,
     even: float = 0.0,
+    more: Callable[[Floats], Floats] | None = None,
 ) -> Floats:
     """Posterior mean of the masses of buckets.
 
@@ -111,18 +118,19 @@ def posterior(
         shades: Factors on what parents add, if that is uncertain, and their log prior.
         even: How much likelier even laws are beforehand: the power of E[x²]/E[x]² that is divided
             by.
+        more: Log likelihood of laws, shape (laws, buckets), by what else was released.
 
     Returns:
         Masses, shape (buckets,), positive, summing to 1.
     """
-    laws, prior = _family(tuple(starts.tolist()), tuple(ends.tolist()))
+    laws, prior = family(tuple(starts.tolist()), tuple(ends.tolist()))
     scale = max(sd, 1e-9) / np.sqrt(2.0)
     seen = laws if design is None else laws @ design.T
     factors, beliefs = shades or (np.ones(1), np.zeros(1))
-    apart = _distances(noisy, np.ascontiguousarray(seen), parents * factors)
+    apart = distances(noisy, np.ascontiguousarray(seen), parents * factors)
     logs = prior + np.logaddexp.reduce(beliefs[:, None] - apart / scale)
     if even:
-        sizes = np.sqrt(np.maximum(starts, 0) * (ends + 1.0))
+        sizes = bucket_centres(starts, ends)
         logs = logs - even * np.log((laws @ sizes**2) / (laws @ sizes) ** 2)
     if target is not None:
         total, clip, noise = target
@@ -132,14 +140,16 @@ def posterior(
         # A law's mean is known no better than its buckets are wide.
         width = np.hypot(max(noise, 1e-9), 0.1 * explained) / np.sqrt(2.0)
         logs = logs - np.abs(total - explained) / width - np.log(width)
+    if more is not None:
+        logs = logs + more(laws)
     weights = np.exp(logs - logs.max())
-    weights *= _plausible(laws @ np.sqrt(np.maximum(starts, 0) * (ends + 1.0)), weights)
+    weights *= _plausible(laws @ bucket_centres(starts, ends), weights)
     found = weights @ laws
     return np.asarray(found / found.sum())
 
 
 @numba.njit(cache=True, fastmath={"reassoc", "contract"})
-def _distances(noisy, seen, factors):  # type: ignore[no-untyped-def]
+def distances(noisy, seen, factors):  # type: ignore[no-untyped-def]
     """Σ |noisy − factor·seen| over cells, shape (factors, members); seen is (members, cells)."""
     members, cells = seen.shape
     found = np.empty((len(factors), members))
@@ -183,7 +193,7 @@ def _power_laws(starts: Ints, ends: Ints) -> list[Floats]:
 
 
 @lru_cache(maxsize=8)
-def _family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Floats]:
+def family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Masses of every member, shape (members, buckets), and its log prior."""
     first, last = np.array(starts, np.int64), np.array(ends, np.int64)
     nothing = (first == 0).astype(np.float64)

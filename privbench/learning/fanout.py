@@ -7,7 +7,7 @@ blended with the noisy counts by precision), then tilted toward a noisy total.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -148,6 +148,7 @@ def fit(
     ends: Ints,
     parents: float,
     target: tuple[float, float, float] | None = None,
+    more: Callable[[Floats], Floats] | None = None,
 ) -> FanLaw:
     """Fit a law to a noisy bucket histogram.
 
@@ -159,18 +160,21 @@ def fit(
         parents: Noisy number of parents, above 0.
         target: Noisy Σ min(count, clip) over all parents, the clip, and the standard deviation of
             the noise; the law is tilted toward it where it stands out from its noise.
+        more: Log likelihood of laws by what else was released (`fanfamily.posterior`); read where
+            parents are few, instead of the target.
 
     Few parents against the noise give a law of a small family (`fanfamily.posterior`), mended where
     a bucket says clearly otherwise. Where the parents themselves are lost in it, the law is a plain
     one with the target's mean, at most 10, so that noise alone never makes a clone explode; a
     target that is lost too says nothing, and the mean is 1.
     """
-    if parents < 4 * sd:
+    if parents < 4 * sd and more is None:
         told = target is not None and target[0] >= 3 * target[2]
         mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     if parents < _FEW * sd:
-        family = parents * posterior(noisy, sd, starts, ends, parents, target)
+        goal = target if more is None else None
+        family = parents * posterior(noisy, sd, starts, ends, parents, goal, more=more)
         return law_from_counts(_against(family, noisy, sd), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:

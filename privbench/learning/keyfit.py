@@ -9,9 +9,10 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from privbench.learning.denoise import Floats, Noise, denoise
-from privbench.learning.fanfamily import posterior
+from privbench.learning.fanfamily import bucket_centres, posterior
 from privbench.learning.fanout import FanLaw, constant, fit, last_clear, law_from_counts
 from privbench.learning.keys import KeyModel
+from privbench.learning.unitrows import Evidence
 from privbench.privacy import DatabaseSpec, KeySpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn, FanOut, Presence, PublicTargets
 from privbench.privacy.queries.fanin import levels
@@ -221,6 +222,7 @@ def fit_key(
     noise: Noise,
     links: Floats | None = None,
     outside: float | None = None,
+    evidence: Evidence | None = None,
 ) -> KeyModel:
     """Fit a key's model to what was measured.
 
@@ -232,11 +234,10 @@ def fit_key(
         noise: Law of the noise.
         links: What `measure_links` gave, if that was asked before.
         outside: Number of references into other units that fan-in keeps, if synthetic rows tell it.
+        evidence: Totals of the table, for OWN keys whose owners are few.
     """
     own = links is not None and len(links) == 3
-    null = 0.0 if links is None else float(links[0])
-    if _NULLS in answers:
-        null = _null(spec, key, *answers[_NULLS][1:])
+    null = measured_null(spec, key, answers, 0.0 if links is None else float(links[0]))
     if "targets" in answers:
         return _public(key, *answers["targets"][1:], noise)
     if "fan-in" in answers:
@@ -252,9 +253,34 @@ def fit_key(
         law = _fan_in(query, spec, noisy, sd, size, (linked, off * linked), most, shades)
         return KeyModel.of(key, null=null, law=law)
     if _FANS in answers:
-        law = _fan_out(spec, key, *answers[_FANS][1:], sizes, null)
+        law = _fan_out(spec, key, *answers[_FANS][1:], sizes, null, evidence)
+        if evidence is not None and key.nullable:
+            null = evidence.ownerless(law.mass)
         return KeyModel.of(key, null=null, law=law)
     return KeyModel.of(key, null=null, law=constant(1))
+
+
+def measured_null(
+    spec: DatabaseSpec, key: KeySpec, answers: Answers, unasked: float = 0.0
+) -> float:
+    """Rows without an owner (OWN), or the share of rows without a reference, as it was measured.
+
+    Args:
+        spec: What is public.
+        key: The key.
+        answers: What `measure_key` gave.
+        unasked: What to say where it was not asked.
+    """
+    return _null(spec, key, *answers[_NULLS][1:]) if _NULLS in answers else unasked
+
+
+def ownerless(spec: DatabaseSpec, key: KeySpec, answers: Answers) -> tuple[float, float] | None:
+    """Rows without an owner by their weighted count, and the standard deviation of that."""
+    if _NULLS not in answers:
+        return None
+    _, noisy, sd = answers[_NULLS]
+    rows = bound(spec, key.table) if spec.tables[key.table].bound == "weights" else 1
+    return float(noisy[0]) * rows, sd * rows
 
 
 def bounds_of(key: KeySpec) -> tuple[int, ...]:
@@ -279,18 +305,26 @@ def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
 
 
 def _fan_out(
-    spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float, sizes: Sizes, null: float
+    spec: DatabaseSpec,
+    key: KeySpec,
+    noisy: Floats,
+    sd: float,
+    sizes: Sizes,
+    null: float,
+    evidence: Evidence | None,
 ) -> FanLaw:
     is_root = spec.tables[key.parent].own is None
     told = sizes.owners.get(key.parent, max(float(noisy.sum()), 1.0))
     parents = sizes.rows[key.parent] if is_root else told
     starts = np.array(bounds_of(key), np.int64)
     ends = np.array([0, 1], np.int64) if key.unique else _ENDS
-    part = parents / sizes.rows[key.parent]
+    part = parents / sizes.best(key.parent)
     total = max(sizes.rows[key.table] - null, 0.0) * part
+    more = None if evidence is None else evidence.likelihood(bucket_centres(starts, ends))
     clip = float(TOTAL_CLIP) if is_root else np.inf
     target = (total, clip, sizes.sd.get(key.table, 0.0) * part)
-    return fit(noisy, sd, starts, ends, parents, target if sizes.clear(key.parent) else None)
+    known = sizes.clear(key.parent) or key.parent in sizes.drawn
+    return fit(noisy, sd, starts, ends, parents, target if known else None, more)
 
 
 def _public(key: KeySpec, noisy: Floats, sd: float, noise: Noise) -> KeyModel:

@@ -17,6 +17,10 @@ _CUT = 4.0
 _SEEN, _OFF = 4.0, 2.0
 #: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
 _MORE, _AT_MOST = 0.02, 0.25
+#: A cell beside those found belongs to them from so many standard deviations on.
+_BESIDE = 1.0
+#: Part of the rows of a wide range that a narrower one within must hold.
+_NEARLY_ALL = 0.9
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 #: Most cells of a run that may be the first to stand out.
 _NARROW = 8
@@ -30,7 +34,7 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
     """First and last cell that hold rows, as far as they can be told from noise.
 
     Single cells first, then ever wider runs of cells beyond the ends found so far: many cells with
-    few rows each are seen together.
+    few rows each are seen together. Cells beside these need not stand out as far.
 
     Args:
         noisy: Noisy counts of cells in order, shape (cells,).
@@ -64,7 +68,37 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
         below, above = starts[starts + width <= first], starts[starts > last]
         first = int(below[0]) if len(below) else first
         last = int(above[-1]) + width - 1 if len(above) else last
-    return (first, last) if first <= last else None
+    if first > last:
+        return None
+    while first > 0 and noisy[first - 1] > _BESIDE * sd:
+        first -= 1
+    while last < len(noisy) - 1 and noisy[last + 1] > _BESIDE * sd:
+        last += 1
+    return first, last
+
+
+def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None:
+    """A narrower range within one that was found from a histogram of few cells.
+
+    Args:
+        noisy: Noisy counts of the cells within, in order, shape (cells,).
+        sd: Standard deviation of the noise.
+        held: Rows of the wider range, by the other histogram.
+
+    Returns:
+        Inclusive cells; None where too little of the rows is seen in them.
+
+    >>> noisy = np.array([0.0, 9.0, 1.0, 8.0, 0.5])
+    >>> find_within(noisy, 1.0, 19.0), find_within(noisy, 1.0, 40.0)
+    ((1, 3), None)
+    """
+    found = find_range(noisy, sd)
+    if found is None:
+        return None
+    first, last = found
+    inside = float(noisy[first : last + 1].sum())
+    missing = _NEARLY_ALL * held - inside
+    return found if missing <= sd * np.sqrt(last + 1 - first) / 2 else None
 
 
 def as_told(
@@ -117,17 +151,17 @@ def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[
 
 
 def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
-    """The least number of decimals such that next to no rows have more.
+    """Which is the least number of decimals such that next to no rows have more.
 
     Args:
-        noisy: Noisy counts of zeros, then of numbers with 0, 1, … decimals, the last with more
+        noisy: Noisy counts of zeros, then of numbers with ever more decimals, the last with more
             than can be told apart; shape (cells,).
         sd: Standard deviation of the noise.
         usual: What to say of a column where nothing but zeros is seen.
 
     Returns:
-        A number of decimals, the last cell's for numbers without a lattice; None where noise
-        drowns the rows.
+        The place among the numbers of decimals, the last for numbers without a lattice; None where
+        noise drowns the rows.
 
     >>> find_decimals(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
     1

@@ -21,7 +21,9 @@ from privbench.learning.keyfit import (
 )
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item, rows_item, shares
+from privbench.learning.unitrows import Evidence
 from privbench.privacy import (
+    MARGIN,
     DatabaseSpec,
     KeySpec,
     Measurement,
@@ -33,10 +35,8 @@ from privbench.privacy import (
 from privbench.privacy.queries import FanOut, Histogram, Presence, Total
 from privbench.synthesizers.base import PlanInput, PlannedEvent, roots_of, spare_amounts
 
-#: Kept back, so that no sum of amounts passes what was given.
-_MARGIN = 1 - 1e-9
 #: How far the weight of synthetic owned rows may be off.
-_TRUST = 0.3
+TRUST = 0.3
 #: Units, in standard deviations of the noise of a count of them, from which on shares of keys
 #: stay as they are; most and least factors on those of OWN and REF keys of fewer units.
 _SEEN, _MORE, _LESS = 60.0, 3.0, 0.3
@@ -184,7 +184,7 @@ class Fitting:
         if key.role == "own" and self.spec.tables[key.parent].own and key.parent in self.weights:
             # What synthetic owners say of the weight of owned rows is not far off.
             weight = self.weights[key.parent]
-            self.sums.setdefault(key.parent, [(weight, (_TRUST * weight) ** 2)])
+            self.sums.setdefault(key.parent, [(weight, (TRUST * weight) ** 2)])
         answers = measure_key(
             key,
             self.amounts[key_item(key)] * part,
@@ -204,10 +204,11 @@ class Fitting:
         answers: Answers,
         links: Floats | None = None,
         outside: float | None = None,
+        evidence: Evidence | None = None,
     ) -> KeyModel:
-        """Fit a key to what `ask` gave."""
+        """Fit a key to what `ask` gave, and to totals of its table."""
         sizes = self.sizes(key.table, key.parent)
-        return fit_key(self.spec, key, answers, sizes, self.noise, links, outside)
+        return fit_key(self.spec, key, answers, sizes, self.noise, links, outside, evidence)
 
     def links(self, key: KeySpec, part: float, total: float, *, own: bool) -> Floats:
         """Measure where a REF key's references lead (`keyfit.measure_links`)."""
@@ -243,7 +244,7 @@ def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
     items = shares(spec, start.totals, _few(spec, start))
     if not items:
         return {}
-    given = allocate(items, start.total * _MARGIN)
+    given = allocate(items, start.total * MARGIN)
     more = {
         name: min(start.spare.get(root, 0.0) for root in roots) / start.total
         for name, (_, roots) in items.items()
@@ -258,7 +259,7 @@ def standing(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
     plain share: 1 where units are as many as `_SEEN` of its standard deviations.
     """
     items = shares(spec, start.totals)
-    given = allocate(items, start.total * _MARGIN) if items else {}
+    given = allocate(items, start.total * MARGIN) if items else {}
     found = {}
     for table in spec.tables.values():
         for key in table.keys:

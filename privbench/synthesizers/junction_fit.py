@@ -33,10 +33,11 @@ from privbench.privacy import KeySpec
 from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound
 from privbench.rng import generator
-from privbench.synthesizers.common import Fitting
+from privbench.synthesizers.common import TRUST, Fitting
 from privbench.synthesizers.junction_rows import find_clip, measure_by_rows
 from privbench.synthesizers.junction_rules import (
     budget_of,
+    counts_rows,
     has_links,
     has_pulls,
     joint_fan_outs,
@@ -45,17 +46,15 @@ from privbench.synthesizers.junction_rules import (
     may_stay_inside,
     released_weight,
 )
+from privbench.synthesizers.junction_sizes import Size, excess, measure_rows, size_of
 
 #: Rows of the largest table of owners or targets that are drawn during a fit, and rows of a table
 #: that is neither whose owners are looked at.
 MOST_ROWS, MOST_EDGES = 200_000, 1_000_000
 #: Rows that the expected law by rows is taken from, at most.
 MOST_LOOKED_AT = 40_000
-#: How often children are brought to their totals, how near that is near enough, and by how much a
-#: drawn total is off by itself.
-_CALIBRATIONS, _CLOSE, _OFF = 2, 0.02, 0.5
-#: Logarithms of the factors to choose from.
-_FACTORS = np.linspace(-4.0, 4.0, 801)
+#: How often children are brought to their totals, and how near that is near enough.
+_CALIBRATIONS, _CLOSE = 2, 0.02
 
 
 @dataclass
@@ -73,6 +72,7 @@ class DatabaseFit:
     keys: dict[tuple[str, str], KeyModel] = field(default_factory=dict)
     _variables: dict[str, list[Variable]] = field(default_factory=dict)
     _links: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    _sizes: dict[str, Size] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         spec = self.fitting.spec
@@ -151,12 +151,16 @@ class DatabaseFit:
         learner = self._learner(table, owners, 1.0 - PART if clip else 1.0)
         root = spec.tables[table].own is None
         sizes = self.fitting.sizes(table)
-        learner.one_ways((sizes.rows[table], sizes.sd[table]) if root else None)
+        known = sizes.rows[table], sizes.sd[table]
+        # What synthetic owners say of the weight of owned rows is not far off.
+        learner.one_ways(known if root else (learner.rows, TRUST * learner.rows))
         if root:
             self.fitting.sums[table] = learner.sums
         else:
             self.fitting.weights[table] = learner.rows
-        self._fan_outs(table, learner)
+        if owners is not None:
+            self.fitting.drawn[table] = rows / self._sampled(table)
+        self._fan_outs(table, learner, owners)
         if root:
             rows = self._owners(table)[1]
         keys = [key for key in spec.tables[table].keys if has_links(spec, key)]
@@ -165,8 +169,6 @@ class DatabaseFit:
             learner.context = find_context(
                 spec, table, self._variables, self._people, owners, learner.rows, learner.tree_sd
             )
-        if owners is not None:
-            self.fitting.drawn[table] = rows / self._sampled(table)
         self._variables[table] = learner.variables
         self.laws[table] = learner.learn()
         if units is not None and clip:
@@ -219,7 +221,7 @@ class DatabaseFit:
         whole = self.fitting.spec.tables[table].bound == "truncation"
         return max(total if whole else total / self._taus[table], 1.0)
 
-    def _fan_outs(self, table: str, learner: Learner) -> None:
+    def _fan_outs(self, table: str, learner: Learner, owners: Ints | None) -> None:
         """Measure all fan-outs of a table, and each jointly with the first."""
         keys = own_keys(self.fitting.spec, table)
         first = len(learner.variables)
@@ -227,7 +229,7 @@ class DatabaseFit:
         parts = [key_part(self.fitting.spec, key, self.fitting.faint) for key in keys]
         asked = [self.fitting.ask(key, part=part) for key, part in zip(keys, parts, strict=True)]
         for number, (key, answers) in enumerate(zip(keys, asked, strict=True)):
-            learner.variables.append(self._fan_out(key, answers, learner))
+            learner.variables.append(self._fan_out(key, answers, learner, owners))
             if number:
                 place = first, first + number
                 learner.fine[place] = self._joint(table, keys[0], key, learner)
@@ -243,13 +245,27 @@ class DatabaseFit:
         one, two = (self._law(key).mass * learner.rows for key in (first, second))
         return joint_law(noisy, sd, one, two, fitting.noise)
 
-    def _fan_out(self, key: KeySpec, answers: Answers, learner: Learner) -> Variable:
+    def _fan_out(
+        self, key: KeySpec, answers: Answers, learner: Learner, owners: Ints | None
+    ) -> Variable:
         """Fit a fan-out; its bucket is a variable of the owner."""
-        self.keys[key.table, key.name] = self.fitting.fit(key, answers)
+        evidence = None
+        if counts_rows(self.fitting.spec, key, self.fitting.faint):
+            units, part = self._units(key.parent, owners), self._sampled(key.parent)
+            evidence = measure_rows(self.fitting, key, answers, units, part)
+        model = self.fitting.fit(key, answers, evidence=evidence)
+        self.keys[key.table, key.name] = model
+        self._sizes[key.table] = size_of(self.fitting, key, model, answers, learner.rows, evidence)
         counts = self._law(key).mass * learner.rows
         bins = bins_of(fan_groups(counts, GROUP * learner.tree_sd), counts)
         domain = Domain(len(counts), ordered=True)
         return Variable(fan_variable(key.table, key.name), domain, bins, key)
+
+    def _units(self, table: str, owners: Ints | None) -> Ints:
+        """Unit of every synthetic row."""
+        if owners is None:
+            return np.arange(round(self.fitting.sizes(table).rows[table] * self._scale))
+        return self._people.identify(table, owners)
 
     def _law(self, key: KeySpec) -> FanLaw:
         """The law of an OWN key's numbers of children."""
@@ -293,7 +309,7 @@ class DatabaseFit:
             factors = {}
             for key in own_keys(self.fitting.spec, table):
                 name = fan_variable(key.table, key.name)
-                factor = self._excess(key, codes[name])
+                factor = self._excess(key, codes[name], owners)
                 if abs(factor - 1.0) > _CLOSE:
                     factors[name] = factor
             if not factors:
@@ -308,15 +324,10 @@ class DatabaseFit:
                 break
         return codes
 
-    def _excess(self, key: KeySpec, buckets: Codes) -> float:
-        """Factor from the drawn number of children toward the noisy total, by its precision."""
-        sizes = self.fitting.sizes(key.table)
-        drawn = float(self._law(key).means()[buckets].sum()) / self._scale
-        total = sizes.rows[key.table] - self.keys[key.table, key.name].null
-        if drawn <= 0:
-            return 1.0
-        off = (total - drawn * np.exp(_FACTORS)) / max(sizes.sd[key.table], 1e-3 * drawn)
-        return float(np.exp(_FACTORS[np.argmin(off**2 + (_FACTORS / _OFF) ** 2)]))
+    def _excess(self, key: KeySpec, buckets: Codes, owners: Ints) -> float:
+        """Factor from the drawn number of children toward what is known of it."""
+        crowd = self._units(key.parent, owners), self._scale, self._taus[key.parent]
+        return excess(self._law(key), buckets, crowd, self._sizes[key.table], self.fitting.noise)
 
     def _some(self, own: KeySpec, buckets: Codes, draws: np.random.Generator) -> Codes:
         """Buckets of the owners, 0 for all but some where their rows would be too many to hold."""

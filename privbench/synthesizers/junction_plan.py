@@ -18,7 +18,9 @@ from privbench.synthesizers.common import amounts, faint, planned_keys
 from privbench.synthesizers.junction_rows import may_count_rows, planned_by_rows
 from privbench.synthesizers.junction_rules import (
     PULLS,
+    ROWS,
     budget_of,
+    counts_rows,
     has_links,
     has_pulls,
     joint_fan_outs,
@@ -27,6 +29,7 @@ from privbench.synthesizers.junction_rules import (
     may_stay_inside,
     released_weight,
 )
+from privbench.synthesizers.junction_sizes import rows_label, units_by_rows
 
 
 def planned_table(
@@ -82,6 +85,9 @@ def planned_links(spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
                 amount = given[key_item(key)] * joint_part(key, few)
                 events.append(PlannedEvent.of(label, query, spec, amount, plan))
         for key in table.keys:
+            if counts_rows(spec, key, few):
+                query, amount = units_by_rows(key.table), given[key_item(key)] * ROWS
+                events.append(PlannedEvent.of(rows_label(key), query, spec, amount, plan))
             if has_pulls(spec, key, few):
                 axes = (*largest_axes(spec, key.parent, BINS), *_more(spec, key.parent))
                 amount = given[key_item(key)] * PULLS

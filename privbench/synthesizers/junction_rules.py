@@ -10,11 +10,14 @@ from privbench.learning.keys import own_keys
 from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec, KeySpec, noise_sd
 from privbench.privacy.queries import Children, Histogram
+from privbench.privacy.units import single
 from privbench.synthesizers.base import PlanInput
 
 #: Part of an OWN key's amount for the joint histogram with another one of the same owner, and the
 #: same where units are few.
 JOINT, FEW_JOINT = 0.45, 0.15
+#: Part of an OWN key's amount for a total of its rows (`counts_rows`).
+ROWS = 0.4
 #: Part of a REF key's amount for the rows that it refers to.
 PULLS = 0.5
 
@@ -47,15 +50,28 @@ def has_pulls(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> bool:
     return bool(target.attributes) or bool(more)
 
 
+def counts_rows(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> bool:
+    """Whether the number of rows of an OWN key's table is measured once more.
+
+    It is where units are few, so that noise hides it: of owners that are owned themselves, which
+    weigh less than one each, and of rows that may have no owner.
+    """
+    if key.role != "own" or key_item(key) not in few or spec.relation.unit == "row":
+        return False
+    deep = spec.tables[key.parent].own is not None
+    return (deep or key.nullable) and not single(spec, key.table)
+
+
 def joint_part(key: KeySpec, few: Set[str]) -> float:
     """Part of an OWN key's amount for the joint histogram with another one of the same owner."""
     return FEW_JOINT if key_item(key) in few else JOINT
 
 
 def key_part(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> float:
-    """Part of a key's amount that is not for joint fan-outs or for the rows that it refers to."""
+    """Part of a key's amount that is for its fan-out, or fan-in, and NULL share."""
     if key.role == "own":
-        return 1.0 if own_keys(spec, key.parent)[0] == key else 1.0 - joint_part(key, few)
+        rest = 1.0 - ROWS if counts_rows(spec, key, few) else 1.0
+        return rest if own_keys(spec, key.parent)[0] == key else rest - joint_part(key, few)
     return 1.0 - PULLS if has_pulls(spec, key, few) else 1.0
 
 

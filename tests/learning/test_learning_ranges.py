@@ -8,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.domain import Domain
+from privbench.encoding import Bounds, BoundsNeed
+from privbench.encoding.scale import scale_of
 from privbench.learning.bins import Bins, bins_of, make_bins, split_tail
 from privbench.learning.guard import guard, taper
 from privbench.learning.ranges import as_told, cut, find_decimals, find_range
+from privbench.pipeline.domains import Answer, bounds
 from privbench.rng import generator
+from privbench.schema import ColumnType
 
 SEEDS = st.integers(0, 10**6)
 
@@ -66,6 +70,57 @@ def test_what_was_found_beyond_a_name_is_not_thrown_away():
     assert as_told(noisy, 5.0, (80, 80), (20, 21)) == (80, 80)
 
 
+def histogram(points, rows):
+    """Counts of rows in the cells between points, as `GridHistogram` has them."""
+    return np.bincount(np.searchsorted(points, rows, side="right"), minlength=len(points) + 1)
+
+
+@pytest.mark.parametrize(
+    ("type_", "low", "high"),
+    [("date", "1990-05-13", "2025-12-07"), ("date", "2009-01-01", "2024-06-01"),
+     ("int4", "1", "250"), ("int4", "0", "80000"), ("int4", "-50", "1000")],
+)  # fmt: skip
+def test_few_cells_tell_a_range_where_many_do_not(type_, low, high):
+    """25 noise scales of rows, evenly spread; the histogram of all candidates sees next to none."""
+    scale = scale_of(ColumnType(type_, type_))
+    start, stop = scale.parse(low), scale.parse(high)
+    rows = generator(1, "rows").integers(start, stop, 2500)
+    few, many = scale.coarser()[-1], scale.candidates()
+    seen, sd = {"few": [], "many": []}, 100 * 2**0.5
+    for name, points in (("few", few), ("many", many)):
+        counts = histogram(points, rows)
+        for seed in range(100):
+            ends = find_range(counts + noise_of("laplace", sd, len(counts), seed), sd)
+            if ends is not None:
+                seen[name].append(counts[ends[0] : ends[1] + 1].sum() / 2500)
+    assert len(seen["few"]) >= 90
+    assert np.mean(seen["few"]) > 0.75
+    assert len(seen["few"]) > len(seen["many"]) + 25
+
+
+def test_a_narrow_range_is_found_within_a_wide_one():
+    """Rows of two months: five years say where, months say when."""
+    scale = scale_of(ColumnType("date", "date"))
+    rows = np.arange(scale.parse("2024-02-01"), scale.parse("2024-04-01")).repeat(20)
+    need = BoundsNeed("d", scale.candidates(), Bounds(0, 1), coarser=scale.coarser())
+    wide, close = need.asked(50.0)
+    assert close is need
+    assert need.asked(20.0) == (wide,)
+    sd = 2 * len(rows) / 50.0 * 2**0.5
+    spans = []
+    for seed in range(50):
+        answers = []
+        for part in (wide, close):
+            counts = histogram(part.candidates, rows)
+            noise = noise_of("laplace", sd, len(counts), (seed, part is close))
+            answers.append(Answer(part, counts + noise, sd))
+        found = bounds(answers, 16)
+        assert found.lo <= rows[0]
+        assert found.hi > rows[-1]
+        spans.append(found.hi - found.lo)
+    assert np.median(spans) < 150
+
+
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_noise_alone_is_seldom_taken_for_rows(kind):
     found = [find_range(noise_of(kind, 7.0, 256, seed), 7.0) for seed in range(500)]
@@ -76,7 +131,7 @@ def test_noise_alone_is_seldom_taken_for_rows(kind):
 @settings(max_examples=60, deadline=None)
 def test_clear_cells_are_in_the_range(seed, first, width, height):
     """A run that stands out of bounded noise is found to the cell."""
-    noisy = generator(seed, "bounded").uniform(-1.5, 1.5, 256)
+    noisy = generator(seed, "bounded").uniform(-0.9, 0.9, 256)
     noisy[first : first + width] = height
     assert find_range(noisy, 1.0) == (first, first + width - 1)
 

@@ -38,10 +38,12 @@ DELTA, LABELS = 1e-6, ("it's {blue} %s", "red", "x")
 
 def _codec(column: Column, config: ColumnConfig) -> Codec:
     plan = reader(column, Table(TableName("public", "t"), (column,)), config, DELTA)
-    released = {
-        need.attribute: Bounds(10, 60) if isinstance(need, BoundsNeed) else LABELS
-        for need in plan.needs
-    }
+    released = {}
+    for need in plan.needs:
+        if isinstance(need, BoundsNeed):
+            released[need.attribute] = Bounds(10, 60)
+        else:
+            released[need.attribute] = () if getattr(need, "grid", None) else LABELS
     return plan.finish(released)
 
 

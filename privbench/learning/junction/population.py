@@ -36,7 +36,7 @@ class Population:
         self._codes[table] = codes
         self._owners[table] = np.full(rows, -1, np.int64) if owners is None else owners
         with self._lock:
-            self._identity[table] = self._identify(table, self._owners[table])
+            self._identity[table] = self.identify(table, self._owners[table])
             self._units = max(self._units, int(self._identity[table].max(initial=-1)) + 1)
 
     def codes(self, table: str, variable: str) -> Codes:
@@ -55,7 +55,8 @@ class Population:
         """How many rows the row's unit has in the table; shape (rows,)."""
         return _sizes(self._identity[table])
 
-    def _identify(self, table: str, owners: Ints) -> Ints:
+    def identify(self, table: str, owners: Ints) -> Ints:
+        """Unit of every row, for rows with these owners; shape (rows,)."""
         parent = self._parents[table]
         identity = np.arange(self._units, self._units + len(owners))
         if parent is None or not len(self._identity[parent]):
@@ -72,7 +73,7 @@ class Population:
 
     def units(self, table: str, owners: Ints) -> Ints:
         """Number of rows of every row's unit, for rows with these owners; shape (rows,)."""
-        return _sizes(self._identify(table, owners))
+        return _sizes(self.identify(table, owners))
 
     def index(self, table: str, owners: Ints, level: int) -> Ints:
         """Row number of every row's owner at a level, −m where it ends at level m."""

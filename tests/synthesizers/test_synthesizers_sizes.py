@@ -1,0 +1,109 @@
+"""Sizes of tables that hang several keys under few units, at ε = 3."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privbench.domain import Domain
+from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.synthesizers.base import PlanInput, spare_amounts
+from privbench.synthesizers.common import faint
+from privbench.synthesizers.junction import JunctionSynthesizer
+from privbench.synthesizers.junction_rules import counts_rows
+
+UNITS = 150
+
+
+def under(table, parent, *, nullable=False):
+    return KeySpec(f"{table}_{parent}", table, parent, "own", nullable=nullable)
+
+
+KEYS = {
+    "teams": (),
+    "boards": (under("boards", "teams"),),
+    "cards": (under("cards", "boards"),),
+    "labels": (under("labels", "cards"),),
+    "members": (under("members", "teams"),),
+    "notes": (under("notes", "members"),),
+    "files": (under("files", "notes", nullable=True),),
+}
+
+
+def make_work(relation="add-remove") -> PrivateDatabase:
+    """Every team has 3 boards of 5 cards with 2 labels; of its members one writes all 18 notes.
+
+    Of 450 files two thirds have no note; the others belong to few.
+    """
+    g = np.random.default_rng(4)
+    owners = {
+        "boards": np.repeat(np.arange(UNITS), 3),
+        "cards": np.repeat(np.arange(3 * UNITS), 5),
+        "labels": np.repeat(np.arange(15 * UNITS), 2),
+        "members": np.sort(np.append(np.arange(UNITS), g.integers(0, UNITS, 6 * UNITS))),
+    }
+    first = np.searchsorted(owners["members"], np.arange(UNITS))
+    owners["notes"] = np.repeat(first, 18)
+    owners["files"] = np.concatenate([np.repeat(np.arange(150), 1), np.full(300, -1)])
+    rows = {"teams": UNITS, **{name: len(edges) for name, edges in owners.items()}}
+    tables = {
+        name: PrivateTable(
+            count,
+            {"kind": Cells(g.integers(0, 3, count), Domain(3))},
+            {KEYS[name][0].name: owners[name]} if KEYS[name] else {},
+        )
+        for name, count in rows.items()
+    }
+    specs = {name: TableSpec(name, {}, keys) for name, keys in KEYS.items()}
+    return PrivateDatabase(DatabaseSpec(specs, Relation(relation)), tables)
+
+
+REAL = {
+    "boards": 450, "cards": 2250, "labels": 4500, "members": 1050, "notes": 2700, "files": 450,
+}  # fmt: skip
+
+
+@pytest.fixture
+def made(begin):
+    """``made(seed)``: sizes of a clone that is fitted with this noise."""
+
+    def sizes(seed):
+        session, totals, amount = begin(make_work(), 3.0, noise=seed)
+        model = JunctionSynthesizer().fit(session, totals, amount)
+        return {name: table.rows for name, table in model.sample(1.0, seed).tables.items()}
+
+    return sizes
+
+
+def test_levels_do_not_multiply_what_is_off(made):
+    """Where fan-outs and first totals alone told sizes, each seed was off by 2 or more somewhere.
+
+    A seed in six may be off still: noise like units where there are none is not told from them.
+    """
+    off = []
+    for seed in range(1, 7):
+        sizes = made(seed)
+        ratios = [(sizes[name] + 20) / (real + 20) for name, real in REAL.items()]
+        off.append(np.abs(np.log(ratios)))
+    assert np.median(off, axis=0).max() < np.log(1.4), off
+    assert (np.max(off, axis=1) < np.log(2.0)).sum() >= 5, off
+
+
+def test_what_is_counted_follows_from_the_catalog_and_totals(begin):
+    session, totals, amount = begin(make_work(), 3.0)
+    spec = session.spec
+    left = {root: session.remaining(root) for root in ("teams", "files")}
+    start = PlanInput(amount, "pure", totals, {}, spare_amounts(left, amount))
+    few = faint(spec, start)
+    counted = {name for name, keys in KEYS.items() for key in keys if counts_rows(spec, key, few)}
+    # Fan-outs of the roots count every unit fully by themselves.
+    assert counted == {"cards", "labels", "notes", "files"}
+    planned = {event.label: event for event in JunctionSynthesizer().plan(spec, start)}
+    before = len(session.trace)
+    JunctionSynthesizer().fit(session, totals, amount)
+    events = [s.event for s in session.trace[before:] if s.event.label.startswith("rows of ")]
+    assert {event.label for event in events} == {f"rows of {name}" for name in counted}
+    for event in events:
+        assert planned[event.label].amount == pytest.approx(event.amount)
+        assert planned[event.label].roots == frozenset(event.roots)
