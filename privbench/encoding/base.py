@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ from privbench.schema import Column, ColumnType
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
 
+#: Rows, in noise scales, below which a range is asked for in few cells, and from which in all.
+_FEW_SEEN, _MANY_SEEN = 40.0, 100.0
 #: Parts of a cell that would hold at most as many grid steps are cut into single steps.
 _FEW_STEPS = 4
 
@@ -63,6 +65,7 @@ class BoundsNeed:
         usual: What to take where noise drowns the rows.
         dear: Whether much is lost without a release, since `usual` is no fair guess.
         told: Whether the column's name tells what is usual: rows beyond must be clear.
+        coarser: The candidates with ever fewer points.
     """
 
     attribute: str
@@ -70,6 +73,24 @@ class BoundsNeed:
     usual: Bounds
     dear: bool = True
     told: bool = False
+    coarser: tuple[NDArray[np.int64], ...] = ()
+
+    def asked(self, seen: float) -> tuple[Self, ...]:
+        """What to ask instead: where few rows are seen, few cells can be told apart.
+
+        Args:
+            seen: Rows in noise scales of one histogram.
+
+        Returns:
+            One need, or two for dates: of few cells, and of all, which share the budget. Where
+            many cells hold little each, the first says where they lie; where rows lie close
+            together, the second does.
+        """
+        if not self.coarser or (seen >= _MANY_SEEN and not self.dear):
+            return (self,)
+        few = self.coarser[-1 if seen < _FEW_SEEN else 0]
+        wide = replace(self, candidates=few, coarser=())
+        return (wide, self) if self.dear and seen >= _FEW_SEEN else (wide,)
 
     @property
     def told_cells(self) -> tuple[int, int]:
@@ -116,12 +137,23 @@ class CategoriesNeed:
         dear: Whether much is lost without a release, since the column's name tells that many rows
             share few values.
         usual: Labels to take where none are released, the most usual first.
+        own: Whether the column's name or type tells that few rows share a value.
+        length: Greatest length of a value: longer ones are shared less often.
+        grid: The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
     """
 
     attribute: str
     per_unit: int = 1
     dear: bool = False
     usual: tuple[str, ...] = ()
+    own: bool = False
+    length: int | None = None
+    grid: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The attribute that proposals are made of."""
+        return self.grid or self.attribute
 
 
 Need = BoundsNeed | DecimalsNeed | CategoriesNeed

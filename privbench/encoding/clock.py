@@ -21,6 +21,7 @@ from privbench.encoding.scale import (
     integer_array,
     log_grid,
     marked,
+    octave_grids,
     register_scale,
 )
 from privbench.encoding.temporal import draw_time, precision_of
@@ -206,6 +207,10 @@ class IntervalScale(Scale):
         lo, hi = self.limits
         whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]
         return np.unique(np.concatenate([log_grid(lo, hi), whole])).astype(np.int64)
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Two points an octave of seconds, and one."""
+        return octave_grids(*self.limits)
 
 
 register_scale(lambda type_: TimeScale(False, precision_of(type_)), "time")

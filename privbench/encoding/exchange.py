@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.encoding.orders import conditional_orders
 from privbench.encoding.sequels import sequels
 from privbench.encoding.workbench import Workbench, finite
 
@@ -28,14 +29,19 @@ def order_sequels(work: Workbench) -> None:
     """Bring dates in the order that their columns' names tell (`sequels`).
 
     Where names tell either (arrivals and departures), most synthetic rows must have that order
-    already; where they tell one, most must not have the other.
+    already; where they tell one, most must not have the other. What a CHECK demands of some rows
+    holds of the others too, as far as it goes.
     """
     pairs = [pair for pair in sequels(work.table) if set(pair) <= set(work.columns)]
     # All are decided before the first moves: what has moved tells nothing.
     told = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
-    for low, high in in_turn(told):
+    demanded = [pair for pair in conditional_orders(work.table) if set(pair) <= set(work.columns)]
+    demanded = [pair for pair in demanded if pair[::-1] not in demanded]
+    told = [pair for pair in told if pair[::-1] not in demanded]
+    for low, high in in_turn(list(dict.fromkeys((*told, *demanded)))):
         both = _points(work, low, high)
-        assert both is not None
+        if both is None:
+            continue
         rows, left, right = both
         _bring(work, low, high, rows, uncross(left, right, work.rng))
         _follow(work, low, high)

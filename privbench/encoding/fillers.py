@@ -83,7 +83,7 @@ def part_maker(type_: ColumnType) -> Maker | None:
     """Like `maker_of` for a type that stands within another: modelled types and domains too."""
     column = Column("value", 1, type_, not_null=True)
     table = Table(TableName("public", "value"), (column,))
-    if any(not is_understood(check) for check in unread_checks(table)):
+    if any(not is_understood(check, table) for check in unread_checks(table)):
         # A domain within a type stays in force during the copy: no value but NULL surely keeps it.
         return Maker(lambda numbers: pa.nulls(len(numbers), pa.string()), 1)
     pattern = column_pattern(table, column)

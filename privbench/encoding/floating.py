@@ -15,7 +15,7 @@ from psycopg import sql
 from privbench.encoding.base import parts
 from privbench.encoding.images import image, rounded_to, single, value
 from privbench.encoding.integer import IntegerScale
-from privbench.encoding.lattice import Lattice, grid_decimals
+from privbench.encoding.lattice import MORE, Lattice, grid_decimals
 from privbench.encoding.scale import LINEAR, Mask, Points, Scale, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
@@ -50,6 +50,16 @@ class FloatScale(Scale):
     def lattice(self) -> Lattice | None:
         """Numbers with the released decimals, if there are any."""
         return None if self.decimals is None else Lattice(self.decimals, self.base == "float4")
+
+    @property
+    def crowded(self) -> bool:
+        """All."""
+        return True
+
+    @property
+    def decimals_told(self) -> range:
+        """Six, and more than those."""
+        return range(MORE + 1)
 
     def with_decimals(self, decimals: int) -> FloatScale:
         """The same grid, with cells and draws on a lattice.
@@ -128,6 +138,13 @@ class FloatScale(Scale):
         sizes = np.unique(np.concatenate([2.0 ** (np.arange(-80, 2 * top + 1) / 2), np.arange(33)]))
         numbers = np.unique(np.concatenate([-sizes, [-self.top, self.top], sizes]))
         return np.unique(image(numbers))
+
+    def coarser(self) -> tuple[Points, ...]:
+        """One point an octave, from 2^-20 on."""
+        top = min(int(np.log2(self.top)), 120)
+        sizes = 2.0 ** np.arange(-20, top + 1)
+        numbers = np.concatenate([-sizes, [-self.top, 0.0, self.top], sizes])
+        return (np.unique(image(numbers)),)
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Uniform over the lattice's numbers in the cell; where there are none, over the cell."""

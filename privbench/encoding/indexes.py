@@ -8,6 +8,9 @@ from privbench.schema import ColumnType, Index, Table, Unique
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
 _LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a-z ]+)?\)\Z""")
+#: A plain column as a key, and what parts keys.
+_PLAIN = re.compile(r"""\A("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\Z""")
+_PARTS = re.compile(r""", (?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
 #: Kinds of indexes whose entries have to be small, and words of an index's definition.
 _SMALL = re.compile(r" USING (?:btree|brin) ")
 _WORDS = re.compile(r'"((?:[^"]|"")+)"|([A-Za-z_][A-Za-z0-9_$]*)')
@@ -32,6 +35,8 @@ def kept_uniques(table: Table) -> tuple[Unique, ...]:
 def folded_uniques(table: Table) -> tuple[Unique, ...]:
     """UNIQUE indexes on ``lower(column)``: unique whatever the case of the letters.
 
+    Other columns may stand beside it: ``(tenant, lower(mail))``. Theirs does not count either.
+
     >>> from privbench.schema import Column, ColumnType, TableName
     >>> text = "CREATE UNIQUE INDEX i ON public.t USING btree (lower(mail))"
     >>> mail = Column("mail", 1, ColumnType("text", "text"))
@@ -40,10 +45,11 @@ def folded_uniques(table: Table) -> tuple[Unique, ...]:
     ('mail',)
     """
     found = []
+    known = {column.name for column in table.columns}
     for index in table.indexes:
-        name = _lowered(index) if index.unique else None
-        if name is not None and any(column.name == name for column in table.columns):
-            found.append(Unique(index.name, (name,)))
+        names = _lowered(index) if index.unique else ()
+        if names and set(names) <= known:
+            found.append(Unique(index.name, names))
     return tuple(found)
 
 
@@ -88,10 +94,15 @@ def _plain_partial(table: Table, index: Index) -> bool:
     return plain and bool(index.columns) and not set(index.columns) <= table.key_columns
 
 
-def _lowered(index: Index) -> str | None:
+def _lowered(index: Index) -> tuple[str, ...]:
+    """Columns of an index on ``lower(column)``, alone or beside plain columns; else none."""
     keys = _KEYS.search(index.definition)
-    found = _LOWER.match(keys.group(1)) if keys else None
-    if found is None:
-        return None
-    name = found.group(1)
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+    if keys is None:
+        return ()
+    parts = _PARTS.split(keys.group(1))
+    lowered = [_LOWER.match(part) for part in parts]
+    found = [match or _PLAIN.match(part) for part, match in zip(parts, lowered, strict=True)]
+    if not any(lowered) or None in found:
+        return ()
+    names = [match.group(1) for match in found if match is not None]
+    return tuple(name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names)

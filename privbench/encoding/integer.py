@@ -21,6 +21,7 @@ from privbench.encoding.scale import (
     integer_array,
     log_grid,
     marked,
+    octave_grids,
     register_scale,
 )
 
@@ -89,6 +90,10 @@ class IntegerScale(Scale):
     def candidates(self) -> Points:
         """Every integer near zero, then four points an octave."""
         return log_grid(*self.limits)
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Two points an octave, and one."""
+        return octave_grids(*self.limits)
 
 
 register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")

@@ -16,7 +16,7 @@ from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.keys import is_discriminator, role_of
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.references import remap
-from privbench.encoding.referring import end_orphans, refer, refill
+from privbench.encoding.referring import end_orphans, plant, refer, refill
 from privbench.encoding.repair import part_self, repair_orders, repair_uniques
 from privbench.encoding.uniqueness import ranks
 from privbench.encoding.workbench import Workbench
@@ -102,6 +102,7 @@ def mint(
     for key in selves:
         refer(work, key, work.own_keys(key))
         part_self(work, key)
+        plant(work, key)
         refill(work, key)
     open_sets = [
         item
@@ -110,6 +111,7 @@ def mint(
     ]
     repair_uniques(work, open_sets)
     for key in selves:
+        plant(work, key)
         refill(work, key)
     # What rows refer to may have moved, and their references with it.
     moved = {name for key in selves for name in key.columns}

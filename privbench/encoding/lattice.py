@@ -1,4 +1,4 @@
-"""Decimals: how many a float column's numbers have, and the numbers that have no more."""
+"""Decimals: how many a column's numbers have, and the floats that have no more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Steps = NDArray[np.int64]
 #: Most decimals that make a lattice, and what numbers with more count as.
 MOST, MORE = 6, 7
 #: What zero counts as: it has a cell of its own, and lies on every lattice.
-ZERO = -1
+ZERO = -9
 #: Decimals to take where nothing is known of a column.
 USUAL = 2
 #: Steps further from zero are not told apart by a double; numbers further are cut.
@@ -26,22 +26,27 @@ _REACH, _HUGE = 2**53, 1e38
 class DecimalsNeed:
     """How many decimals an attribute's values have, to release before its cells are made.
 
-    One histogram over nine public cells, zero and 0 to 7 decimals: the query of bounds
+    One histogram over few public cells, zero and each number of decimals: the query of bounds
     (`GridHistogram`), with its sensitivity. A row's number of decimals follows from that row's
     value alone, so that a row adds its weight to one cell at most.
 
     Attributes:
         attribute: A `Grid` of small integers (see `decimals_of`), for this release alone.
-        dear: Whether much is lost without a release: no, two decimals are a fair guess.
+        told: Numbers of decimals to tell apart, ascending; the last is for numbers without a
+            lattice.
+        usual: What to say of a column where nothing but zeros is seen.
+        dear: Whether much is lost without a release: no, the usual ones are a fair guess.
     """
 
     attribute: str
+    told: range = range(MORE + 1)
+    usual: int = USUAL
     dear: bool = False
 
     @property
     def candidates(self) -> Steps:
-        """Least number of decimals of every cell but that of zero, shape (8,)."""
-        return np.arange(MORE + 1, dtype=np.int64)
+        """Number of decimals of every cell but that of zero."""
+        return np.array(self.told, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,8 @@ class Decimals:
     """Released: decimals that nearly all values do with.
 
     Attributes:
-        count: 0 to `MOST`, `MORE` for numbers without a lattice, or None where noise drowned the
-            rows.
+        count: One of those that the need tells apart, its last for numbers without a lattice, or
+            None where noise drowned the rows. Numbers of −2 decimals are multiples of 100.
     """
 
     count: int | None = None
@@ -112,7 +117,7 @@ def decimals_of(numbers: Floats, *, single: bool = False) -> Steps:
         single: Whether they were read from 32-bit floats.
 
     >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
-    [-1, 0, 2, 7, 0]
+    [-9, 0, 2, 7, 0]
     """
     found = np.full(len(numbers), MORE, dtype=np.int64)
     left = np.arange(len(numbers))

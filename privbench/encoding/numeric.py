@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.encoding.floating import FloatScale
+from privbench.encoding.multiples import MultiplesScale, trailing_zeros
 from privbench.encoding.scale import (
     Mask,
     Points,
@@ -22,6 +23,7 @@ from privbench.encoding.scale import (
     int64_points,
     log_grid,
     marked,
+    octave_grids,
     register_scale,
 )
 from privbench.privacy.recoding import NAN, NULL
@@ -31,17 +33,21 @@ from privbench.schema import ColumnType
 _DIGITS = 18
 #: Digits after the point that are kept even where the whole range does not fit then.
 _DECIMALS = 6
+#: Multiples of so many tens are told: thousands.
+_TENS = 3
 #: What money is printed with.
 _BARE = str.maketrans("", "", "$,")
 
 
 @dataclass(frozen=True)
-class NumericScale(Scale):
+class NumericScale(MultiplesScale):
     """numeric(p, s) on a grid of 10^-step, at most 18 digits.
 
     Attributes:
         precision: Declared number of digits.
         scale: Declared digits after the point (may be negative, or larger than the precision).
+        decimals: Released number of decimals of the column's values, −2 for multiples of 100; None
+            for those of the type.
 
     >>> NumericScale(10, 2).parse("19.999")
     1999
@@ -52,6 +58,7 @@ class NumericScale(Scale):
 
     precision: int
     scale: int
+    decimals: int | None = None
 
     @property
     def whole(self) -> bool:
@@ -59,9 +66,40 @@ class NumericScale(Scale):
         return self.scale <= 0
 
     @property
+    def crowded(self) -> bool:
+        """Those with digits after the point: prices."""
+        return not self.whole
+
+    @property
     def digits(self) -> int:
         """Digits after the point that the grid keeps."""
         return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))
+
+    @property
+    def decimals_told(self) -> range | None:
+        """Thousands at most, and no more than the type has digits; of whole numbers nothing."""
+        least = max(1 - (self.precision - self.scale), -_TENS)
+        return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
+
+    def with_decimals(self, decimals: int) -> Self:
+        """The same grid, with cells at multiples and draws of multiples.
+
+        Raises:
+            ValueError: The type has no such values.
+        """
+        if decimals not in (self.decimals_told or ()):
+            raise ValueError("values of this type have no such decimals")
+        return replace(self, decimals=decimals)
+
+    def count_decimals(self, points: Points) -> Points:
+        """See `Scale.count_decimals`."""
+        assert self.decimals_told is not None
+        return trailing_zeros(points, self.digits, self.decimals_told)
+
+    @property
+    def unit(self) -> int:
+        """Grid points that values are multiples of."""
+        return 1 if self.decimals is None else int(10 ** (self.digits - self.decimals))
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -139,6 +177,10 @@ class NumericScale(Scale):
         points = {*log_grid(lo, hi).tolist()}
         points |= {sign * i * unit for sign in (-1, 1) for i in range(65) if i * unit <= hi}
         return np.array(sorted(points), dtype=np.int64)
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Two points an octave of steps, and one."""
+        return octave_grids(*self.limits)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding.base import (
     Bounds,
     BoundsNeed,
+    CategoriesNeed,
     Codec,
     ColumnReader,
     Need,
@@ -27,10 +28,10 @@ from privbench.encoding.base import (
     literal,
 )
 from privbench.encoding.checks import Limits
-from privbench.encoding.lattice import MOST, USUAL, Decimals, DecimalsNeed
+from privbench.encoding.lattice import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.scale import LINEAR, Points, Scale
-from privbench.encoding.usual import usual_range
+from privbench.encoding.usual import is_firm, usual_range
 from privbench.errors import ConfigError
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid
 from privbench.schema import Column
@@ -142,16 +143,26 @@ class OrderedReader(ColumnReader):
         scale: The type's grid.
         range: What is publicly known of its range.
         bins: Number of equal cells of a wide public range, from the config.
+        title: The column's name without its table's prefix.
+        per_unit: How many distinct values one unit may propose, to be released where many units
+            share one; 0 for none.
     """
 
     scale: Scale
     range: Range
     bins: int | None = None
+    title: str = ""
+    per_unit: int = 0
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The column, and its numbers of decimals, which are not modelled."""
         return (self.name, self._decimals) if self._counted else (self.name,)
+
+    @property
+    def _title(self) -> str:
+        """What names are told by; parts of columns have none of their own."""
+        return self.title or self.name
 
     @property
     def _decimals(self) -> str:
@@ -160,25 +171,45 @@ class OrderedReader(ColumnReader):
     @property
     def _counted(self) -> bool:
         """Whether decimals are released; not for public ranges, whose cells are made at once."""
-        return self.scale.fractions and not self.range.settled
+        return self.scale.decimals_told is not None and not self.range.settled
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
         """Bounds and decimals, unless the range is public; made once: every stage of a fit asks."""
         if self.range.settled:
             return ()
-        decimals = (DecimalsNeed(self._decimals),) if self._counted else ()
-        return (self._bounds, *decimals)
+        told = self.scale.decimals_told
+        if told is None:
+            return (self._bounds, *self._shared)
+        usual = USUAL if self.scale.fractions else told[-1]
+        return (self._bounds, DecimalsNeed(self._decimals, told, usual), *self._shared)
+
+    @property
+    def _shared(self) -> tuple[CategoriesNeed, ...]:
+        """Values that many units share, where cells would not tell them: prices, constant times."""
+        if not (self.per_unit and self.scale.crowded):
+            return ()
+        name = attribute(self.name, "values")
+        return (CategoriesNeed(name, self.per_unit, own=True, grid=self.name),)
 
     @property
     def _bounds(self) -> BoundsNeed:
         points = self.scale.candidates()
-        lo, hi = self.range.lo, self.range.hi
-        inner = points[(points >= lo) & (points <= hi)]
-        low, high = self._usual(points, lo, hi)
-        points = np.unique(np.concatenate([inner, [lo, hi]]))
+        low, high = self._usual(points, self.range.lo, self.range.hi)
         usual, told = Bounds(low, high, seen=False), self._named is not None
-        return BoundsNeed(self.name, points, usual, dear=not self.scale.octaves, told=told)
+        return BoundsNeed(
+            self.name,
+            self._within(points),
+            usual,
+            dear=not self.scale.octaves,
+            told=told,
+            coarser=tuple(self._within(few, *(self._named or ())) for few in self.scale.coarser()),
+        )
+
+    def _within(self, points: Points, *more: int) -> Points:
+        """Points of the public range, with its ends and some more."""
+        lo, hi = self.range.lo, self.range.hi
+        return np.unique(np.concatenate([points[(points >= lo) & (points <= hi)], [lo, hi, *more]]))
 
     def _usual(self, points: Points, lo: int, hi: int) -> tuple[int, int]:
         """The usual range, as far as it lies within what is public.
@@ -200,7 +231,7 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _named(self) -> tuple[int, int] | None:
         """What the name tells of the range, ``low <= x < high``; None if nothing of it is left."""
-        told = usual_range(self.name, whole=self.scale.whole) if self.scale.octaves else None
+        told = usual_range(self._title, whole=self.scale.whole) if self.scale.octaves else None
         if told is None:
             return None
         low, high = self.scale.parse(told[0]), self.scale.parse(told[1]) + 1
@@ -270,7 +301,10 @@ class OrderedReader(ColumnReader):
             bounds = released[self.name]
             assert isinstance(bounds, Bounds)
             decimals = self._lattice(bounds, released.get(self._decimals))
-            recoding = self._released_recoding(bounds, decimals)
+            (shared,) = self._shared or (None,)
+            values = released.get(shared.attribute, ()) if shared else ()
+            assert isinstance(values, tuple)
+            recoding = self._released_recoding(bounds, decimals, tuple(map(int, values)))
         lo, hi = self.range.lo, self.range.hi
         return OrderedCodec(
             self.name,
@@ -283,15 +317,20 @@ class OrderedReader(ColumnReader):
         )
 
     def _lattice(self, bounds: Bounds, found: Released | None) -> int | None:
-        """Decimals to draw values with; None for any number.
+        """Decimals to draw values with; None for any number of the type.
 
         Where noise drowned the rows, two decimals if nothing is known of the range either.
         """
-        if not isinstance(found, Decimals):
+        told = self.scale.decimals_told
+        if told is None or not isinstance(found, Decimals):
             return None
         if found.count is None:
-            return None if bounds.seen else USUAL
-        return found.count if found.count <= MOST else None
+            return USUAL if self.scale.fractions and not bounds.seen else None
+        if found.count == told[-1]:
+            return None
+        # A range that holds no such number tells of others.
+        scale = self.scale.with_decimals(found.count)
+        return found.count if scale.holds(bounds.lo, bounds.hi) else None
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -303,12 +342,17 @@ class OrderedReader(ColumnReader):
             edges = self.scale.parted(self.scale.edges(lo, hi, bins=self.bins))
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
-    def _released_recoding(self, bounds: Bounds, decimals: int | None) -> EdgesRecoding:
-        """Cells within as released, growing cells beyond, then `below` and `above`."""
+    def _released_recoding(
+        self, bounds: Bounds, decimals: int | None, values: tuple[int, ...] = ()
+    ) -> EdgesRecoding:
+        """Cells within as released, growing cells beyond, then `below` and `above`.
+
+        Values that many units share have cells of their own.
+        """
         scale = beyond = cells_of = self.scale
         if decimals is not None:
             scale = beyond = cells_of = self.scale.with_decimals(decimals)
-            if not bounds.seen:
+            if self.scale.fractions and not bounds.seen:
                 # A usual range is cut at whole numbers, and says nothing of values far beyond.
                 whole = self.scale.with_decimals(0)
                 many = len(whole.edges(bounds.lo, bounds.hi, cells=bounds.cells or LINEAR))
@@ -317,15 +361,19 @@ class OrderedReader(ColumnReader):
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
+        named = self._named is not None and self._named[0] <= lo and hi <= self._named[1]
         lo, hi = cells_of.snapped(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
-        if self._named is not None and self._named[0] <= lo and hi <= self._named[1]:
-            # Each more cell is one more that noise may fill. Names that lie mostly do so upwards.
-            below = []
+        if named and self._named is not None:
+            # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
+            # but there is no thirteenth month unless rows are clear beyond the twelfth.
+            below = [edge for edge in below if edge >= self._named[0]]
+            if is_firm(self._title):
+                above = [edge for edge in above if edge <= self._named[1]]
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
-        edges = {*below, *inside, *above}
+        edges = {*below, *inside, *above, *_alone(scale, values)}
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values beside zero are common; a cell on both of its sides would hold them all.
             edges.add(0)
@@ -344,8 +392,20 @@ class OrderedReader(ColumnReader):
     def describe(self) -> tuple[str, str]:
         """Public range, or released bounds."""
         kind = f"{self.column.type.sql} on a public grid"
-        if self._counted:
-            return f"{kind}, bounds and decimals released", "no range is declared (PRIVACY P20)"
         if self.range.settled:
             return f"{kind}, public range", "declared in the config, a CHECK or by the type"
-        return f"{kind}, bounds released", "no range is declared (PRIVACY P20)"
+        how = f"{kind}, bounds {'and decimals ' if self._counted else ''}released"
+        if self._shared:
+            shared = "and, exactly and under δ, values that many units share"
+            return f"{how}, {shared}", "no range is declared (PRIVACY P19, P20)"
+        return how, "no range is declared (PRIVACY P20)"
+
+
+def _alone(scale: Scale, values: tuple[int, ...]) -> set[int]:
+    """Edges of a cell for every value, up to the next that the scale draws.
+
+    A value that the scale does not draw, since next to none has as many decimals, gets none: beside
+    its cell would lie one that holds no number.
+    """
+    drawn = [value for value in values if scale.least(value) == value]
+    return {*drawn, *(scale.least(value + 1) for value in drawn)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import expressions as exp
@@ -46,6 +47,34 @@ def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
     parts = [part for check in table.checks for part in conjuncts(check.expression)]
     pairs = [(column_of(p.left), column_of(p.right)) for p in parts if isinstance(p, exp.NEQ)]
     return tuple((left, right) for left, right in pairs if left and right and left != right)
+
+
+def conditional_orders(table: Table) -> tuple[tuple[str, str], ...]:
+    """Pairs of columns of which a CHECK says under some condition that one is not the greater.
+
+    >>> from privbench.schema import Check, TableName
+    >>> text = "CASE state WHEN 'done' THEN (ended >= begun) ELSE (ended IS NULL) END"
+    >>> conditional_orders(Table(TableName("public", "t"), (), checks=(Check("c", text),)))
+    (('begun', 'ended'),)
+    """
+    parts = [part for check in table.checks for part in conjuncts(check.expression)]
+    claims = [claim for part in parts if order_of(part) is None for claim in _claims(part)]
+    return tuple(dict.fromkeys((order.low, order.high) for order in claims))
+
+
+def _claims(tree: exp.Expr) -> Iterator[Order]:
+    """Orders that a CHECK demands of some rows; nothing is known of what it rules out."""
+    tree = tree.unnest()
+    if isinstance(tree, (exp.And, exp.Or)):
+        yield from _claims(tree.left)
+        yield from _claims(tree.right)
+    elif isinstance(tree, exp.Case):
+        results = [branch.args["true"] for branch in tree.args["ifs"]]
+        for result in (*results, tree.args.get("default")):
+            if result is not None:
+                yield from _claims(result)
+    elif (order := order_of(tree)) is not None:
+        yield order
 
 
 def order_of(tree: exp.Expr) -> Order | None:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from sqlglot import expressions as exp
 
 from privbench.encoding.checks import case_of, column_limits, length_limits, pattern_of
+from privbench.encoding.checktree import conjuncts
 from privbench.encoding.regex import EXTRA, Node, Unknown, parse
 from privbench.encoding.spans import span_patterns
 from privbench.schema import Check, Column, Table
@@ -123,13 +124,16 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
     return Pattern(stays, False, parse(made), greatest, parse(more))
 
 
-def is_understood(check: Check) -> bool:
-    """Whether a CHECK demands a pattern of one column and nothing else, and it can be kept."""
-    names = (*check.columns, "VALUE")
-    return len(check.columns) == 1 and any(
-        pattern_of(check.expression, name, alone=True) and _pattern(check.expression, name, None)
-        for name in names
-    )
+def is_understood(check: Check, table: Table) -> bool:
+    """Whether a CHECK demands a pattern or a case of one column alone, and it is kept."""
+    if len(check.columns) != 1:
+        return False
+    text, names = check.expression, (*check.columns, "VALUE")
+    if any(pattern_of(text, name, alone=True) and _pattern(text, name, None) for name in names):
+        return True
+    found = column_pattern(table, table.column(check.columns[0]))
+    case = None if found is None or len(conjuncts(text)) != 1 else found.case
+    return case is not None and case in {case_of(text, name) for name in names}
 
 
 @lru_cache(maxsize=1024)

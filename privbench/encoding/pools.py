@@ -39,6 +39,7 @@ class Pool:
         hi: Greatest grid point, or the number of listed values or texts, less one.
         values: The public list, where there is one.
         width: Characters of a minted text.
+        unit: Grid points that the column's values are multiples of, as far as was released.
         maker: Makes values of a type that has neither grid nor list, from their numbers.
     """
 
@@ -48,6 +49,7 @@ class Pool:
     hi: int
     values: tuple[str, ...] = ()
     width: int = 0
+    unit: int = 1
     maker: Callable[[Indices], pa.Array] | None = None
 
     @property
@@ -142,7 +144,7 @@ def pool_of(table: Table, column: Column, codec: Codec | None, rows: int) -> Poo
         return Pool(column, None, 0, len(finite) - 1, finite)
     if scale is not None:
         if isinstance(codec, OrderedCodec):
-            return Pool(column, scale, *codec.limits)
+            return Pool(column, scale, *codec.limits, unit=codec.scale.step)
         known = public_range(table.key, column, scale, ColumnConfig(), ends(limits))
         return Pool(column, scale, known.lo, known.hi)
     if column.type.base in TEXT_BASES:

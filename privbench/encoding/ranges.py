@@ -83,6 +83,16 @@ class _KindReader(ListReader):
 
 
 @dataclass(frozen=True)
+class _StayReader(OrderedReader):
+    """Reads how long ranges of times are."""
+
+    @property
+    def _of_type(self) -> tuple[int, int]:
+        """Two days, where nothing is known: bookings and stays take hours, not seconds."""
+        return 0, 2 * 86400
+
+
+@dataclass(frozen=True)
 class RangeReader(PartsReader):
     """Reads of what kind ranges are, where they begin and how long they are."""
 
@@ -94,8 +104,14 @@ class RangeReader(PartsReader):
         return (
             _KindReader(self.table, named, _KINDS),
             ordered_part(self.table, self.column, "lower", bound),
-            ordered_part(self.table, self.column, "size", _SIZES[bound.base]),
+            self._size(_SIZES[bound.base]),
         )
+
+    def _size(self, type_: ColumnType) -> OrderedReader:
+        part = ordered_part(self.table, self.column, "size", type_)
+        if type_ is not _SPAN:
+            return part
+        return _StayReader(part.table, part.column, part.scale, part.range)
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         """The kind's number, the bound and the size."""

@@ -25,6 +25,7 @@ from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.points import PointCodec, point_reader
 from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.semantic import plain_name
 from privbench.encoding.sized import SizedCodec, sized_reader
 from privbench.encoding.strings import TEXT_BASES
 from privbench.encoding.text import TextCodec, no_delta, text_reader
@@ -69,16 +70,18 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if column.type.base == "bool":
         return boolean_reader(table.key, column)
     if column.type.base in TEXT_BASES:
-        sets = kept_uniques(table) + folded_uniques(table)
-        unique = any(item.columns == (column.name,) for item in sets)
+        unique = _unique(table, column)
         room = index_room(table, column.name)
         checked = _spoken_of(table, column)
         return text_reader(
-            table.key, column, config, delta, limits, unique=unique, checked=checked, room=room
+            table, column, config, delta, limits, unique=unique, checked=checked, room=room
         )
     if scale is not None and config.kind != "categories":
         known = public_range(table.key, column, scale, config, ends(limits))
-        return OrderedReader(table.key, column, scale, known, config.bins)
+        title = plain_name(column.name, table)
+        shared = delta > 0 and config.kind == "auto" and not _unique(table, column)
+        per_unit = config.per_unit if shared else 0
+        return OrderedReader(table.key, column, scale, known, config.bins, title, per_unit)
     if scale is not None:
         if delta == 0:
             raise no_delta(table.key, column)
@@ -93,6 +96,12 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         or sized_reader(table.key, column, room)
         or fallback_reader(table.key, column)
     )
+
+
+def _unique(table: Table, column: Column) -> bool:
+    """Whether no two rows share a value of a column."""
+    sets = kept_uniques(table) + folded_uniques(table)
+    return any(item.columns == (column.name,) for item in sets)
 
 
 def _spoken_of(table: Table, column: Column) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -46,7 +47,10 @@ class Scale(ABC):
         octaves: Whether cells grow with the distance from the lower bound and from zero, which is
             grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
-        fractions: Whether values may have any number of decimals, so that it is worth a release.
+        crowded: Whether points are so many that a value which many rows share hides in a cell.
+        fractions: Whether values may have any number of decimals.
+        decimals_told: Numbers of decimals that are worth a release, ascending, the last for values
+            that have none in common; None: there is nothing to be told.
         whole: Whether all values are whole numbers, as flags and codes are.
     """
 
@@ -56,9 +60,19 @@ class Scale(ABC):
     fractions: ClassVar[bool] = False
 
     @property
+    def crowded(self) -> bool:
+        """See the class's docstring."""
+        return False
+
+    @property
     def whole(self) -> bool:
         """See the class's docstring."""
         return False
+
+    @property
+    def decimals_told(self) -> range | None:
+        """See the class's docstring."""
+        return None
 
     @property
     def usual(self) -> tuple[str, str]:
@@ -112,6 +126,10 @@ class Scale(ABC):
     def candidates(self) -> Points:
         """Public ascending grid points for the release of bounds, at most about 2,000."""
 
+    def coarser(self) -> tuple[Points, ...]:
+        """The same with ever fewer points, for columns of which few rows are seen."""
+        return ()
+
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
@@ -148,7 +166,7 @@ class Scale(ABC):
         return sorted(edges)
 
     def with_decimals(self, decimals: int) -> Scale:
-        """The same grid for values of so many decimals (scales with `fractions`).
+        """The same grid for values of so many decimals (scales with `decimals_told`).
 
         Raises:
             ValueError: The type has no such values.
@@ -156,12 +174,16 @@ class Scale(ABC):
         raise ValueError("values of this type have no decimals to tell")
 
     def count_decimals(self, points: Points) -> Points:
-        """How many decimals each value has, see `decimals_of`; sentinels stay (with `fractions`).
+        """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimals_told`).
 
         Raises:
             ValueError: The type has no such values.
         """
         raise ValueError("values of this type have no decimals to tell")
+
+    def holds(self, lo: int, hi: int) -> bool:
+        """Whether a value other than zero may lie in ``[lo, hi)``, with the released decimals."""
+        return True
 
     def snapped(self, lo: int, hi: int) -> tuple[int, int]:
         """The range ``[lo, hi)``, widened to points where cells may begin."""
@@ -223,18 +245,27 @@ def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
     return [round(width * (factor**k - 1) / (factor - 1)) for k in range(each, cells + 1, each)]
 
 
-def log_grid(lo: int, hi: int, per_octave: int = 4, unit: int = 1) -> Points:
-    """Ascending points ``0, ±1 … ±64, ±2^(k/per_octave)`` times `unit`, within ``[lo, hi]``.
+@lru_cache(maxsize=256)
+def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
+    """Ascending points ``0, ±1 … ±near`` and ``±2^(k/per_octave)``, within ``[lo, hi]``.
 
-    >>> log_grid(-2, 3).tolist()
-    [-2, -1, 0, 1, 2, 3]
+    >>> log_grid(-2, 3).tolist(), log_grid(0, 40, per_octave=1, near=1).tolist()
+    ([-2, -1, 0, 1, 2, 3], [0, 1, 2, 4, 8, 16, 32, 40])
     """
-    fine = [step * unit for step in range(65)]
-    coarse = [round(2 ** (k / per_octave)) * unit for k in range(6 * per_octave, 63 * per_octave)]
-    positive = {*fine, *coarse}
+    first = max(near.bit_length() - 1, 0) * per_octave
+    grown = [round(2 ** (k / per_octave)) for k in range(first, 63 * per_octave)]
+    positive = {*range(near + 1), *grown}
     points = {sign * step for sign in (-1, 1) for step in positive}
     kept = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
-    return np.array(kept, dtype=np.int64)
+    found = np.array(kept, dtype=np.int64)
+    # Columns of one type share it.
+    found.flags.writeable = False
+    return found
+
+
+def octave_grids(lo: int, hi: int) -> tuple[Points, ...]:
+    """Grids of two points an octave, and of one, within ``[lo, hi]``."""
+    return tuple(log_grid(lo, hi, per_octave=step, near=step) for step in (2, 1))
 
 
 def floor_number(text: str, step: int, limits: tuple[int, int]) -> int:

@@ -11,6 +11,8 @@ import pyarrow as pa
 from faker import Faker
 
 from privbench.errors import ConfigError
+from privbench.roles.names import listed, noun
+from privbench.schema import Table
 
 #: Values in one pool.
 POOL = 2000
@@ -51,6 +53,17 @@ _NAMES: tuple[tuple[str, Semantic], ...] = (
      Semantic("sha256", False)),
     (r"(\w+_)?slug|permalink", Semantic("slug", False)),
 )  # fmt: skip
+#: Fewest columns of a table that may share a prefix, and the part of all that must.
+_LEAST_ALIKE, _ALIKE = 3, 0.8
+#: Last words of names of columns in which few rows share a value.
+_OWN_WORDS = re.compile(
+    r"(\w*_)?(name|title|subject|caption|headline|comment|remark|description|descr?|detail|note"
+    r"|memo|text|body|content|message|summary|abstract|bio|about|biography|review|answer|question"
+    r"|address(_?(line)?_?\d)?|street|addr|postal_?code|post_?code|zip(_?code)?|phone|fax|mobile"
+    r"|no|num|number|nr|serial|hash|digest|checksum|token|secret|key|uid|guid|uuid|id|identifier"
+    r"|ref|reference|isbn|ean|upc|sku|imei|vin|iban|bic|path|file(_?name)?|url|uri|link|slug"
+    r"|query|sql|script|xml|html|json|payload|data|params?|arguments?|options|settings|tags)s?\Z"
+)
 #: Last words of names of columns in which many rows share few values.
 _KINDS = re.compile(
     r"(\w*_)?(status|state|type|kind|category|class|group|gender|sex|nationality|country"
@@ -58,6 +71,9 @@ _KINDS = re.compile(
     r"|position(_?text)?|region|continent|unit|method|mode|grade|rank|religion|department|dept"
     r"|format|rating|brand|source|channel|segment|plan|tier|stage|phase|result|reason|season"
     r"|weekday|month|frequency|suit|weather|fuel|species)s?\Z"
+    # Glued to the word before: ``orderstatus``.
+    r"|\w*(status|category|gender|nationality|country(code|name)?|language|currency|priority"
+    r"|severity|segment|region|continent|department|frequency)\Z"
 )
 _COMPILED = tuple((re.compile(rf"(?:{pattern})\Z"), kind) for pattern, kind in _NAMES)
 
@@ -72,6 +88,31 @@ def by_name(column: str) -> Semantic | None:
     return next((kind for pattern, kind in _COMPILED if pattern.match(name)), None)
 
 
+def plain_name(column: str, table: Table) -> str:
+    """A column's name without a prefix that nearly all columns of its table share.
+
+    Examples are ``c_phone`` beside ``c_name``, and ``ps_comment`` beside ``ps_availqty``.
+    """
+    prefix = re.match(r"[^\W_]+_(?=[^\W\d_])", column)
+    if prefix is None:
+        return column
+    names = [item.name for item in table.columns]
+    alike = sum(name.startswith(prefix[0]) for name in names)
+    enough = alike >= max(_LEAST_ALIKE, _ALIKE * len(names))
+    return column[prefix.end() :] if enough else column
+
+
+def of_table(column: str, table: str) -> Semantic | None:
+    """The semantic type of a column that says little without its table: the name of a person.
+
+    >>> of_table("name", "Customers").provider, of_table("name", "genres"), of_table("id", "users")
+    ('name', None, None)
+    """
+    people = listed("tables", "subject") | listed("tables", "work")
+    person = snake(column) == "name" and not people.isdisjoint(noun(table)[-1:])
+    return Semantic("name", False) if person else None
+
+
 def is_kind(column: str) -> bool:
     """Whether a column's name tells that many rows share few values.
 
@@ -79,6 +120,15 @@ def is_kind(column: str) -> bool:
     (True, True, False)
     """
     return _KINDS.match(snake(column)) is not None
+
+
+def is_own(column: str) -> bool:
+    """Whether a column's name tells that few rows share a value.
+
+    >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
+    (True, True, False, False)
+    """
+    return _OWN_WORDS.match(snake(column)) is not None
 
 
 def snake(column: str) -> str:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from privbench.encoding.scale import (
+    LINEAR,
     Mask,
     Points,
     Scale,
@@ -23,6 +24,8 @@ from privbench.encoding.scale import (
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.schema import ColumnType
 
+#: Dates beyond these are next to nowhere, where none are seen.
+_PLAUSIBLE = ("1900-01-01", "2050-01-01")
 _DAY = 86_400_000_000
 #: 0001-01-01 and 9999-12-31 in days since 1970.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -76,6 +79,11 @@ class _Calendar(Scale):
     per_day: ClassVar[int]
 
     @property
+    def crowded(self) -> bool:
+        """A day that all rows share, of a migration, is one of many in a cell."""
+        return True
+
+    @property
     def usual(self) -> tuple[str, str]:
         """Thirty years."""
         return ("2000-01-01", "2030-01-01")
@@ -84,6 +92,12 @@ class _Calendar(Scale):
     def limits(self) -> tuple[int, int]:
         """Years 1 to 9999."""
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
+
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        """Not beyond `_PLAUSIBLE`, unless bounds are: noise there made births of 1764 and 2259."""
+        below, above = super().tails(lo, hi, cells)
+        first, last = (self.parse(text) for text in _PLAUSIBLE)
+        return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The grid point as int8; years outside the range at its ends, infinities as sentinels."""
@@ -126,6 +140,14 @@ class _Calendar(Scale):
         )
         points = np.unique(np.concatenate([day * self.per_day, [lo, hi]]))
         return points.astype(np.int64)
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Five years in 1950 to 2050, decades in 1900 to 2100, then centuries."""
+        lo, hi = self.limits
+        years = [*range(1, 2500, 100), *range(1900, 2100, 10), *range(1950, 2050, 5), 3000, 5000]
+        day = np.array([days(f"{year:04}-01-01") for year in years])
+        points = np.unique(np.concatenate([day * self.per_day, [lo, hi]]))
+        return (points.astype(np.int64),)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """Typed dates or timestamps; text where the column can hold infinities."""

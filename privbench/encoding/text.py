@@ -30,7 +30,16 @@ from privbench.encoding.checks import Limits, length_limits
 from privbench.encoding.fallback import FillReader
 from privbench.encoding.madeup import made_text
 from privbench.encoding.scale import int64_points
-from privbench.encoding.semantic import Semantic, by_name, declared, is_kind, made_semantic
+from privbench.encoding.semantic import (
+    Semantic,
+    by_name,
+    declared,
+    is_kind,
+    is_own,
+    made_semantic,
+    of_table,
+    plain_name,
+)
 from privbench.encoding.shapes import SHAPES, shapes
 from privbench.encoding.usual import usual_labels
 from privbench.errors import ConfigError
@@ -42,7 +51,7 @@ from privbench.privacy.data import (
     LabelsRecoding,
     Recoding,
 )
-from privbench.schema import Column
+from privbench.schema import Column, Table
 
 #: Longest text that lengths are told apart for.
 MAX_LENGTH = 2**20
@@ -90,6 +99,7 @@ class TextReader(ColumnReader):
         per_unit: Distinct values that one unit may propose; 0 means that no label is read.
         provider: Semantic type of text that is not a label, or None.
         usual: Public labels to count where none are released, the most usual first.
+        title: The column's name without its table's prefix.
     """
 
     least: int = 0
@@ -97,6 +107,7 @@ class TextReader(ColumnReader):
     per_unit: int = 0
     provider: str | None = None
     usual: tuple[str, ...] = ()
+    title: str = ""
 
     @property
     def shaped(self) -> bool:
@@ -117,8 +128,12 @@ class TextReader(ColumnReader):
     @property
     def needs(self) -> tuple[Need, ...]:
         """The category list, where labels are read."""
-        need = CategoriesNeed(self.name, self.per_unit, is_kind(self.name), self.usual)
-        return (need,) if self.per_unit else ()
+        if not self.per_unit:
+            return ()
+        kind = is_kind(self.title)
+        own = is_own(self.title) and not (kind or self.usual)
+        need = CategoriesNeed(self.name, self.per_unit, kind, self.usual, own, self.greatest)
+        return (need,)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """The first characters and the length."""
@@ -294,7 +309,7 @@ def _present(
 
 
 def text_reader(
-    table: str,
+    table: Table,
     column: Column,
     config: ColumnConfig,
     delta: float,
@@ -307,7 +322,7 @@ def text_reader(
     """The reader of a text column without a declared list.
 
     Args:
-        table: The table's key.
+        table: The table.
         column: The column.
         config: What the config says of it.
         delta: δ of the release; 0 forbids labels.
@@ -321,32 +336,36 @@ def text_reader(
         ConfigError: Categories without a list at δ = 0, or an unknown semantic type.
     """
     if config.kind == "categories" and delta == 0:
-        raise no_delta(table, column)
+        raise no_delta(table.key, column)
     declared_length = 63 if column.type.base == "name" else column.type.length
     if room is not None:
         declared_length = min(declared_length or room, room)
     least, greatest = length_limits(limits, declared_length)
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
-    kind = _semantic(table, column, config)
+    title = plain_name(column.name, table)
+    kind = _semantic(table, column, title, config)
     usual: tuple[str, ...] = ()
     if listed and not checked:
-        usual = usual_labels(column.name, least, greatest, table=table.rpartition(".")[2])
-    if kind is None:
-        return TextReader(table, column, least, greatest, per_unit, usual=usual)
-    if per_unit and (kind.listed or config.kind == "categories"):
-        return TextReader(table, column, least, greatest, per_unit, kind.provider, usual)
+        usual = usual_labels(title, least, greatest, table=table.name.name)
+    if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
+        provider = None if kind is None else kind.provider
+        return TextReader(
+            table.key, column, least, greatest, per_unit, provider, usual, title=title
+        )
     why = "named in the config" if config.faker else "by the column's name"
     blank = not unique and least == 0 and (column.default or "").startswith("''")
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"made-up {kind.provider}, {rates}"
-    return FillReader(table, column, f"faker:{kind.provider}", True, how, why, blank)
+    return FillReader(table.key, column, f"faker:{kind.provider}", True, how, why, blank)
 
 
-def _semantic(table: str, column: Column, config: ColumnConfig) -> Semantic | None:
+def _semantic(table: Table, column: Column, title: str, config: ColumnConfig) -> Semantic | None:
     if config.faker is not None:
-        return declared(config.faker, table=table, column=column.name)
-    return by_name(column.name) if config.kind == "auto" else None
+        return declared(config.faker, table=table.key, column=column.name)
+    if config.kind != "auto":
+        return None
+    return by_name(column.name) or by_name(title) or of_table(title, table.name.name)
 
 
 def no_delta(table: str, column: Column) -> ConfigError:

@@ -18,9 +18,9 @@ def factorize(array: pa.Array, *, fold: bool = False) -> Indices:
 
     Args:
         array: Any Arrow array.
-        fold: Whether case does not count (citext).
+        fold: Whether case does not count in texts (citext).
     """
-    text = pc.utf8_lower(array) if fold else array
+    text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
     codes = text.dictionary_encode().indices.fill_null(-1)
     return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.int64)
 

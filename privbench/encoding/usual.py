@@ -64,6 +64,16 @@ def usual_range(column: str, *, whole: bool = True) -> tuple[str, str] | None:
     return None if told is None or (told.whole and not whole) else (told.low, told.high)
 
 
+def is_firm(column: str) -> bool:
+    """Whether the usual range of a column's name has ends that no value of its kind passes.
+
+    >>> is_firm("exp_month"), is_firm("age")
+    (True, False)
+    """
+    told = _first(_data().ranges, column)
+    return told is not None and told.firm
+
+
 _Told = TypeVar("_Told")
 #: What patterns of names tell, in the order in which they are tried.
 _Lists = tuple[tuple[re.Pattern[str], _Told], ...]
@@ -71,11 +81,12 @@ _Lists = tuple[tuple[re.Pattern[str], _Told], ...]
 
 @dataclass(frozen=True, slots=True)
 class _UsualRange:
-    """Literals of both ends, and whether only whole numbers are meant."""
+    """Literals of both ends; whether only whole numbers are meant, and whether ends are firm."""
 
     low: str
     high: str
     whole: bool
+    firm: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,12 @@ def _data() -> _Data:
         tuple((_names(item), tuple(item["labels"])) for item in data["lists"]),
         tuple(data["kinds"]),
         tuple(
-            (_names(item), _UsualRange(item["low"], item["high"], item.get("whole", False)))
+            (
+                _names(item),
+                _UsualRange(
+                    item["low"], item["high"], item.get("whole", False), item.get("firm", False)
+                ),
+            )
             for item in data["ranges"]
         ),
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privbench.encoding.base import Codec
 from privbench.encoding.fillers import any_pool
 from privbench.encoding.indexes import folded_uniques
+from privbench.encoding.orders import column_differences, column_orders
 from privbench.encoding.pools import Pool
 from privbench.encoding.uniqueness import combine, factorize, later_duplicates
 from privbench.schema import ForeignKey, Table, Unique
@@ -68,14 +69,25 @@ class Workbench:
         pairs = zip(key.columns, key.ref_columns, strict=True)
         return {name: self.columns[other] for name, other in pairs}
 
-    def group(self, names: Sequence[str]) -> Indices:
-        """One integer for every distinct combination of some columns."""
-        return combine([factorize(self.columns[name]) for name in names], self.rows)
+    def may_not_be_own_parent(self, key: ForeignKey) -> bool:
+        """Whether a CHECK forbids that a row refers to itself by a key of one column."""
+        pair = (key.columns[0], key.ref_columns[0])
+        unlike = [*column_differences(self.table)]
+        unlike += [(item.low, item.high) for item in column_orders(self.table) if item.strict]
+        return len(key.columns) == 1 and bool({pair, pair[::-1]} & {*unlike})
+
+    def group(self, names: Sequence[str], *, fold: bool = False) -> Indices:
+        """One integer for every distinct combination of some columns, with `fold` of any case."""
+        return combine([factorize(self.columns[name], fold=fold) for name in names], self.rows)
+
+    def folds(self, item: Unique) -> bool:
+        """Whether case does not make texts of a UNIQUE set different."""
+        return item in self._folded
 
     def duplicates(self, item: Unique) -> Mask:
         """Rows whose combination an earlier row has."""
         columns = [self.table.column(name) for name in item.columns]
-        fold = item in self._folded
+        fold = self.folds(item)
         codes = [
             factorize(self.columns[c.name], fold=fold or c.type.base == "citext") for c in columns
         ]

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals, DecimalsNeed
 from privbench.encoding.base import Released
-from privbench.encoding.lattice import USUAL
-from privbench.pipeline.domain_shares import (
-    Shares,
+from privbench.pipeline.domain_modes import Modes, mode_amounts, mode_questions
+from privbench.pipeline.domain_shares import grids, settled_stages
+from privbench.pipeline.domain_stages import (
+    Stages,
     epsilon_of,
-    grid,
     item_of,
+    lists_of,
     needs,
     stages,
     total_amounts,
@@ -22,21 +23,29 @@ from privbench.privacy.queries import Total
 from privbench.synthesizers import PlanInput, PlannedEvent
 
 
-def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent]:
-    """The events of these two stages, without data.
+def planned(plan: FitPlan, source: PlanInput, delta: float) -> tuple[list[PlannedEvent], Stages]:
+    """The events of these two stages, without data, and the budget of all three.
+
+    What largest counts may tell of lists is not guessed.
 
     Args:
         plan: The fit's plan.
         source: The whole budget and the rows that are guessed.
         delta: δ for threshold releases, per root table: the accountant's, as in the fit.
     """
-    split = stages(plan, source.total)
     spec = plan.spec
+    totals = {name: source.rows(name) for name in spec.tables}
+    usual = stages(plan, source.total)
+    amounts = mode_amounts(plan, totals, usual.domains, source.accounting)
+    modes = Modes.of(plan, amounts, {})
+    split, shares = settled_stages(plan, totals, source.total, source.accounting, delta, modes)
     events = []
     for name, amount in (total_amounts(spec, split.totals) if spec.tables else {}).items():
         events.append(PlannedEvent.of(f"total {name}", Total(name), spec, amount, source))
-    totals = {name: source.rows(name) for name in spec.tables}
-    shares = Shares.of(plan, spec, totals, split.domains, source.accounting, delta)
+    for question in mode_questions(lists_of(plan), amounts):
+        events.append(
+            PlannedEvent.of(question.label, question.query, spec, question.amount, source)
+        )
     for name, amount in shares.again.items():
         events.append(PlannedEvent.of(f"second total {name}", Total(name), spec, amount, source))
     for table, column, need in needs(plan):
@@ -46,9 +55,12 @@ def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent
         if isinstance(need, CategoriesNeed):
             events.append(_planned_labels(table, column, amount, spec, source))
         else:
-            question = grid(table, column, need, amount)
-            events.append(PlannedEvent.of(question.label, question.query, spec, amount, source))
-    return events
+            seen = shares.totals[table] * epsilon_of(amount, source.accounting)
+            for _, question in grids(table, column, need, amount, seen):
+                events.append(
+                    PlannedEvent.of(question.label, question.query, spec, question.amount, source)
+                )
+    return events, split
 
 
 def _planned_labels(
@@ -84,8 +96,8 @@ def settled(plan: FitPlan) -> DatabaseSpec:
                         int(need.candidates[quarter]), int(need.candidates[3 * quarter])
                     )
                 elif isinstance(need, DecimalsNeed):
-                    guess[need.attribute] = Decimals(USUAL)
-                else:
+                    guess[need.attribute] = Decimals(need.usual)
+                elif need.grid is None:
                     guess[need.attribute] = tuple(f"value {i}" for i in range(20))
             domains.update(reader.finish(guess).domains)
         spec = replace(

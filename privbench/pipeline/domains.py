@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from privbench.encoding import BoundsNeed, CategoriesNeed, Codec, Decimals, DecimalsNeed
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decimals, DecimalsNeed
 from privbench.encoding.base import Need, Released
-from privbench.encoding.lattice import USUAL
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.learning.denoise import Floats
-from privbench.learning.ranges import as_told, cut, find_decimals, find_range
-from privbench.pipeline.domain_shares import (
-    Shares,
+from privbench.learning.ranges import as_told, cut, find_decimals, find_range, find_within
+from privbench.pipeline.domain_modes import Mode, Modes, mode_amounts, mode_questions
+from privbench.pipeline.domain_shares import Shares, grids, settled_stages
+from privbench.pipeline.domain_stages import (
+    Stages,
     delta_shares,
-    grid,
+    epsilon_of,
     item_of,
+    lists_of,
     needs,
+    stages,
     total_amounts,
 )
 from privbench.pipeline.neighbours import lend_ranges
@@ -52,8 +55,34 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
     }
 
 
+def settle_stages(
+    session: Session, plan: FitPlan, totals: Mapping[str, float]
+) -> tuple[Stages, Shares]:
+    """Release how many units share columns' most frequent values, and split the budget by that.
+
+    Args:
+        session: The door to the private rows.
+        plan: The fit's plan.
+        totals: Noisy rows per table.
+
+    Returns:
+        The stages' budget, and what each column's domain gets of it.
+    """
+    whole, accounting = session.amount_total, session.accounting
+    amounts = mode_amounts(plan, totals, stages(plan, whole).domains, accounting)
+    questions = [*mode_questions(lists_of(plan), amounts)]
+    found = {
+        name: Mode(float(noisy[0]), session.noise_scale(question.query, question.amount))
+        for name, question, noisy in zip(
+            amounts, questions, session.measure_all(questions), strict=True
+        )
+    }
+    modes = Modes.of(plan, amounts, found)
+    return settled_stages(plan, totals, whole, accounting, session.delta_total, modes)
+
+
 def release_domains(
-    session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
+    session: Session, plan: FitPlan, totals: Mapping[str, float], shares: Shares
 ) -> tuple[Codecs, dict[str, float]]:
     """Release what every column needs, settle its domain, and give the codecs.
 
@@ -61,13 +90,13 @@ def release_domains(
         session: The door to the private rows.
         plan: The fit's plan.
         totals: Noisy rows per table.
-        amount: What may be spent per root table, ε or ρ.
+        shares: What is asked for.
 
     Returns:
         Codecs per private table and modelled column, and totals: those of small tables have been
         released once more.
     """
-    given, again = _released(session, plan, totals, amount)
+    given, again = _released(session, plan, totals, shares)
     limits = {
         (item.table.key, name): (reader.range.lo, reader.range.hi)
         for item in plan.private
@@ -93,28 +122,29 @@ def release_domains(
 
 
 def _released(
-    session: Session, plan: FitPlan, totals: Mapping[str, float], amount: float
+    session: Session, plan: FitPlan, totals: Mapping[str, float], shares: Shares
 ) -> tuple[dict[tuple[str, str], Released], dict[str, float]]:
-    """What all columns need, in one batch: nothing here depends on more than the totals."""
-    accounting, delta = session.accounting, session.delta_total
-    shares = Shares.of(plan, session.spec, totals, amount, accounting, delta)
-    deltas = delta_shares(plan, session.spec, delta)
-    asked: list[tuple[str, Need, list[Question]]] = []
+    """What all columns need, in one batch: it depends on totals and largest counts alone."""
+    accounting = session.accounting
+    lists = [table for name, (table, _) in lists_of(plan).items() if name in shares.amounts]
+    deltas = delta_shares(session.spec, lists, session.delta_total)
+    asked: list[tuple[str, Need, list[tuple[Need, Question]]]] = []
     for table, name, need in needs(plan):
         share = shares.amounts.get(item_of(table, need))
         if share is None:
             asked.append((table, need, []))
         elif isinstance(need, CategoriesNeed):
-            query = LabelCounts(table, need.attribute, need.per_unit)
+            query = LabelCounts(table, need.source, need.per_unit)
             label = f"categories {table}.{name}"
-            asked.append((table, need, [Labels(query, share, label, deltas[table])]))
+            asked.append((table, need, [(need, Labels(query, share, label, deltas[table]))]))
         else:
-            asked.append((table, need, [grid(table, name, need, share)]))
+            seen = shares.totals[table] * epsilon_of(share, accounting)
+            asked.append((table, need, [*grids(table, name, need, share, seen)]))
     repeated = [
         Measurement(Total(name), share, f"second total {name}")
         for name, share in shares.again.items()
     ]
-    results = iter(session.ask([*repeated, *(q for *_, group in asked for q in group)]))
+    results = iter(session.ask([*repeated, *(q for *_, group in asked for _, q in group)]))
     again = {
         item.query.table: _better(session, item, float(np.ravel(next(results))[0]), totals)
         for item in repeated
@@ -163,26 +193,85 @@ def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dic
     return found
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A noisy histogram of grid cells.
+
+    Attributes:
+        need: Whose candidates part the cells.
+        noisy: Counts of rows, shape (candidates + 1,).
+        sd: Standard deviation of the noise, above 0.
+    """
+
+    need: BoundsNeed | DecimalsNeed
+    noisy: Floats
+    sd: float
+
+    @classmethod
+    def of(cls, session: Session, need: Need, question: Question, found: Result) -> Answer:
+        """The answer to a question of a range or of decimals."""
+        assert not isinstance(need, CategoriesNeed)
+        sd = session.noise_scale(question.query, question.amount)
+        noisy = np.asarray(found, np.float64) / question.query.unit
+        return cls(need, noisy, max(sd, 1e-9))
+
+
 def _settled(
-    session: Session, need: Need, questions: list[Question], found: list[Result], cells: int
+    session: Session,
+    need: Need,
+    questions: list[tuple[Need, Question]],
+    found: list[Result],
+    cells: int,
 ) -> Released:
     """What a reader takes, from the results of its questions, if any were asked."""
     if isinstance(need, CategoriesNeed):
         # As many usual labels as the histogram can tell apart, and as many again.
         return (cast(tuple[str, ...], found[0]) if found else ()) or need.usual[: 2 * cells]
-    if found:
-        (question,) = questions
-        sd = session.noise_scale(question.query, question.amount)
-        noisy = np.asarray(found[0], np.float64) / question.query.unit
-        if isinstance(need, DecimalsNeed):
-            return Decimals(find_decimals(noisy, max(sd, 1e-9), USUAL))
-        ends = find_range(noisy, max(sd, 1e-9), narrow=not need.dear)
-        if ends is not None and need.told:
-            ends = as_told(noisy, max(sd, 1e-9), ends, need.told_cells)
-        if ends is not None:
-            ends = _from_zero(need, noisy, sd, *ends)
-            return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
-    return Decimals() if isinstance(need, DecimalsNeed) else replace(need.usual, cells=cells)
+    answers = [
+        Answer.of(session, part, question, result)
+        for (part, question), result in zip(questions, found, strict=True)
+    ]
+    if isinstance(need, DecimalsNeed):
+        return decimals(need, answers)
+    return bounds(answers, cells) or replace(need.usual, cells=cells)
+
+
+def decimals(need: DecimalsNeed, answers: list[Answer]) -> Decimals:
+    """The number of decimals that nearly all values do with; None if no values are seen."""
+    if not answers:
+        return Decimals(None)
+    usual = need.told.index(need.usual)
+    place = find_decimals(answers[0].noisy, answers[0].sd, usual)
+    return Decimals(None if place is None else need.told[place])
+
+
+def bounds(answers: list[Answer], cells: int) -> Bounds | None:
+    """A range by one histogram, or by one of few cells and one of many; None if none is seen."""
+    if not answers:
+        return None
+    wide = answers[0]
+    need, noisy, sd = cast(BoundsNeed, wide.need), wide.noisy, wide.sd
+    ends = find_range(noisy, sd, narrow=not need.dear)
+    if ends is None:
+        return None
+    if need.told:
+        ends = as_told(noisy, sd, ends, need.told_cells)
+    ends = _from_zero(need, noisy, sd, *ends)
+    for close in answers[1:]:
+        held = float(noisy[ends[0] : ends[1] + 1].sum())
+        within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
+        if within is not None:
+            need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
+    return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
+
+
+def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:
+    """The cells that hold nearly all rows of a wider range, by the histogram of more cells."""
+    points = close.need.candidates
+    first = int(np.searchsorted(points, wide.lo, side="right"))
+    last = int(np.searchsorted(points, wide.hi))
+    found = find_within(close.noisy[first : last + 1], close.sd, held)
+    return None if found is None else (first + found[0], first + found[1])
 
 
 def _from_zero(

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from privbench.config import Config
 from privbench.encoding import CategoriesNeed
 from privbench.errors import ConfigError
-from privbench.pipeline.domain_shares import needs, stages
-from privbench.pipeline.domains import Codecs, release_domains, release_totals
+from privbench.pipeline.domain_stages import Stages, needs, stages
+from privbench.pipeline.domains import Codecs, release_domains, release_totals, settle_stages
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.literals import literals, require_reviewed
 from privbench.pipeline.model import Model, Promise, require_writable
@@ -60,6 +60,7 @@ class Draft:
     release: Release | None = None
     session: Session | None = None
     totals: dict[str, float] | None = None
+    split: Stages | None = None
     codecs: Codecs | None = None
     fitted: FittedModel | None = None
 
@@ -174,16 +175,13 @@ def _totals(draft: Draft) -> None:
 
 
 def _domains(draft: Draft) -> None:
-    session = _there(draft.session)
-    split = stages(draft.plan, session.amount_total)
-    draft.codecs, draft.totals = release_domains(
-        session, draft.plan, _there(draft.totals), split.domains
-    )
+    session, totals = _there(draft.session), _there(draft.totals)
+    draft.split, shares = settle_stages(session, draft.plan, totals)
+    draft.codecs, draft.totals = release_domains(session, draft.plan, totals, shares)
 
 
 def _learn(draft: Draft) -> None:
-    session = _there(draft.session)
-    split = stages(draft.plan, session.amount_total)
+    session, split = _there(draft.session), _there(draft.split)
     public = {name: rows.num_rows for name, rows in _there(draft.data).public.items()}
     draft.fitted = draft.synthesizer.fit(
         session, _there(draft.totals), split.synthesizer, public_rows=public

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.domain_plan import planned, settled
-from privbench.pipeline.domain_shares import stages
+from privbench.pipeline.domain_stages import lists_of
 from privbench.pipeline.fit import begin
+from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import PART, DatabaseSpec
 from privbench.schema import TableName
@@ -32,6 +33,8 @@ class PlanReport:
         accounting: ``pure`` or ``zcdp``.
         least: Units per table below which little beyond totals can be learned.
         given: Rows per table that the user expects.
+        maybe: Columns of whose values a list is asked for only if largest counts say that many
+            units share one.
     """
 
     events: list[PlannedEvent]
@@ -39,6 +42,7 @@ class PlanReport:
     accounting: str
     least: Mapping[str, float]
     given: Mapping[str, float]
+    maybe: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A plain object."""
@@ -60,6 +64,7 @@ class PlanReport:
             ],
             "least_useful_units": dict(self.least),
             "expected_rows": dict(self.given),
+            "maybe_listed": list(self.maybe),
         }
 
     def render(self) -> str:
@@ -81,11 +86,18 @@ class PlanReport:
                 f"{len(self.events)} events, {unit} = {self.total:.4g} per root table "
                 f"(10,000 rows are assumed where --rows names none):",
                 *lines,
+                *self._may_be_listed(),
                 "",
                 "Least useful size (below it little beyond totals can be learned):",
                 *sizes,
             ]
         )
+
+    def _may_be_listed(self) -> list[str]:
+        if not self.maybe:
+            return []
+        columns = ", ".join(self.maybe)
+        return ["", f"Listed under δ too, if many units share a value: {columns}."]
 
     def _verdict(self, table: str, least: float) -> str:
         if table not in self.given:
@@ -114,23 +126,30 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
     guessed = _guess(spec, given)
     total = draft.accountant.total
-    split = stages(draft.plan, total)
-    whole = PlanInput(total, draft.accountant.accounting, guessed)
-    first = planned(draft.plan, whole, draft.accountant.threshold_delta)
+    accounting, delta = draft.accountant.accounting, draft.accountant.threshold_delta
+    first, split = planned(draft.plan, PlanInput(total, accounting, guessed), delta)
     left = {
         root: total - sum(event.amount for event in first if root in event.roots)
         for root in roots_of(spec)
     }
     spare = spare_amounts(left, split.synthesizer)
-    part = PlanInput(split.synthesizer, draft.accountant.accounting, guessed, spare=spare)
+    part = PlanInput(split.synthesizer, accounting, guessed, spare=spare)
     learned = draft.synthesizer.plan(spec, part)
     return PlanReport(
         events=[*first, *(_of_whole(event, total) for event in learned)],
         total=total,
-        accounting=draft.accountant.accounting,
-        least=_least(spec, learned, draft.accountant.accounting),
+        accounting=accounting,
+        least=_least(spec, learned, accounting),
         given=given,
+        maybe=_maybe(draft.plan, first),
     )
+
+
+def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
+    """Columns that may be listed and for which no event is planned."""
+    planned_labels = {event.label for event in events}
+    columns = [f"{table}.{need.source}" for table, need in lists_of(plan).values()]
+    return [column for column in columns if f"categories {column}" not in planned_labels]
 
 
 def _guess(spec: DatabaseSpec, given: Mapping[str, float]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds, BoundsNeed
-from privbench.encoding.lattice import MORE, Decimals, DecimalsNeed
+from privbench.encoding.lattice import Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, coverage, reader
 from privbench.encoding.scale import scale_of
 from privbench.errors import ModelError
@@ -61,8 +61,8 @@ class Contract:
                 low, high = rng.choice(need.candidates, 2)
                 released[need.attribute] = Bounds(int(low), int(high))
             elif isinstance(need, DecimalsNeed):
-                count = int(rng.integers(-1, MORE + 1))
-                released[need.attribute] = Decimals(None if count < 0 else count)
+                count = rng.choice([None, *need.told])
+                released[need.attribute] = Decimals(count)
             else:
                 released[need.attribute] = ("aa", "b")
         return plan.finish(released)
@@ -121,6 +121,11 @@ class Contract:
                 assert need.candidates.dtype == np.int64
                 assert (np.diff(need.candidates.astype(object)) > 0).all()
                 assert len(need.candidates) <= 2000
+                sizes = [len(need.candidates), *map(len, need.coarser)]
+                assert sizes == sorted(sizes, reverse=True)
+                for few in need.coarser:
+                    assert (np.diff(few.astype(object)) > 0).all()
+                    assert (few[0], few[-1]) == (need.candidates[0], need.candidates[-1])
 
     def test_coverage(self):
         line = coverage(self.plan())

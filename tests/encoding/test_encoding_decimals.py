@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from noisy_histograms import released_by
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds, BoundsNeed
+from privbench.encoding.base import Bounds
 from privbench.encoding.images import image, value
 from privbench.encoding.lattice import (
     MORE,
     MOST,
     ZERO,
     Decimals,
-    DecimalsNeed,
     Lattice,
     decimals_of,
 )
@@ -26,7 +26,7 @@ from privbench.encoding.within import shares
 from privbench.errors import ModelError
 from privbench.learning.denoise import denoise
 from privbench.learning.guard import guard
-from privbench.learning.ranges import cut, find_decimals, find_range
+from privbench.learning.ranges import find_decimals
 from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
 from privbench.schema import Check, Column, ColumnType, Table, TableName
@@ -309,19 +309,7 @@ def released(numbers, sd, seed, cells=64):
     found = plan()
     raw = found.read({"c1": pa.array(numbers, pa.float64(), from_pandas=True)})
     rng = generator(seed, "noise")
-    given = {}
-    for need in found.needs:
-        values = raw[need.attribute]
-        values = values[(values > NEG_INF) & (values < POS_INF)]
-        places = np.searchsorted(need.candidates, values, side="right")
-        counts = np.bincount(places, minlength=len(need.candidates) + 1)
-        noisy = counts + rng.laplace(0, sd / np.sqrt(2), len(counts))
-        if isinstance(need, BoundsNeed):
-            ends = find_range(noisy, sd)
-            given[need.attribute] = need.between(*ends, cut(noisy, sd, *ends, cells), cells)
-        else:
-            assert isinstance(need, DecimalsNeed)
-            given[need.attribute] = Decimals(find_decimals(noisy, sd, 2))
+    given = released_by(found.needs, raw, sd, rng, cells)
     return found.finish(given), raw["c"], rng
 
 

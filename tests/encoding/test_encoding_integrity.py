@@ -18,6 +18,7 @@ from privbench.encoding.fillers import maker_of
 from privbench.encoding.indexes import folded_uniques, unkept_indexes
 from privbench.encoding.integrity import mint
 from privbench.encoding.keys import modelled, role_of, table_coverage
+from privbench.encoding.lattice import Decimals, DecimalsNeed
 from privbench.encoding.references import ORPHAN, heirs, remap
 from privbench.encoding.registry import reader
 from privbench.errors import SchemaError
@@ -438,6 +439,10 @@ def decode_all(item, rows, seed):
         plan = reader(item.column(column), item, ColumnConfig(), 0.0)
         bounds = {}
         for need in plan.needs:
+            if isinstance(need, DecimalsNeed):
+                # Multiples leave less room for UNIQUE values.
+                bounds[need.attribute] = Decimals(need.told[seed % len(need.told)])
+                continue
             half = len(need.candidates) // 2
             bounds[need.attribute] = Bounds(
                 int(need.candidates[half + 3]), int(need.candidates[half + 30])
@@ -523,6 +528,22 @@ def test_case_does_not_make_texts_unique():
     assert len({value.lower() for value in made.to_pylist()}) == 4
 
 
+def test_case_does_not_make_texts_of_a_tenant_unique():
+    """Rows went for it in the load."""
+    index = Index(
+        "i", 'CREATE UNIQUE INDEX i ON public.t USING btree ("tenant", lower((e)::text))',
+        unique=True, has_expressions=True,
+    )  # fmt: skip
+    columns = (col("id"), col("tenant"), col("e", TEXT))
+    item = replace(table("t", *columns, primary=("id",)), indexes=(index,))
+    assert unkept_indexes(item) == ()
+    values = {"e": pa.array(["Ab", "aB", "ab", "AB"]), "tenant": pa.array([1, 1, 1, 2], pa.int32())}
+    made = mint(item, values, {}, lambda key: [], generator(1), rows=4)
+    assert made.rows == 4
+    pairs = zip(*(made.columns[name].to_pylist() for name in ("tenant", "e")), strict=True)
+    assert len({(tenant, text.lower()) for tenant, text in pairs}) == 4
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.integers(0, 9))
 @settings(max_examples=50, deadline=None)
 def test_two_references_to_one_parent_keep_their_check(pairs, seed):
@@ -572,7 +593,9 @@ def test_rows_are_not_their_own_parents_where_a_check_forbids_it():
     made = mint(item, {}, own, lambda key: [], generator(1), rows=50).columns
     pairs = list(zip(made["id"].to_pylist(), made["boss"].to_pylist(), strict=True))
     assert len(pairs) == 50
-    assert all(boss in range(1, 51) and boss != id_ for id_, boss in pairs)
+    roots = [id_ for id_, boss in pairs if boss is None]
+    assert 1 <= len(roots) < 10
+    assert all(boss in range(1, 51) and boss != id_ for id_, boss in pairs if boss is not None)
 
 
 def test_text_keys_with_room_for_a_uuid_hold_one():
@@ -602,10 +625,13 @@ def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
     index[own:] = np.append(np.arange(own + 1, 40), own)
     made = mint(chain, {}, {"chain_f0": index}, lambda key: [], generator(1), rows=40)
     assert made.rows == 40
-    numbers, next_ = (made.columns[name].to_numpy() for name in ("id", "next"))
-    assert (numbers != next_).all()
-    assert sorted(next_) == sorted(numbers)
-    assert (numbers[made.parents["chain_f0"]] == next_).all()
+    numbers, next_ = (made.columns[name].to_pylist() for name in ("id", "next"))
+    assert all(one != other for one, other in zip(numbers, next_, strict=True))
+    # Two circles, each of which ends somewhere.
+    assert next_.count(None) == (1 if own == 1 else 2)
+    assert len(set(next_)) == 40 - next_.count(None) + 1
+    parents = made.parents["chain_f0"]
+    assert [numbers[place] if place >= 0 else None for place in parents] == next_
 
 
 def test_pairs_of_a_dense_junction_are_kept():
@@ -747,3 +773,56 @@ def test_the_stricter_of_two_checks_on_one_pair_holds(checks):
     a, b = (np.array(made.columns[name].to_pylist()) for name in "ab")
     assert made.rows == 400
     assert (a < b).all()
+
+
+def roots_above(parents):
+    """The last row above every row, and whether going up ends there."""
+    above = np.where(parents < 0, np.arange(len(parents)), parents)
+    for _ in range(12):
+        above = above[above]
+    return above, bool((above[above] == above).all())
+
+
+@pytest.mark.parametrize("null", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_self_references_are_a_forest(null, seed):
+    """All rows refer to some row, as where noise hides that a few refer to none."""
+    t = table("t", col("id"), col("up", null=null), primary=("id",), keys=[(("up",), "t", ("id",))])
+    drawn = {"t_f0": generator(seed).integers(0, 400, 400)}
+    made = mint(t, {}, drawn, None, generator(seed), rows=400)
+    assert made.rows == 400
+    parents = made.parents["t_f0"]
+    roots, ends = roots_above(parents)
+    assert ends
+    assert made.columns["up"].null_count == (len(set(roots)) if null else 0)
+    assert 1 <= len(set(roots)) < 20
+    assert (parents == drawn["t_f0"]).sum() > 380
+    up = [None if place < 0 else made.columns["id"][place].as_py() for place in parents]
+    assert made.columns["up"].to_pylist() == up
+
+
+@pytest.mark.parametrize("null", [True, False])
+def test_a_tree_of_every_tenant_has_a_root_and_no_circle(null):
+    keys = [(("tenant", "up"), "leaf", ("tenant", "id"))]
+    leaf = table("leaf", col("tenant"), col("id"), col("up", null=null),
+                 primary=("tenant", "id"), keys=keys)  # fmt: skip
+    rng = generator(3)
+    tenants = pa.array(np.arange(300) % 3, pa.int32())
+    drawn = {"leaf_f0": rng.integers(0, 300, 300)}
+    made = mint(leaf, {"tenant": tenants}, drawn, None, rng, rows=300)
+    parents = made.parents["leaf_f0"]
+    roots, ends = roots_above(parents)
+    assert ends
+    tenant = np.array(made.columns["tenant"].to_pylist())
+    assert (tenant[roots] == tenant).all()
+    assert set(tenant[roots]) == {0, 1, 2}
+    assert (made.columns["up"].null_count > 0) == null
+    verify([leaf], {"public.leaf": made})
+
+
+def test_one_to_one_circles_that_must_go_on_are_left():
+    t = table("t", col("id"), col("next"), primary=("id",), uniques=[("next",)],
+              keys=[(("next",), "t", ("id",))])  # fmt: skip
+    made = mint(t, {}, {"t_f0": np.roll(np.arange(30), 1)}, None, generator(1), rows=30)
+    assert made.rows == 30
+    assert sorted(made.columns["next"].to_pylist()) == list(range(1, 31))

@@ -6,7 +6,7 @@ import pytest
 from psycopg import sql
 
 from privbench.encoding.integrity import mint
-from privbench.encoding.keys import table_coverage
+from privbench.encoding.keys import table_coverage, unkept
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.regex import MOST, Unknown, parse
 from privbench.postgres.connect import connect
@@ -172,3 +172,13 @@ def test_a_case_of_an_expression_is_no_case_of_the_column():
     for text in ("(left(code, 1) = upper(code))", "(code = upper(other))", "(code <> upper(code))"):
         table = Table(TableName("public", "t"), (code,), checks=(Check("c", text, ("code",)),))
         assert column_pattern(table, code) is None
+
+
+def test_a_case_that_is_kept_is_not_listed_as_a_rule_that_rows_may_break():
+    code = Column("code", 1, ColumnType("text", "text", category="S"))
+    upper = Check("u", "(code = upper(code))", ("code",))
+    for others, listed in (((), 0), ((Check("p", "(code ~ '^[A-Za-z]+$')", ("code",)),), 1)):
+        table = Table(TableName("public", "t"), (code,), checks=(upper, *others))
+        assert len(unkept(table)) == listed
+    more = Check("m", "((code = upper(code)) AND (f(code) > 3))", ("code",))
+    assert len(unkept(Table(TableName("public", "t"), (code,), checks=(more,)))) == 1

@@ -9,7 +9,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds, BoundsNeed
 from privbench.encoding.keys import modelled, table_coverage
-from privbench.encoding.lattice import MORE, Decimals, DecimalsNeed
+from privbench.encoding.lattice import Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.errors import SchemaError
 from privbench.postgres.csvtext import csv_blocks
@@ -110,7 +110,9 @@ def release(need, rng):
         low, high = sorted(rng.choice(need.candidates, 2))
         return Bounds(int(low), int(high))
     if isinstance(need, DecimalsNeed):
-        return Decimals(int(rng.integers(0, MORE + 1)))
+        return Decimals(int(rng.choice(need.candidates)))
+    if need.grid:
+        return tuple(str(point) for point in rng.integers(-1000, 1000, 3))
     return ("a,c", 'a"b')
 
 

@@ -15,6 +15,7 @@ from privbench.encoding.ranges import RangeCodec
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
+from privbench.schema import Column, ColumnType, Table, TableName
 
 #: By type: a range of each kind that comes back as it was, and ranges at the ends of the type.
 CASES = {
@@ -165,3 +166,26 @@ def test_rows_without_ranges(connection):
     size = {name: domain.null_code for name, domain in codec.domains.items()}
     none = {name: np.full(3, code) for name, code in size.items()}
     assert codec.decode(none, generator(1)).to_pylist() == [None] * 3
+
+
+def test_ranges_of_times_of_which_nothing_is_known_take_hours():
+    """Where noise hid their length, stays in hospital took a minute."""
+    times = ColumnType("timestamp without time zone", "timestamp", category="D")
+    stay = ColumnType("tsrange", "tsrange", kind="r", category="R", parts=(times,))
+    column = Column("during", 1, stay)
+    plan = reader(column, Table(TableName("public", "t"), (column,)), ColumnConfig(), 0.0)
+    usual = {need.attribute: need.usual for need in plan.needs}
+    (size,) = (found for name, found in usual.items() if name.endswith("size"))
+    assert (size.lo, size.hi) == (0, 172_800)
+
+
+@pytest.mark.parametrize(("lo", "hi"), [("1930-01-01", "2017-06-30"), ("1500-01-01", "1600-01-01")])
+def test_cells_beyond_bounds_of_dates_end_where_dates_do(lo, hi):
+    """Noise filled cells on both sides of 1930 to 2017: births of 1764 and 2259."""
+    column = Column("birth", 1, ColumnType("date", "date", category="D"))
+    plan = reader(column, Table(TableName("public", "t"), (column,)), ColumnConfig(), 0.0)
+    ends = [int(np.datetime64(text, "D").astype(int)) for text in (lo, hi, "1900", "2050")]
+    edges = plan.finish({"birth": Bounds(*ends[:2], seen=True)}).domains["birth"].edges
+    assert edges[0] >= min(ends[0], ends[2])
+    assert edges[-1] <= max(ends[1], ends[3])
+    assert edges[0] <= ends[0] < ends[1] <= edges[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -206,6 +208,18 @@ def test_both_ends_of_a_range_that_a_name_tells_are_in_it(name, low, high):
     codes = recoding.apply(np.array([low, high]))
     assert recoding.core is not None
     assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
+
+
+@pytest.mark.parametrize(("name", "most"), [("exp_month", 14), ("hour", 26), ("qty", 1000)])
+def test_beyond_firm_ends_there_is_nothing_unless_rows_are_clear_there(name, most):
+    """Clones had a 72nd month: every cell beyond is one more that noise may fill."""
+    (need,) = plan(name, INT).needs
+    for seen in (False, True):
+        bounds = replace(need.usual, seen=seen)
+        domain = plan(name, INT).finish({name: bounds}).domains[name]
+        assert (domain.edges[-1] <= most) == (name != "qty")
+    wide = replace(need.usual, hi=500, seen=True)
+    assert plan(name, INT).finish({name: wide}).domains[name].edges[-1] > 1000
 
 
 def test_a_smallint_holds_codes():

@@ -6,12 +6,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed
-from privbench.pipeline.domain_shares import Shares
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
+from privbench.pipeline.domain_modes import Mode, Modes, mode_amounts
+from privbench.pipeline.domain_shares import Shares, _need_amounts, settled_stages
+from privbench.pipeline.domain_stages import item_of, stages
+from privbench.pipeline.domain_stages import needs as listed_needs
 from privbench.pipeline.domains import _from_zero
 from privbench.privacy import DatabaseSpec, Relation
-from privbench.privacy.spec import TableSpec
+from privbench.privacy.spec import KeySpec, TableSpec
 
 USUAL = Bounds(0, 100, seen=False)
 
@@ -24,9 +29,9 @@ def numbers(name):
     return BoundsNeed(name, np.arange(9), USUAL, dear=False)
 
 
-def kept(tables, rows, amount, delta=1e-9):
-    """Attributes that are asked for, by table, and what goes to second totals."""
-    spec = DatabaseSpec(
+def planned(tables, spec=None):
+    """What the rules read of a plan: needs by table."""
+    spec = spec or DatabaseSpec(
         {name: TableSpec(name, {}, ()) for name in tables}, Relation("add-remove", "owner")
     )
     private = [
@@ -36,8 +41,13 @@ def kept(tables, rows, amount, delta=1e-9):
         )
         for name, needs in tables.items()
     ]
-    plan = SimpleNamespace(private=private, spec=spec)
-    found = Shares.of(plan, spec, dict.fromkeys(tables, rows), amount, "pure", delta)
+    return SimpleNamespace(private=private, spec=spec)
+
+
+def kept(tables, rows, amount, delta=1e-9):
+    """Attributes that are asked for, by table, and what goes to second totals."""
+    plan = planned(tables)
+    found = Shares.of(plan, dict.fromkeys(tables, rows), amount, "pure", delta, {})
     names = {name: [] for name in tables}
     for item in found.amounts:
         table, attribute = item.split("\x1f")
@@ -49,7 +59,7 @@ def test_numbers_make_room_for_dates():
     needs = [*(numbers(f"n{i}") for i in range(20)), dates("d")]
     names, found = kept({"a": needs}, 900.0, 0.2)
     assert names["a"] == ["d"]
-    assert sum(found.amounts.values()) == pytest.approx(60 / 900)
+    assert sum(found.amounts.values()) == pytest.approx(120 / 900)
 
 
 def test_lists_that_promise_little_are_dropped_first():
@@ -58,10 +68,137 @@ def test_lists_that_promise_little_are_dropped_first():
     assert names["a"] == ["status", "n"]
 
 
+def test_unlikely_lists_and_long_texts_make_room():
+    needs = [
+        CategoriesNeed("name", own=True),
+        CategoriesNeed("clerk", length=40),
+        CategoriesNeed("flag", length=1),
+        CategoriesNeed("mode", length=10),
+    ]
+    names, found = kept({"a": needs}, 2000.0, 0.35)
+    assert names["a"] == ["clerk", "flag", "mode"]
+    assert found.lists == 3
+    names, _ = kept({"a": needs}, 2000.0, 0.15)
+    assert names["a"] == ["flag"]
+    names, found = kept({"a": needs}, 2000.0, 3.0)
+    assert len(names["a"]) == 4
+    assert found.lists == 3
+
+
+def test_lists_get_what_ranges_do_not_need():
+    needs = [numbers("n"), CategoriesNeed("kind", dear=True)]
+    _, found = kept({"a": needs}, 100_000.0, 0.2)
+    assert list(found.amounts.values()) == pytest.approx([120 / 100_000, 0.2 - 120 / 100_000])
+
+
+@pytest.mark.parametrize("amount", [0.02, 0.05, 0.3, 3.0])
+def test_decimals_take_little(amount):
+    """At least what tells them, at most what tells them well; numbers without a range need none."""
+    names, found = kept({"a": [numbers("n"), DecimalsNeed("d")]}, 3000.0, amount)
+    seen = {name[2:]: 3000.0 * share for name, share in found.amounts.items()}
+    assert seen["n"] <= 120.0 * (1 + 1e-9)
+    if "d" in names["a"]:
+        assert 8.0 <= seen["d"] <= 40.0 * (1 + 1e-9)
+        assert seen["d"] < seen["n"]
+    assert sum(found.amounts.values()) <= amount
+
+
+def test_no_root_table_gets_more_than_there_is():
+    own = KeySpec("k", "b", "a", "own")
+    spec = DatabaseSpec(
+        {"a": TableSpec("a", {}, ()), "b": TableSpec("b", {}, (own,)), "c": TableSpec("c", {}, ())},
+        Relation("add-remove", "owner"),
+    )
+    items = {
+        f"{table}{i}": (table, CategoriesNeed("k") if i % 2 else dates("d"))
+        for table in "abc"
+        for i in range(5)
+    }
+    most = {f"{table}{i}": 0.01 * (i + 1) for table in "abc" for i in (0, 2, 4)}
+    given = _need_amounts(
+        {name: spec.roots(table) for name, (table, _) in items.items()},
+        items,
+        dict.fromkeys(items, 1.0),
+        0.3,
+        most,
+    )
+    assert all(given[name] <= most[name] for name in most)
+    for root in ("a", "c"):
+        charged = [given[name] for name, (table, _) in items.items() if root in spec.roots(table)]
+        assert 0.3 * 0.99 < sum(charged) <= 0.3
+
+
+def test_more_goes_to_domains_only_where_that_saves_lists():
+    lists = [CategoriesNeed(f"k{i}", dear=True) for i in range(3)]
+    plan, nothing = planned({"a": lists}), Modes({}, 0.0)
+    usual = stages(plan, 3.0)
+    for rows, more in ((100.0, False), (1500.0, True), (50_000.0, False)):
+        found = settled_stages(plan, {"a": rows}, 3.0, "pure", 1e-9, nothing)[0]
+        assert (found.domains > usual.domains) == more
+        assert found.domains + found.synthesizer + found.totals == pytest.approx(3.0)
+    own = planned({"a": [CategoriesNeed(f"k{i}", own=True) for i in range(3)]})
+    assert settled_stages(own, {"a": 1500.0}, 3.0, "pure", 1e-9, nothing)[0] == usual
+
+
+@given(st.data(), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_domains_stay_within_their_budget(data, seed):
+    """Largest counts, lists, ranges and second totals, for every root table of any forest."""
+    tables, needs = {}, {}
+    for i in range(data.draw(st.integers(1, 6))):
+        parent = data.draw(st.sampled_from([None, *tables]))
+        nullable = data.draw(st.booleans())
+        keys = (KeySpec("k", f"t{i}", parent, "own", nullable),) if parent else ()
+        tables[f"t{i}"] = TableSpec(f"t{i}", {}, keys)
+        kinds = data.draw(st.lists(st.sampled_from("ndlog"), max_size=8))
+        made = {
+            "n": numbers, "d": dates, "l": lambda name: CategoriesNeed(name, dear=True),
+            "o": lambda name: CategoriesNeed(name, own=True),
+            "g": lambda name: CategoriesNeed(name, own=True, grid=f"{name}p"),
+        }  # fmt: skip
+        needs[f"t{i}"] = [made[kind](f"{kind}{place}") for place, kind in enumerate(kinds)]
+    spec = DatabaseSpec(tables, Relation("add-remove", "owner"))
+    plan = planned(needs, spec)
+    accounting = data.draw(st.sampled_from(["pure", "zcdp"]))
+    totals = {name: data.draw(st.floats(1, 1e6)) for name in tables}
+    amount = data.draw(st.floats(1e-3, 10))
+    rng = np.random.default_rng(seed)
+    amounts = mode_amounts(plan, totals, stages(plan, amount).domains, accounting)
+    found = {name: Mode(rng.uniform(-9, 9) ** 5, rng.uniform(0.1, 1e3)) for name in amounts}
+    modes = Modes.of(plan, amounts, found)
+    split, shares = settled_stages(plan, totals, amount, accounting, 1e-9, modes)
+    items = {item_of(table, need): table for table, _, need in listed_needs(plan)}
+    for root in {root for name in tables for root in spec.roots(name)}:
+        asked = [
+            share
+            for given in (amounts, shares.amounts)
+            for name, share in given.items()
+            if root in spec.roots(items[name])
+        ]
+        again = [share for name, share in shares.again.items() if root in spec.roots(name)]
+        assert sum(asked) + sum(again) <= split.domains * (1 + 1e-12)
+    assert split.totals + split.domains + split.synthesizer <= amount * (1 + 1e-12)
+
+
+def test_a_clear_largest_count_decides():
+    """Cheap lists stay, whatever the length of their type; what is not shared is not asked for."""
+    lists = [CategoriesNeed(f"c{i}", length=20) for i in range(6)]
+    needs = [*lists, CategoriesNeed("poor", length=2), CategoriesNeed("free", own=True)]
+    plan = planned({"a": needs})
+    units = {f"c{i}": 600.0 for i in range(6)} | {"poor": 40.0, "free": 5.0}
+    modes = {f"a\x1f{name}": Mode(count, 10.0) for name, count in units.items()}
+    split, shares = settled_stages(plan, {"a": 3000.0}, 3.0, "pure", 1e-9, Modes(modes, 0.05))
+    names = {name.partition("\x1f")[2] for name in shares.amounts}
+    assert names == {f"c{i}" for i in range(6)}
+    log_delta = np.log(6e9)
+    assert all(600.0 * share > 1.25 * log_delta for share in shares.amounts.values())
+    assert split.domains < 3.0
+
+
 def test_trees_do_not_starve_each_other():
     needs = [dates(f"d{i}") for i in range(4)]
-    alone, _ = kept({"b": needs}, 900.0, 0.064)
-    beside, _ = kept({"a": needs, "b": needs}, 900.0, 0.064)
+    alone, _ = kept({"b": needs}, 900.0, 0.04)
+    beside, _ = kept({"a": needs, "b": needs}, 900.0, 0.04)
     assert 0 < len(alone["b"]) < 4
     assert beside["a"] == beside["b"] == alone["b"]
 
@@ -74,7 +211,7 @@ def test_only_a_part_goes_to_second_totals():
 
 def test_no_range_gets_more_than_shows_it_well():
     _, found = kept({"a": [dates("d"), numbers("n")]}, 100_000.0, 0.2)
-    assert list(found.amounts.values()) == [pytest.approx(60 / 100_000)] * 2
+    assert list(found.amounts.values()) == [pytest.approx(120 / 100_000)] * 2
     _, found = kept({"a": [dates("d")]}, 300.0, 0.2)
     assert list(found.amounts.values()) == [pytest.approx(0.2)]
 

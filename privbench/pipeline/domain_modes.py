@@ -1,0 +1,150 @@
+"""How many units share a column's most frequent value: asked before lists are.
+
+A list costs Θ(log(1/δ)/ε) units of its rarest label, a largest count a tenth of that. Of free text,
+and of numbers and times that hardly repeat, no list is asked for then; what all rows share, a
+constant or a few prices, is found at a small price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from privbench.encoding import CategoriesNeed
+from privbench.pipeline.domain_stages import amount_of, epsilon_of, lists_of, weights_of
+from privbench.pipeline.prepare import FitPlan
+from privbench.privacy import MARGIN, Accounting, DatabaseSpec, Measurement, root_sums
+from privbench.privacy.queries import LargestCount
+
+#: Part of the amount for domains that largest counts may take.
+_PART = 0.3
+#: Least and most rows in noise scales of a largest count.
+_LEAST, _MOST = 7.0, 100.0
+#: Rows in noise scales of all that there is, below which no list could pass its threshold.
+_HOPELESS = 40.0
+#: Standard deviations from which on a value is shared for sure, where that is unlikely, and else;
+#: within which a list is not ruled out.
+_SURE, _SEEN, _OPEN = 3.0, 1.5, 1.0
+#: Share of the units that the largest label of a list is taken to have where nothing is known.
+SHARED = 0.12
+
+#: Lists by item: the table and what it needs.
+Lists = Mapping[str, tuple[str, CategoriesNeed]]
+
+
+def mode_amounts(
+    plan: FitPlan, totals: Mapping[str, float], amount: float, accounting: Accounting
+) -> dict[str, float]:
+    """ε or ρ of the largest counts that are asked for, by item; see `mode_epsilons`.
+
+    Args:
+        plan: The fit's plan.
+        totals: Released rows per table.
+        amount: What may be spent on domains per root table, ε or ρ.
+        accounting: What the amount is.
+    """
+    weights = weights_of(plan.spec, totals)
+    found = mode_epsilons(lists_of(plan), plan.spec, weights, epsilon_of(amount, accounting))
+    return {name: amount_of(epsilon, accounting) for name, epsilon in found.items()}
+
+
+def mode_epsilons(
+    lists: Lists, spec: DatabaseSpec, weights: Mapping[str, float], epsilon: float
+) -> dict[str, float]:
+    """ε of the largest count of every list for which it is asked: a rule of released numbers.
+
+    Equal parts of what there is, if these show anything; else the likeliest lists alone.
+
+    Args:
+        lists: The lists.
+        spec: The session's.
+        weights: Released weight of every table's rows.
+        epsilon: ε of all domains, per root table.
+
+    Returns:
+        ε by item. No root table's sum passes its part of ``epsilon``: every item is added only
+        where it does not.
+    """
+    columns = root_sums((spec.roots(table), 1.0) for table, _ in lists.values())
+    used: dict[str, float] = {}
+    found = {}
+    for name in sorted(lists, key=lambda name: _priority(lists[name][1])):
+        table, roots = lists[name][0], spec.roots(lists[name][0])
+        if weights[table] * epsilon < _HOPELESS:
+            continue
+        part = _PART * epsilon * MARGIN / max(columns[root] for root in roots)
+        amount = min(max(part, _LEAST / weights[table]), _MOST / weights[table])
+        if all(used.get(root, 0.0) + amount <= _PART * epsilon for root in roots):
+            found[name] = amount
+            used |= {root: used.get(root, 0.0) + amount for root in roots}
+    return found
+
+
+def _priority(need: CategoriesNeed) -> tuple[bool, bool, bool]:
+    """Likely lists first, then texts that are seldom shared, then numbers and times."""
+    return need.grid is not None, need.own, not need.dear
+
+
+def mode_questions(lists: Lists, amounts: Mapping[str, float]) -> Iterator[Measurement]:
+    """The questions, in the order of the amounts."""
+    for name, amount in amounts.items():
+        table, need = lists[name]
+        column = need.source
+        query = LargestCount(table, column, need.per_unit)
+        yield Measurement(query, amount, f"largest count {table}.{column}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What is known of the units that share a column's most frequent value.
+
+    Attributes:
+        units: The noisy count.
+        sd: Standard deviation of its noise.
+    """
+
+    units: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Modes:
+    """What largest counts have told.
+
+    Attributes:
+        found: By item.
+        spent: The most that a root table was charged for them, ε or ρ.
+    """
+
+    found: Mapping[str, Mode]
+    spent: float
+
+    @classmethod
+    def of(cls, plan: FitPlan, amounts: Mapping[str, float], found: Mapping[str, Mode]) -> Modes:
+        """With what was charged by the amounts."""
+        lists = lists_of(plan)
+        used = root_sums((plan.spec.roots(lists[name][0]), part) for name, part in amounts.items())
+        return cls(found, max(used.values(), default=0.0))
+
+
+def expected(need: CategoriesNeed, weight: float, mode: Mode | None) -> float:
+    """Units that a list's largest label is taken to have; 0 where it is not worth being asked for.
+
+    Args:
+        need: The list.
+        weight: Released weight of the table's rows.
+        mode: What is known, or None where it was not asked.
+
+    >>> text = CategoriesNeed("t")
+    >>> expected(text, 1000.0, None), expected(text, 1000.0, Mode(400.0, 30.0))
+    (120.0, 400.0)
+    >>> expected(text, 1000.0, Mode(20.0, 30.0)), expected(text, 1000.0, Mode(50.0, 90.0))
+    (0.0, 120.0)
+    """
+    if mode is None:
+        return 0.0 if need.grid else SHARED * weight
+    likely = not (need.own or need.grid)
+    if mode.units >= (_SEEN if likely else _SURE) * mode.sd:
+        return mode.units
+    open_ = mode.units + _OPEN * mode.sd >= SHARED * weight
+    return SHARED * weight if likely and open_ else 0.0
