@@ -14,7 +14,7 @@ _ODDS, _RUN = 25.0, 4.0
 _CUT = 4.0
 #: Numbers of few decimals are seen where their sum is so many noise scales; what has more decimals
 #: may pass for so many fewer.
-_SEEN, _OFF = 4.0, 2.0
+_SEEN, _OFF = 4.0, 2.5
 #: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
 _MORE, _AT_MOST = 0.02, 0.25
 #: A cell beside those found belongs to them from so many standard deviations on.

@@ -39,10 +39,12 @@ AGAIN = 0.25
 _WELL, _CLEARLY = 1.5, 1.25
 #: How many times that amount a list of numbers or times gets at most.
 _MANIFOLD = 3.0
-#: Rows, in noise scales, below which a column's range is not asked for, and the most that are paid.
-_LEAST_SEEN, _ENOUGH = 12.0, 120.0
+#: Rows, in noise scales, below which a column's range is not asked for.
+_LEAST_SEEN = 12.0
 #: The same for its decimals, and what they get at the least where they are asked for.
-_LEAST_TOLD, _TOLD, _WELL_TOLD = 8.0, 10.0, 40.0
+_LEAST_TOLD, _TOLD = 8.0, 10.0
+#: The most rows, in noise scales, that either is paid: all are told then, and lists need the rest.
+_ENOUGH = 120.0
 
 
 def settled_stages(
@@ -198,14 +200,13 @@ class _Items:
             name: amount_of(_epsilon_for(need, seen[name], shares[name], wanted), accounting)
             for name, (_, need) in items.items()
         }
-        most = {}
-        for name, (table, need) in items.items():
-            if isinstance(need, CategoriesNeed):
-                if need.grid:
-                    most[name] = _MANIFOLD * prices[name]
-                continue
-            enough = _ENOUGH if isinstance(need, BoundsNeed) else _WELL_TOLD
-            most[name] = amount_of(enough / weights[table], accounting)
+        most = {
+            name: _MANIFOLD * prices[name]
+            if isinstance(need, CategoriesNeed)
+            else amount_of(_ENOUGH / weights[table], accounting)
+            for name, (table, need) in items.items()
+            if not isinstance(need, CategoriesNeed) or need.grid
+        }
         owners = {table: plan.spec.roots(table) for table in plan.spec.tables}
         roots = {name: owners[table] for name, (table, _) in items.items()}
         return cls(items, seen, shares, prices, most, roots, accounting)
