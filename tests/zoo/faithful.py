@@ -364,6 +364,7 @@ def unlikely(before: dict[str, int], after: dict[str, int], units: dict[str, int
     Sizes are promised of tables that at least `FEW_UNITS` units own. Whatever five of 1,500 users
     own may vanish with them by the meaning of differential privacy: one user more or less must
     hardly show, and so five hardly do. Of such tables only this is asked, that they do not explode.
+    Of 150 rows that 150 of 2,000 users own, one fit in a thousand makes more than 700.
     """
     return [
         f"{name}: {before[name]} rows became {after[name]}"
@@ -375,7 +376,7 @@ def unlikely(before: dict[str, int], after: dict[str, int], units: dict[str, int
 def _likely(before: int, after: int, units: int) -> bool:
     if units < FEW_UNITS < before:
         return after <= 20 * before + 100
-    return before / 20 - 20 <= after <= 5 * before + 150
+    return before / 20 - 20 <= after <= 10 * before + 300
 
 
 def leaked(text: str, canaries: Sequence[str]) -> list[str]:
