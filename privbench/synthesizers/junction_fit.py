@@ -8,6 +8,7 @@ import numpy as np
 
 from privbench.domain import Codes, Domain
 from privbench.learning.assemble import TableModel
+from privbench.learning.attach import own_edges
 from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import Floats
 from privbench.learning.fanout import FanLaw
@@ -20,14 +21,7 @@ from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import Targets, fit_pulls
 from privbench.learning.keyfit import Answers
-from privbench.learning.keys import (
-    OUTSIDE,
-    KeyModel,
-    fan_variable,
-    link_variable,
-    own_edges,
-    own_keys,
-)
+from privbench.learning.keys import OUTSIDE, KeyModel, fan_variable, link_variable, own_keys
 from privbench.learning.shares import key_item, rows_item
 from privbench.privacy import KeySpec
 from privbench.privacy.queries.fanin import KEPT

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from privbench.learning.attach import attach
 from privbench.learning.denoise import noise_law
 from privbench.learning.keyfit import Sizes, fit_key, measure_key, parents_of
-from privbench.learning.keys import attach
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.rng import generator
 
