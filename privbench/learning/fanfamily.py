@@ -85,6 +85,16 @@ def _between(below: Floats) -> Floats:
     return np.asarray(mass / mass.sum())
 
 
+def buckets(bounds: tuple[int, ...]) -> tuple[Ints, Ints]:
+    """First and last count of every bucket by their lower ends; the last bucket has no end.
+
+    >>> [ends.tolist() for ends in buckets((0, 1, 2, 4))]
+    [[0, 1, 2, 4], [0, 1, 3, 8]]
+    """
+    starts = np.array(bounds, np.int64)
+    return starts, np.append(starts[1:] - 1, 2 * starts[-1])
+
+
 def bucket_centres(starts: Ints, ends: Ints) -> Floats:
     """Number of children that stands for every bucket: the geometric middle."""
     return np.asarray(np.sqrt(np.maximum(starts, 0) * (ends + 1.0)), np.float64)

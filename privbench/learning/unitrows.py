@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from privbench.learning.crowds import Crowds, Told
 from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
-from privbench.learning.fanfamily import bucket_centres, distances, family
+from privbench.learning.fanfamily import bucket_centres, buckets, distances, family
 
 Ints = NDArray[np.int64]
 
 #: Lower ends of the buckets of units by their number of rows: twice as fine as those of fan-outs,
 #: since all rows of a unit may have the same number; and their last numbers.
 UNIT_BOUNDS = (0, 1, 2, 3, 4, *(n for k in range(2, 15) for n in (2**k + 1, 3 * 2 ** (k - 1) + 1)))
-_STARTS = np.array(UNIT_BOUNDS, np.int64)
-_ENDS = np.append(_STARTS[1:] - 1, 2 * _STARTS[-1])
+_STARTS, _ENDS = buckets(UNIT_BOUNDS)
 #: Logarithms of numbers of rows.
 GRID = np.linspace(-2.0, 18.0, 201)
 #: Steps of the number of rows without an owner, and how far a bucket is from any number in it.

@@ -9,17 +9,10 @@ import numpy as np
 
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, noise_law
-from privbench.learning.keyfit import (
-    Answers,
-    Sizes,
-    asks,
-    bounds_of,
-    fit_key,
-    measure_key,
-    measure_links,
-    parents_of,
-)
+from privbench.learning.keyasks import Answers, asks, bounds_of, measure_key
+from privbench.learning.keyfit import Sizes, fit_key, parents_of
 from privbench.learning.keys import KeyModel
+from privbench.learning.links import measure_links
 from privbench.learning.shares import key_item, rows_item, shares
 from privbench.learning.unitrows import Evidence
 from privbench.privacy import (
@@ -211,7 +204,7 @@ class Fitting:
         return fit_key(self.spec, key, answers, sizes, self.noise, links, outside, evidence)
 
     def links(self, key: KeySpec, part: float, total: float, *, own: bool) -> Floats:
-        """Measure where a REF key's references lead (`keyfit.measure_links`)."""
+        """Measure where a REF key's references lead (`links.measure_links`)."""
         amount = self.amounts[key_item(key)] * part
         few = key_item(key) in self.faint
         return measure_links(

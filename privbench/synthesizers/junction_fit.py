@@ -20,7 +20,7 @@ from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import Targets, fit_pulls
-from privbench.learning.keyfit import Answers
+from privbench.learning.keyasks import Answers
 from privbench.learning.keys import OUTSIDE, KeyModel, fan_variable, link_variable, own_keys
 from privbench.learning.shares import key_item, rows_item
 from privbench.privacy import KeySpec

@@ -8,7 +8,7 @@ from privbench.learning.junction.byrows import PART
 from privbench.learning.junction.context import BINS, MOST, lifted
 from privbench.learning.junction.planning import largest_axes, planned_queries
 from privbench.learning.junction.pullfit import planned_pulls
-from privbench.learning.keyfit import bounds_of
+from privbench.learning.keyasks import bounds_of
 from privbench.learning.keys import own_keys
 from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec

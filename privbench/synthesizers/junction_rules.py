@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from privbench.learning.junction.budget import NOTHING, Budget, rule
-from privbench.learning.keyfit import bounds_of
+from privbench.learning.keyasks import bounds_of
 from privbench.learning.keys import own_keys
 from privbench.learning.shares import key_item
 from privbench.privacy import DatabaseSpec, KeySpec, noise_sd

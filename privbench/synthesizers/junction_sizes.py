@@ -15,7 +15,8 @@ from privbench.domain import Codes
 from privbench.learning.crowds import Crowds, Ints, Told, doubt
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.fanout import FanLaw
-from privbench.learning.keyfit import TOTAL_CLIP, Answers, measured_null, ownerless, parents_of
+from privbench.learning.keyasks import Answers
+from privbench.learning.keyfit import TOTAL_CLIP, measured_null, ownerless, parents_of
 from privbench.learning.keys import KeyModel
 from privbench.learning.shares import key_item
 from privbench.learning.unitrows import UNIT_BOUNDS, Evidence, UnitCounts, factor_of

@@ -5,7 +5,8 @@ import pytest
 
 from privbench.learning.attach import attach
 from privbench.learning.denoise import noise_law
-from privbench.learning.keyfit import Sizes, fit_key, measure_key, parents_of
+from privbench.learning.keyasks import measure_key
+from privbench.learning.keyfit import Sizes, fit_key, parents_of
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.rng import generator
 
