@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats
 from privbench.privacy import KeySpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn, FanOut, Presence, PublicTargets
@@ -15,8 +16,6 @@ _NULL_SHARE = 0.15
 _FEW_NULL_SHARE = 0.6
 #: What is asked of a key.
 NULLS, FANS, FAN_IN, TARGETS = "NULL share", "fan-out", "fan-in", "targets"
-#: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
-Measure = Callable[[Query, float, str], tuple[Floats, float]]
 #: What was measured of a key: query, noisy values and standard deviation, by what it asks.
 Answers = dict[str, tuple[Query, Floats, float]]
 

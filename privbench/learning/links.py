@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats, Noise
-from privbench.learning.keyasks import NULLS, Measure, asks
+from privbench.learning.keyasks import NULLS, asks
 from privbench.privacy import DatabaseSpec, KeySpec
 
 

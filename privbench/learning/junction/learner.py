@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.learning.answers import MeasureAll
 from privbench.learning.bins import split_tail
 from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
@@ -22,7 +23,6 @@ from privbench.learning.junction.context import Context, Variable
 from privbench.learning.junction.implied import Ints, blocks_of
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.oneway import (
-    MeasureAll,
     denoise_one_way,
     fill_bins,
     measure_one_ways,

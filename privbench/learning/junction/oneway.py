@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Domain
+from privbench.learning.answers import Answer, MeasureAll
 from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
 from privbench.learning.guard import ALONE, guard
@@ -16,16 +17,10 @@ from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, colu
 from privbench.learning.junction.heavy import apart, heavy_codes, opened
 from privbench.learning.junction.ordered import denoise_ordered
 from privbench.learning.junction.unordered import denoise_unordered
-from privbench.privacy import DatabaseSpec, Measurement, Query
+from privbench.privacy import DatabaseSpec, Measurement
 from privbench.privacy.queries import Column, Histogram, PublicArray
 
 Ints = NDArray[np.int64]
-#: Noisy values and their standard deviation.
-Answer = tuple[Floats, float]
-#: Asks for a measurement: (query, amount, label).
-Measure = Callable[[Query, float, str], Answer]
-#: Asks for measurements that do not depend on each other's answers.
-MeasureAll = Callable[[Sequence[Measurement]], list[Answer]]
 
 #: Fewest ordered cells that are worth a walk.
 _WALK = 9

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
+from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.context import Variable, in_order
-from privbench.learning.junction.oneway import Measure
 from privbench.learning.junction.tilts import Races, Seen, preferences
 from privbench.learning.keys import KeyModel
 from privbench.learning.pulls import Pull

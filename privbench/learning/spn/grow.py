@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from privbench.learning.answers import Measure
 from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats, Noise, denoise_toward
 from privbench.learning.spn.colsplit import Dependence, dependence, score_query
@@ -14,11 +15,8 @@ from privbench.learning.spn.node import Node
 from privbench.learning.spn.planning import Budget
 from privbench.learning.spn.rowsplit import first_split, next_split
 from privbench.learning.spn.settle import scaled, settle
-from privbench.privacy import DatabaseSpec, Query
+from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Histogram, JointHistogram, JointScores, Region
-
-#: Asks for a measurement: (query, amount, label) → (noisy values, standard deviation).
-Measure = Callable[[Query, float, str], tuple[Floats, float]]
 
 
 @dataclass(frozen=True, slots=True)
