@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import LiteralString, Self
+from typing import Self
 
 import psycopg
 import pyarrow as pa
@@ -18,8 +18,9 @@ from privbench.postgres.connect import Connection, connect
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors
-from privbench.schema import Schema, Table, TableName
-from privbench.schema import Sequence as SchemaSequence
+from privbench.postgres.sequences import move_sequences
+from privbench.postgres.views import fill_views
+from privbench.schema import Schema, Table
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +45,6 @@ _SETTINGS = {
 }
 #: Any number will do that nobody else is likely to lock.
 _LOCK = 0x70726976_6C6F6164
-
-_UNPOPULATED: LiteralString = """
-SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'm' AND NOT c.relispopulated
-ORDER BY c.oid
-"""
 
 
 class Loader:
@@ -206,8 +200,11 @@ class Loader:
         with database_errors("making indexes and constraints"):
             self._script(self._ddl.constraints)
         self._progress("sequences", None)
-        self._set_sequences()
-        filled = [*(table.name for table in self._schema), *self._refresh()]
+        move_sequences(self.connection, self._schema)
+        filled = [
+            *(table.name for table in self._schema),
+            *fill_views(self.connection, self._progress),
+        ]
         self._progress("analyze", None)
         with database_errors("gathering statistics"):
             upkeep.analyze(self.connection, filled)
@@ -303,57 +300,3 @@ class Loader:
         return staging.copy_blocks(
             self.connection, named, columns, blocks, freeze=table.kind == "r"
         )
-
-    def _set_sequences(self) -> None:
-        """Move every sequence past the keys that its columns hold."""
-        by_name = {sequence.name: sequence for sequence in self._schema.sequences}
-        users: dict[SchemaSequence, list[sql.Composable]] = {}
-        for table in self._schema:
-            for column in table.columns:
-                sequence = by_name.get(column.sequence) if column.sequence else None
-                if sequence is not None and column.type.category == "N":
-                    users.setdefault(sequence, []).append(
-                        sql.SQL("SELECT {}::numeric AS k FROM {}").format(
-                            sql.Identifier(column.name),
-                            sql.Identifier(table.name.schema, table.name.name),
-                        )
-                    )
-        with database_errors("setting sequences"):
-            for sequence, columns in users.items():
-                self.connection.execute(_setval(sequence, columns))
-
-    def _refresh(self) -> list[TableName]:
-        """Fill the materialised views there are, and say which."""
-        with database_errors("refreshing materialised views"):
-            # In the order of their making, which is the order of their dependence.
-            found = self.connection.execute(_UNPOPULATED).fetchall()
-            self.connection.execute("SET LOCAL search_path TO DEFAULT")
-            return [
-                view for schema, name in found if self._refreshed(view := TableName(schema, name))
-            ]
-
-    def _refreshed(self, view: TableName) -> bool:
-        """Fill one view; synthetic rows may be such that its query fails, and it stays empty."""
-        self._progress(f"refresh {view}", None)
-        statement = sql.SQL("REFRESH MATERIALIZED VIEW {}")
-        try:
-            with self.connection.transaction():
-                self.connection.execute(statement.format(sql.Identifier(view.schema, view.name)))
-        except (psycopg.DataError, psycopg.errors.ObjectNotInPrerequisiteState):
-            logger.warning("the materialised view %s cannot be computed and stays empty", view)
-            return False
-        return True
-
-
-def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:
-    rising = sequence.increment > 0
-    return sql.SQL(
-        "SELECT pg_catalog.setval({name}, greatest({low}, least({high}, {last}))::bigint)"
-        " FROM ({keys}) AS keys HAVING count(k) > 0"
-    ).format(
-        name=sql.Literal(str(sequence.name)),
-        low=sql.Literal(sequence.minimum),
-        high=sql.Literal(sequence.maximum),
-        last=sql.SQL("ceil(max(k))" if rising else "floor(min(k))"),
-        keys=sql.SQL(" UNION ALL ").join(columns),
-    )
