@@ -10,7 +10,6 @@ is put back as not validated, so that it holds for every row to come.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,12 +21,11 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.arms import has_equation
+from privbench.postgres.mend.attempts import empty, end, propose
 from privbench.postgres.mend.choose import choose
 from privbench.postgres.mend.constraints import DOMAIN_CHECKS, TABLE_CHECKS, Constraint
-from privbench.postgres.mend.proposals import proposals
 from privbench.postgres.mend.rules import (
     Rule,
-    ends,
     free_columns,
     guarded,
     lent_columns,
@@ -116,7 +114,9 @@ class Checks:
         if not self._broken([rule]) or not free:
             return 0
         rest = replace(rule, columns=free, tied=(), lent=())
-        return self._propose(rest) or self._choose(rest) or self._empty(rest)
+        return (
+            propose(self._connection, rest) or self._choose(rest) or empty(self._connection, rest)
+        )
 
     def kept(self, table: Table) -> sql.Composable:
         """Condition of the rows that keep every CHECK of a table."""
@@ -205,9 +205,9 @@ class Checks:
         for step in steps:
             if rule.breaks(self._connection):
                 changed += step(rule)
-        for step in (self._propose, self._empty, self._end):
+        for attempt in (propose, empty, end):
             if last or not changed:
-                changed += step(rule)
+                changed += attempt(self._connection, rule)
         return changed
 
     def _near(self, rule: Rule) -> list[Rule]:
@@ -244,62 +244,10 @@ class Checks:
         # Rows of other partitions keep the CHECK of one only because it does not speak of them.
         good = rows.every([rule.within, good])
         if len(columns) == 1 and not alike:
-            # A value that breaks the CHECK is a value: NULL comes last (`_empty`).
+            # A value that breaks the CHECK is a value: NULL comes last (`empty`).
             good = rows.every([good, sql.SQL("{} IS NOT NULL").format(sql.Identifier(columns[0]))])
         bad = rule.broken_rows
         return rows.borrow(self._connection, rule.table, columns, bad, good, alike)
-
-    def _propose(self, rule: Rule) -> int:
-        """Set columns to what the CHECK itself speaks of, as far as fewer rows then break it."""
-        left = before = rule.count(self._connection)[0]
-        columns = rule.columns or rule.tied
-        tried = proposals(rule.table, rule.text, columns, apart=not rule.columns)
-        for name, text in tried if left else ():
-            statement = sql.SQL("UPDATE {} SET {} = {} WHERE {}").format(
-                rows.name_of(rule.table), sql.Identifier(name), rows.raw(text), rule.broken
-            )
-            left = self._tried(statement, rule, left)
-            if not left:
-                break
-        return before - left
-
-    def _empty(self, rule: Rule) -> int:
-        """Set what may be NULL to NULL in rows that are still broken."""
-        columns = rule.columns or rule.tied
-        names = [name for name in columns if not rule.table.column(name).not_null]
-        if not names:
-            return 0
-        statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
-            rows.name_of(rule.table),
-            _nulls(names),
-            rule.broken,
-        )
-        return self._connection.execute(statement).rowcount
-
-    def _end(self, rule: Rule) -> int:
-        """End references, of every broken row another one, as far as fewer rows are then broken."""
-        keys = ends(rule.table, rule.lent)
-        before = left = rule.count(self._connection)[0] if keys else 0
-        for place, names in enumerate(keys):
-            statement = sql.SQL("UPDATE {} SET {} WHERE {} AND random() < {}").format(
-                rows.name_of(rule.table),
-                _nulls(names),
-                rule.broken,
-                sql.Literal(1 / (len(keys) - place)),
-            )
-            left = self._tried(statement, rule, left)
-        return before - left
-
-    def _tried(self, statement: sql.Composed, rule: Rule, left: int) -> int:
-        """How many rows are broken once a statement has run; it is undone unless it helps."""
-        # What PostgreSQL refuses is no help.
-        with contextlib.suppress(psycopg.Error), self._connection.transaction() as point:
-            self._connection.execute(statement)
-            now = rule.count(self._connection)[0]
-            if now >= left:
-                raise psycopg.Rollback(point)
-            return now
-        return left
 
     def _delete(self, rules: Sequence[Rule]) -> int:
         total = 0
@@ -310,8 +258,3 @@ class Checks:
             else:
                 total += rows.delete(self._connection, rule.table, rule.broken_rows)
         return total
-
-
-def _nulls(names: Iterable[str]) -> sql.Composable:
-    """Assignments of NULL."""
-    return sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names)

@@ -29,17 +29,13 @@ ORDER BY c.oid <> root.oid, k.conname, n.nspname, c.relname
 """
 #: Domains with a CHECK, and the columns of that type or of a domain over it. PostgreSQL cannot put
 #: a CHECK back on a domain that stands within an array or a composite type, so those stay.
-DOMAIN_CHECKS: LiteralString = """
+DOMAIN_CHECKS = sql.SQL("""
 WITH RECURSIVE over(base, type) AS (
   SELECT oid, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
   UNION
   SELECT o.base, d.oid FROM over o JOIN pg_catalog.pg_type d
     ON d.typtype = 'd' AND d.typbasetype = o.type),
-under(type, base) AS (
-  SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE typtype = 'd'
-  UNION
-  SELECT u.type, d.typbasetype FROM under u JOIN pg_catalog.pg_type d
-    ON d.typtype = 'd' AND d.oid = u.base)
+{under}
 SELECT k.oid::bigint, n.nspname, t.typname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, 0),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
@@ -63,7 +59,7 @@ WHERE k.contype = 'c' AND NOT EXISTS (
   AND NOT EXISTS (SELECT FROM over o JOIN pg_catalog.pg_range r ON r.rngsubtype = o.type
     WHERE o.base = t.oid)
 ORDER BY n.nspname, t.typname, k.conname
-"""
+""").format(under=rows.UNDER)
 
 
 @dataclass(frozen=True, slots=True)

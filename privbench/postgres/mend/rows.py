@@ -23,6 +23,12 @@ _PARTS = sql.SQL(
     " CROSS JOIN LATERAL (SELECT root.oid UNION"
     " SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) own"
 ).format(_WANTED)
+#: In ``WITH RECURSIVE``: what every domain stands over, itself a domain or the plain type.
+UNDER = sql.SQL("""under(type, base) AS (
+  SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE typtype = 'd'
+  UNION
+  SELECT u.type, d.typbasetype FROM under u JOIN pg_catalog.pg_type d
+    ON d.typtype = 'd' AND d.oid = u.base)""")
 TRUE, FALSE = sql.SQL("true"), sql.SQL("false")
 
 

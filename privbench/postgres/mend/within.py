@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -27,12 +26,8 @@ _MOST, _ENOUGH = 256, 48
 _TEXTS = ("x", "X", "a", "A", "ab", "AB", "abc", "ABC", "Abc", "abcd", "word", "Word", "a b", "")
 #: Columns whose type holds a domain: how (a array, r range, c composite), which field, the type of
 #: the column, the type under the domain, and the CHECKs of all domains on the way there.
-_COLUMNS: LiteralString = """
-WITH RECURSIVE under(type, base) AS (
-  SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE typtype = 'd'
-  UNION
-  SELECT u.type, d.typbasetype FROM under u JOIN pg_catalog.pg_type d
-    ON d.typtype = 'd' AND d.oid = u.base),
+_COLUMNS = sql.SQL("""
+WITH RECURSIVE {under},
 held(type, how, field, domain) AS (
   SELECT typarray, 'a', NULL::text, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
   UNION ALL
@@ -55,7 +50,7 @@ JOIN held h ON h.type = a.atttypid
 JOIN pg_catalog.pg_type d ON d.typtype = 'd' AND d.oid = h.domain
 WHERE n.nspname = %(schema)s AND c.relname = %(name)s AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum, h.field
-"""
+""").format(under=rows.UNDER)
 
 
 @dataclass(frozen=True, slots=True)
