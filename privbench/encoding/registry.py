@@ -20,9 +20,10 @@ from privbench.encoding.fallback import (
     skip_reader,
 )
 from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
-from privbench.encoding.ordered import OrderedReader, public_range
+from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.points import PointCodec, point_reader
+from privbench.encoding.public_range import public_range
 from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.semantic import plain_name

@@ -178,7 +178,7 @@ def test_noise_leaves_the_type_its_decimals(seen):
 def test_what_a_name_tells_has_no_cells_below():
     """An end that is no multiple is still within what the name tells."""
     found = plan(numeric(8, 2), name="salary")
-    low, high = found._named
+    low, high = found._expected.named
     bounds, need = found.needs
     codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(-3)})
     assert codec.decimals == -3
