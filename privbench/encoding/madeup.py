@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.encoding.lists import packaged
 from privbench.encoding.shapes import SHAPES
 
 Bytes = NDArray[np.uint8]
@@ -154,8 +153,7 @@ def _upper(layout: _Layout, rng: np.random.Generator) -> Bytes:
 @lru_cache(maxsize=1)
 def words() -> tuple[str, ...]:
     """The package's own word list."""
-    path = resources.files("privbench.encoding") / "data" / "words.json"
-    return tuple(json.loads(path.read_text(encoding="utf-8"))["words"])
+    return tuple(packaged("words")["words"])
 
 
 @lru_cache(maxsize=1)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import types
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 from faker import Faker
 
+from privbench.encoding.lists import packaged, whole
 from privbench.errors import ConfigError
-from privbench.roles.names import listed, noun
+from privbench.roles.names import listed, noun, snake
 from privbench.schema import Table
 
 #: Values in one pool.
@@ -32,50 +34,8 @@ class Semantic:
     listed: bool
 
 
-_NAMES: tuple[tuple[str, Semantic], ...] = (
-    (r"e_?mail(_?(address|addr))?(_?\d)?", Semantic("email", False)),
-    (r"(phone|mobile|fax|cell)(_?(phone|number|no|num|nr|home|work|cell|mobile))?(_?\d)?"
-     r"|tel(ephone)?(_?\w+)?|(home|work|office|business)_?(phone|fax)",
-     Semantic("phone_number", False)),
-    (r"(first|given|fore|middle)_?name", Semantic("first_name", True)),
-    (r"(last|family|sur|maiden)_?name|surname", Semantic("last_name", True)),
-    (r"(full|display|contact|customer|person|real)_?name", Semantic("name", False)),
-    (r"(street|mailing|postal|bill(ing)?|ship(ping)?|delivery|invoice|home)_?address"
-     r"|address(_?(line)?_?\d)?|street",
-     Semantic("street_address", False)),
-    (r"(\w+_)?(city|town)(_?name)?", Semantic("city", True)),
-    (r"(\w+_)?company(_?name)?|employer", Semantic("company", True)),
-    (r"(\w+_)?(url|uri|website|homepage|web_?site|web_?page)", Semantic("url", False)),
-    (r"(\w+_)?ip(_?(address|addr|v4))?", Semantic("ipv4_private", False)),
-    (r"user_?name|(user_?)?login(_?name)?|(user_?)?nice_?name|nick(_?name)?|screen_?name",
-     Semantic("user_name", False)),
-    (r"(user_?|encrypted_?|hashed_?)?(password|passwd|pass|pwd)(_?(hash|digest))?",
-     Semantic("sha256", False)),
-    (r"(\w+_)?slug|permalink", Semantic("slug", False)),
-)  # fmt: skip
 #: Fewest columns of a table that may share a prefix, and the part of all that must.
 _LEAST_ALIKE, _ALIKE = 3, 0.8
-#: Last words of names of columns in which few rows share a value.
-_OWN_WORDS = re.compile(
-    r"(\w*_)?(name|title|subject|caption|headline|comment|remark|description|descr?|detail|note"
-    r"|memo|text|body|content|message|summary|abstract|bio|about|biography|review|answer|question"
-    r"|address(_?(line)?_?\d)?|street|addr|postal_?code|post_?code|zip(_?code)?|phone|fax|mobile"
-    r"|no|num|number|nr|serial|hash|digest|checksum|token|secret|key|uid|guid|uuid|id|identifier"
-    r"|ref|reference|isbn|ean|upc|sku|imei|vin|iban|bic|path|file(_?name)?|url|uri|link|slug"
-    r"|query|sql|script|xml|html|json|payload|data|params?|arguments?|options|settings|tags)s?\Z"
-)
-#: Last words of names of columns in which many rows share few values.
-_KINDS = re.compile(
-    r"(\w*_)?(status|state|type|kind|category|class|group|gender|sex|nationality|country"
-    r"(_?(code|name))?|language|lang|locale|currency|colou?r|size|level|priority|severity|role"
-    r"|position(_?text)?|region|continent|unit|method|mode|grade|rank|religion|department|dept"
-    r"|format|rating|brand|source|channel|segment|plan|tier|stage|phase|result|reason|season"
-    r"|weekday|month|frequency|suit|weather|fuel|species)s?\Z"
-    # Glued to the word before: ``orderstatus``.
-    r"|\w*(status|category|gender|nationality|country(code|name)?|language|currency|priority"
-    r"|severity|segment|region|continent|department|frequency)\Z"
-)
-_COMPILED = tuple((re.compile(rf"(?:{pattern})\Z"), kind) for pattern, kind in _NAMES)
 
 
 def by_name(column: str) -> Semantic | None:
@@ -85,7 +45,7 @@ def by_name(column: str) -> Semantic | None:
     ('email', True, None)
     """
     name = snake(column)
-    return next((kind for pattern, kind in _COMPILED if pattern.match(name)), None)
+    return next((kind for pattern, kind in _names() if pattern.match(name)), None)
 
 
 def plain_name(column: str, table: Table) -> str:
@@ -119,7 +79,7 @@ def is_kind(column: str) -> bool:
     >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
     (True, True, False)
     """
-    return _KINDS.match(snake(column)) is not None
+    return _kinds().match(snake(column)) is not None
 
 
 def is_own(column: str) -> bool:
@@ -128,12 +88,29 @@ def is_own(column: str) -> bool:
     >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
     (True, True, False, False)
     """
-    return _OWN_WORDS.match(snake(column)) is not None
+    return _own().match(snake(column)) is not None
 
 
-def snake(column: str) -> str:
-    """A column's name in small letters, with underscores between words."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column).lower().replace(" ", "_")
+@cache
+def _names() -> tuple[tuple[re.Pattern[str], Semantic], ...]:
+    """Semantic types by patterns of names, in the order in which they are tried."""
+    return tuple(
+        (whole(item["names"]), Semantic(item["provider"], item["listed"]))
+        for item in packaged("names")["semantic"]
+    )
+
+
+@cache
+def _own() -> re.Pattern[str]:
+    """Names by their last words, of columns in which few rows share a value."""
+    return re.compile(rf"(\w*_)?({'|'.join(packaged('names')['own'])})s?\Z")
+
+
+@cache
+def _kinds() -> re.Pattern[str]:
+    """The same of columns in which many rows share few values, some glued: ``orderstatus``."""
+    words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
+    return re.compile(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z")
 
 
 def declared(provider: str, *, table: str, column: str) -> Semantic:

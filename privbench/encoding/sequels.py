@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from privbench.encoding.semantic import snake
+from privbench.roles.names import snake
 from privbench.schema import Column, Table
 
 #: Types of dates.

@@ -6,15 +6,14 @@ rows that would tell one.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from privbench.encoding.semantic import is_kind, snake
-from privbench.roles.names import singular
+from privbench.encoding.lists import packaged, whole
+from privbench.encoding.semantic import is_kind
+from privbench.roles.names import singular, snake
 
 #: Columns of look-up tables that are told by the table's name.
 _PLAIN = frozenset({"name", "code", "label", "title", "value"})
@@ -112,14 +111,13 @@ def _first(lists: _Lists[_Told], column: str) -> _Told | None:
 
 @lru_cache(maxsize=1)
 def _data() -> _Data:
-    path = resources.files("privbench.encoding") / "data" / "usual.json"
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = packaged("usual")
     return _Data(
-        tuple((_names(item), tuple(item["labels"])) for item in data["lists"]),
+        tuple((whole(item["names"]), tuple(item["labels"])) for item in data["lists"]),
         tuple(data["kinds"]),
         tuple(
             (
-                _names(item),
+                whole(item["names"]),
                 _UsualRange(
                     item["low"], item["high"], item.get("whole", False), item.get("firm", False)
                 ),
@@ -127,7 +125,3 @@ def _data() -> _Data:
             for item in data["ranges"]
         ),
     )
-
-
-def _names(item: dict[str, Any]) -> re.Pattern[str]:
-    return re.compile(f"(?:{item['names']})\\Z")

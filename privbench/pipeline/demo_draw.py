@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -13,16 +10,16 @@ import pyarrow.compute as pc
 from faker.providers.person.en_GB import Provider as Names
 from numpy.typing import NDArray
 
+from privbench.encoding.lists import packaged
+
 Array = NDArray[Any]
 #: A table's columns by name: numpy arrays, or Arrow arrays where there are NULLs or text.
 Columns = dict[str, Any]
 
 
-@cache
 def words() -> dict[str, Any]:
     """The vocabulary of the demonstration."""
-    text = resources.files("privbench.pipeline").joinpath("data/demo_words.json").read_text("utf-8")
-    return dict(json.loads(text))
+    return packaged("demo_words", "privbench.pipeline")
 
 
 def zipf(size: int, exponent: float = 1.0) -> Array:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from privbench.encoding import Released
 from privbench.encoding.base import Bounds
-from privbench.encoding.semantic import snake
 from privbench.encoding.sequels import DATES, sequels
+from privbench.roles.names import snake
 from privbench.schema import Table
 
 Found = Mapping[tuple[str, str], Released]

@@ -53,6 +53,17 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(word for piece in pieces for word in _unglue(piece))
 
 
+def snake(name: str) -> str:
+    """A name in small letters, with underscores between words: for patterns of whole names.
+
+    Unlike `words` it keeps digits, plurals and glued words, of which patterns speak.
+
+    >>> snake("OrderItems2"), snake("Ship Via"), snake("userid")
+    ('order_items2', 'ship_via', 'userid')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace(" ", "_")
+
+
 def singular(word: str) -> str:
     """The singular of an English noun, by rule and by the list of exceptions.
 
