@@ -7,7 +7,7 @@ from released numbers, with fixed public seeds, so that a killed fit resumes to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,9 +19,10 @@ from privbench.learning.bins import split_tail
 from privbench.learning.denoise import Floats, Noise, scale_of
 from privbench.learning.junction.budget import Budget, table_parts
 from privbench.learning.junction.byrows import RowLaw
+from privbench.learning.junction.choice import Choice, Select
 from privbench.learning.junction.context import Context, Variable
-from privbench.learning.junction.implied import Ints, blocks_of
 from privbench.learning.junction.model import TableLaw
+from privbench.learning.junction.numbered import Numbered
 from privbench.learning.junction.oneway import (
     denoise_one_way,
     fill_bins,
@@ -40,15 +41,11 @@ from privbench.learning.junction.structure import (
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
 from privbench.learning.keys import own_keys
-from privbench.privacy import DatabaseSpec, Measurement, Query, noise_sd
+from privbench.privacy import DatabaseSpec, Measurement, noise_sd
 from privbench.privacy.events import Accounting
-from privbench.privacy.queries import Axis, Histogram, PairScores, PublicArray
-from privbench.privacy.query import GRID
+from privbench.privacy.queries import Histogram
 from privbench.privacy.units import bound
 from privbench.rng import generator
-
-#: Asks for a selection: (query, amount, label) → index.
-Select = Callable[[Query, float, str], int]
 
 #: Rows of the pool that predicts tables between rounds.
 _LEAST_POOL, _MOST_POOL = 20_000, 60_000
@@ -127,11 +124,12 @@ class Learner:
 
     def learn(self) -> TableLaw:
         """Measure pairs of all variables, given ones included, and fit."""
+        fixed = self._numbered.fixed
         for (i, j), table in self.fine.items():
             of = self.variables[i].bins.of, self.variables[j].bins.of
             held = np.zeros((int(of[0].max()) + 1, int(of[1].max()) + 1))
             np.add.at(held, (of[0][:, None], of[1]), table)
-            self.tables[self._fixed + i, self._fixed + j] = held
+            self.tables[fixed + i, fixed + j] = held
         edges = self._tree() if self.budget.edges else list(self.tables)
         new = [pair for pair in edges if pair not in self.tables]
         self._measure_pairs(new, self.budget.tree, self._independent(new), "tree")
@@ -160,7 +158,7 @@ class Learner:
             counts[1:] *= min(positive * factor, 0.999 * whole) / positive
             counts[0] = max(whole - counts[1:].sum(), 0.0)
             self.variables[place] = replace(item, bins=replace(item.bins, counts=counts))
-            number, shares = self._fixed + place, self._shares
+            number, shares = self._numbered.fixed + place, self._numbered.shares
             for i, j in [pair for pair in self.tables if number in pair]:
                 margins = self.rows * shares[i], self.rows * shares[j]
                 self.tables[i, j] = rake(self.tables[i, j], *margins, 30)
@@ -170,8 +168,9 @@ class Learner:
         """Fit the law to all tables measured so far."""
         edges = self._edges
         extras = [pair for pair in self.tables if pair not in edges]
-        choices = orders(edges, len(self._sizes), self._classes)
-        found, inside = thin(choices, edges, extras, self._sizes, self._fixed)
+        numbered = self._numbered
+        choices = orders(edges, len(numbered.sizes), numbered.classes)
+        found, inside = thin(choices, edges, extras, numbered.sizes, numbered.fixed)
         tree = self._fit(found, inside)
         domains = {item.name: item.domain for item in self.variables}
         bins = tuple(item.bins for item in self.variables)
@@ -204,55 +203,31 @@ class Learner:
         return noise_sd(Histogram.of(self.spec, self.table, []), self.spec, amount, self.accounting)
 
     @property
-    def _fixed(self) -> int:
-        """How many variables are given; they have the first numbers."""
-        return len(self.context.columns)
-
-    @property
-    def _axes(self) -> tuple[Axis, ...]:
-        return (*self.context.axes, *(item.axis for item in self.variables))
-
-    @property
-    def _sizes(self) -> list[int]:
-        own = [item.bins.size for item in self.variables]
-        return [*(column.size for column in self.context.columns), *own]
-
-    @property
-    def _classes(self) -> list[int]:
-        """Given variables first, then those that others are conditioned on."""
-        return [0] * self._fixed + [1 if item.early else 2 for item in self.variables]
-
-    @property
-    def _shares(self) -> list[Floats]:
-        own = [item.bins.counts / item.bins.counts.sum() for item in self.variables]
-        given = self.context.given
-        return [*(given.table((name,)) for name in range(given.count)), *own] if given else own
+    def _numbered(self) -> Numbered:
+        """Given variables and those that are drawn, by number."""
+        return Numbered(self.context, self.variables)
 
     def _fit(self, found: Layout, pairs: Sequence[Pair]) -> JunctionTree:
         tables = {pair: self.tables[pair] for pair in pairs}
-        return fit_tree(found, self._shares, tables, self.context.given)
+        return fit_tree(found, self._numbered.shares, tables, self.context.given)
 
     def _scale(self, sd: float) -> float:
         return scale_of(sd, self.noise)
 
     def _independent(self, pairs: Sequence[Pair]) -> dict[Pair, Floats]:
-        shares = self._shares
+        shares = self._numbered.shares
         return {(i, j): self.rows * np.outer(shares[i], shares[j]) for i, j in pairs}
-
-    def _pairs(self) -> list[Pair]:
-        """All pairs but those of two given variables."""
-        count = len(self._sizes)
-        return [(i, j) for i in range(count) for j in range(max(i + 1, self._fixed), count)]
 
     def _tree(self) -> list[Pair]:
         """Edges by noisy maximum over pairs that join components."""
-        pairs = [pair for pair in self._pairs() if pair not in self.tables]
-        choice = _Choice(self, self._independent(pairs), self._scale(self.tree_sd))
-        forest = Components(len(self._sizes), self._fixed)
+        numbered = self._numbered
+        pairs = [pair for pair in numbered.pairs() if pair not in self.tables]
+        choice = self._choice(self._independent(pairs), self.tree_sd)
+        forest = Components(len(numbered.sizes), numbered.fixed)
         edges = list(self.tables)
         for pair in edges:
             forest.join(pair)
-        apart = len(self.variables) - (not self._fixed) - len(edges)
+        apart = len(self.variables) - (not numbered.fixed) - len(edges)
         for number in range(min(self.budget.edges, apart)):
             pair = choice.take(f"tree edge {number + 1}", forest.apart)
             forest.join(pair)
@@ -265,7 +240,8 @@ class Learner:
         """Measure pair tables and denoise them once; they are fixed targets from then on."""
         if not pairs:
             return
-        sizes, axes, shares = self._sizes, self._axes, self._shares
+        numbered = self._numbered
+        sizes, axes, shares = numbered.sizes, numbered.axes, numbered.shares
         parts = table_parts([sizes[i] * sizes[j] for i, j in pairs])
         questions = [
             Measurement(
@@ -279,38 +255,29 @@ class Learner:
             scale = max(self._scale(sd), 1e-9)
             margins = self.rows * shares[i], self.rows * shares[j]
             if self.context.columns or self.has_children:
-                held = self._blocks((i, j)), self._ordered((i, j))
+                held = numbered.blocks((i, j)), numbered.ordered((i, j))
                 found = related(noisy, predicted[i, j], margins, scale, self.noise, *held)
             else:
                 found = shrink(noisy, predicted[i, j], scale, self.noise)
             self.tables[i, j] = rake(found, *margins, 8)
 
-    def _ordered(self, pair: Pair) -> tuple[int, int]:
-        """How many leading bins of both variables follow an order."""
-        own = [item.ordered for item in self.variables]
-        every = [*self.context.ordered, *own]
-        return every[pair[0]], every[pair[1]]
-
-    def _blocks(self, pair: Pair) -> tuple[Ints, Ints]:
-        """Blocks of the bins of both variables."""
-        early = [*self.context.early, *(item.early for item in self.variables)]
-        sizes, ordered = self._sizes, self._ordered(pair)
-        one, two = (
-            blocks_of(sizes[name], count, early=early[name])
-            for name, count in zip(pair, ordered, strict=True)
-        )
-        return one, two
+    def _choice(self, predicted: dict[Pair, Floats], sd: float) -> Choice:
+        """Pairs to choose from, against the noise of a table of theirs."""
+        price = self.budget.penalty * self._scale(sd)
+        amount = self.amount * self.budget.each_selection
+        return Choice(self.table, self._numbered.axes, predicted, price, amount, self.select)
 
     def _rounds(self, edges: Sequence[Pair]) -> None:
         """Choose further pairs where the raked pool is farthest from the rows; measure them."""
-        sizes, choices = self._sizes, orders(edges, len(self._sizes), self._classes)
-        tree = self._fit(*thin(choices, edges, [], sizes, self._fixed))
+        numbered = self._numbered
+        sizes, pairs = numbered.sizes, numbered.pairs()
+        choices = orders(edges, len(sizes), numbered.classes)
+        tree = self._fit(*thin(choices, edges, [], sizes, numbered.fixed))
         rows = int(np.clip(round(self.rows), _LEAST_POOL, _MOST_POOL))
         draws = generator(0, "junction", "rounds")
         held = self.context.given
         given = None if held is None else held.resampled(rows, draws)
         pool = draw_pool(tree, rows, draws, given)
-        pairs = self._pairs()
         cells = {pair: cells_of(pool.bins, pair, sizes).astype(np.uint16) for pair in pairs}
         weights = np.full(rows, self.rows / rows)
         for number, chosen in enumerate(self.budget.rounds):
@@ -326,7 +293,8 @@ class Learner:
 
     def _seen(self, cells: NDArray[np.uint16], pair: Pair, weights: Floats) -> Floats:
         """The pool's table of a pair."""
-        shape = self._sizes[pair[0]], self._sizes[pair[1]]
+        sizes = self._numbered.sizes
+        shape = sizes[pair[0]], sizes[pair[1]]
         held = np.bincount(cells, weights, minlength=shape[0] * shape[1])
         return np.asarray(held.reshape(shape), np.float64)
 
@@ -334,36 +302,8 @@ class Learner:
         part = self.budget.of_round(number)
         whole = Histogram.of(self.spec, self.table, [])
         sd = noise_sd(whole, self.spec, self.amount * part / chosen, self.accounting)
-        choice = _Choice(self, seen, self._scale(sd))
+        choice = self._choice(seen, sd)
         found = [choice.take(f"round {number + 1} choice {k + 1}") for k in range(chosen)]
         floor = self._independent(found)
         predicted = {pair: np.maximum(seen[pair], _FLOOR * floor[pair]) for pair in found}
         self._measure_pairs(found, part, predicted, f"round {number + 1}")
-
-
-class _Choice:
-    """Pairs to choose from, each with its released prediction (P18); each is taken once."""
-
-    def __init__(self, learner: Learner, predicted: dict[Pair, Floats], scale: float) -> None:
-        self._learner = learner
-        self._predicted = {
-            pair: PublicArray.rounded(table, GRID) for pair, table in predicted.items()
-        }
-        price = learner.budget.penalty * scale
-        self._prices = {pair: price * table.size for pair, table in predicted.items()}
-
-    def take(self, label: str, allowed: Callable[[Pair], bool] = lambda pair: True) -> Pair:
-        """The pair of the noisy maximum of ½‖H − P‖₁ − price among those allowed."""
-        learner = self._learner
-        pairs = [pair for pair in self._predicted if allowed(pair)]
-        query = PairScores(
-            learner.table,
-            learner._axes,
-            tuple(pairs),
-            tuple(self._predicted[pair] for pair in pairs),
-            PublicArray.rounded([self._prices[pair] for pair in pairs], 2 * GRID),
-        )
-        amount = learner.amount * learner.budget.each_selection
-        taken = pairs[learner.select(query, amount, f"{label} of {learner.table}")]
-        del self._predicted[taken]
-        return taken
