@@ -8,7 +8,6 @@ import numpy as np
 
 from privbench.domain import Codes, Domain
 from privbench.learning.assemble import TableModel
-from privbench.learning.attach import own_edges
 from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import Floats
 from privbench.learning.fanout import FanLaw
@@ -18,16 +17,14 @@ from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.given import Ints
 from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.model import TableLaw
-from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.pullfit import Targets, fit_pulls
 from privbench.learning.keyasks import Answers
 from privbench.learning.keys import OUTSIDE, KeyModel, fan_variable, link_variable, own_keys
 from privbench.learning.shares import key_item, rows_item
 from privbench.privacy import KeySpec
 from privbench.privacy.queries.fanin import KEPT
-from privbench.privacy.units import bound
-from privbench.rng import generator
 from privbench.synthesizers.common import TRUST, Fitting
+from privbench.synthesizers.junction_draws import Draws
 from privbench.synthesizers.junction_rows import find_clip, measure_by_rows
 from privbench.synthesizers.junction_rules import (
     budget_of,
@@ -42,9 +39,6 @@ from privbench.synthesizers.junction_rules import (
 )
 from privbench.synthesizers.junction_sizes import Size, excess, measure_rows, size_of
 
-#: Rows of the largest table of owners or targets that are drawn during a fit, and rows of a table
-#: that is neither whose owners are looked at.
-MOST_ROWS, MOST_EDGES = 200_000, 1_000_000
 #: Rows that the expected law by rows is taken from, at most.
 MOST_LOOKED_AT = 40_000
 #: How often children are brought to their totals, and how near that is near enough.
@@ -69,16 +63,7 @@ class DatabaseFit:
     _sizes: dict[str, Size] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        spec = self.fitting.spec
-        parents = {name: None if t.own is None else t.own.parent for name, t in spec.tables.items()}
-        self._taus = {name: bound(spec, name) for name in spec.tables}
-        self._people = Population(parents, self._taus)
-        every = [key for table in spec.tables.values() for key in table.keys]
-        drawn = {key.parent for key in every if key.role in ("own", "ref")}
-        largest = max((self.fitting.start.rows(name) for name in drawn), default=1.0)
-        self._drawn = drawn
-        self._scale = min(1.0, MOST_ROWS / largest)
-        self._part: dict[str, float] = {}
+        self._draws = Draws(self.fitting.spec, self.fitting.start)
 
     def run(self) -> dict[str, TableModel]:
         """Fit every table and key."""
@@ -114,34 +99,34 @@ class DatabaseFit:
 
     def _targets(self, key: KeySpec) -> Targets:
         """Synthetic rows that a key may refer to, and the weight of its references."""
-        variables, people = self._variables[key.parent], self._people
+        variables, people = self._variables[key.parent], self._draws.people
         links = self._links.get((key.table, key.name))
         sizes = self.fitting.sizes(key.table)
-        part = self._scale * (1.0 if links is None else float(links[OUTSIDE]))
+        part = self._draws.scale * (1.0 if links is None else float(links[OUTSIDE]))
         return Targets(
             variables,
             {item.name: people.codes(key.parent, item.name) for item in variables},
             people.identity(key.parent),
             sizes.weight(key.table) * part,
             sizes.rows[key.table] * part,
-            self._scale,
+            self._draws.scale,
         )
 
     def _outside(self, key: KeySpec) -> float | None:
         """Number of references into other units that fan-in keeps, if synthetic rows tell it."""
-        codes = self._people.find(key.table, link_variable(key.name))
+        codes = self._draws.people.find(key.table, link_variable(key.name))
         if codes is None:
             return None
-        kept = np.minimum(KEPT / self._people.sizes(key.table), 1.0)
-        return float(kept[codes == OUTSIDE].sum()) / self._scale
+        kept = np.minimum(KEPT / self._draws.people.sizes(key.table), 1.0)
+        return float(kept[codes == OUTSIDE].sum()) / self._draws.scale
 
     def _table(self, table: str) -> None:
         spec = self.fitting.spec
         owners, rows = self._owners(table)
-        units = None if owners is None else self._people.units(table, owners)
+        units = None if owners is None else self._draws.people.units(table, owners)
         clip = None
         if units is not None:
-            clip = find_clip(self.fitting, table, units, self._sampled(table))
+            clip = find_clip(self.fitting, table, units, self._draws.sampled(table))
         learner = self._learner(table, owners, 1.0 - PART if clip else 1.0)
         root = spec.tables[table].own is None
         sizes = self.fitting.sizes(table)
@@ -153,7 +138,7 @@ class DatabaseFit:
         else:
             self.fitting.weights[table] = learner.rows
         if owners is not None:
-            self.fitting.drawn[table] = rows / self._sampled(table)
+            self.fitting.drawn[table] = rows / self._draws.sampled(table)
         self._fan_outs(table, learner, owners)
         if root:
             rows = self._owners(table)[1]
@@ -161,7 +146,13 @@ class DatabaseFit:
         learner.variables += [self._link(key, learner) for key in keys]
         if owners is not None and len(owners):
             learner.context = find_context(
-                spec, table, self._variables, self._people, owners, learner.rows, learner.tree_sd
+                spec,
+                table,
+                self._variables,
+                self._draws.people,
+                owners,
+                learner.rows,
+                learner.tree_sd,
             )
         self._variables[table] = learner.variables
         self.laws[table] = learner.learn()
@@ -171,27 +162,23 @@ class DatabaseFit:
                 self.fitting,
                 table,
                 learner.variables,
-                self._draw(table, owners, rows, some),
+                self._draws.sample(self.laws[table], table, owners, rows, some),
                 units[some],
-                self._sampled(table) * len(units[some]) / rows,
+                self._draws.sampled(table) * len(units[some]) / rows,
                 clip,
             )
             self.laws[table] = learner.heavier(self.laws[table], found, clip)
-        if table in self._drawn:
-            codes = self._draw(table, owners, rows)
+        if self._draws.holds(table):
+            codes = self._draws.sample(self.laws[table], table, owners, rows)
             if owners is not None:
                 codes = self._calibrated(table, learner, codes, owners, rows)
-            self._people.add(table, codes, owners, rows)
-
-    def _sampled(self, table: str) -> float:
-        """Part of the whole table that its synthetic rows are."""
-        return self._scale * self._part.get(table, 1.0)
+            self._draws.people.add(table, codes, owners, rows)
 
     def _learner(self, table: str, owners: Ints | None, part: float) -> Learner:
         spec, fitting = self.fitting.spec, self.fitting
         rows, given = released_weight(spec, table, fitting.start), 0
         if owners is not None:
-            rows = self._weight(table, owners)
+            rows = self._draws.weight(table, owners)
             given = sum(len(self._variables[name]) for name in spec.ancestors(table))
         amount = fitting.amounts.get(rows_item(table), 0.0) * part
         budget = budget_of(spec, table, amount, rows, given, fitting.start)
@@ -207,13 +194,6 @@ class DatabaseFit:
         )
         learner.rows = rows
         return learner
-
-    def _weight(self, table: str, owners: Ints) -> float:
-        """Weight of an owned table's rows, from the synthetic owners; at least 1."""
-        part = self._sampled(table)
-        total = float(self._people.weights(table, owners).sum()) / part
-        whole = self.fitting.spec.tables[table].bound == "truncation"
-        return max(total if whole else total / self._taus[table], 1.0)
 
     def _fan_outs(self, table: str, learner: Learner, owners: Ints | None) -> None:
         """Measure all fan-outs of a table, and each jointly with the first."""
@@ -245,7 +225,7 @@ class DatabaseFit:
         """Fit a fan-out; its bucket is a variable of the owner."""
         evidence = None
         if counts_rows(self.fitting.spec, key, self.fitting.faint):
-            units, part = self._units(key.parent, owners), self._sampled(key.parent)
+            units, part = self._units(key.parent, owners), self._draws.sampled(key.parent)
             evidence = measure_rows(self.fitting, key, answers, units, part)
         model = self.fitting.fit(key, answers, evidence=evidence)
         self.keys[key.table, key.name] = model
@@ -258,8 +238,8 @@ class DatabaseFit:
     def _units(self, table: str, owners: Ints | None) -> Ints:
         """Unit of every synthetic row."""
         if owners is None:
-            return np.arange(round(self.fitting.sizes(table).rows[table] * self._scale))
-        return self._people.identify(table, owners)
+            return np.arange(self._draws.count(self.fitting.sizes(table).rows[table]))
+        return self._draws.people.identify(table, owners)
 
     def _law(self, key: KeySpec) -> FanLaw:
         """The law of an OWN key's numbers of children."""
@@ -282,12 +262,8 @@ class DatabaseFit:
         """Owner of every synthetic row, and the number of rows."""
         own = self.fitting.spec.tables[table].own
         if own is None:
-            return None, round(self.fitting.sizes(table).rows[table] * self._scale)
-        model = self.keys[table, own.name]
-        buckets = self._people.codes(own.parent, fan_variable(table, own.name))
-        draws = generator(0, "fit", "own", table)
-        buckets = self._some(own, buckets, draws)
-        edges = own_edges(model, len(buckets), self._scale, draws, buckets)
+            return None, self._draws.count(self.fitting.sizes(table).rows[table])
+        edges = self._draws.owners(own, self.keys[table, own.name], self._law(own))
         return edges, len(edges)
 
     def _calibrated(
@@ -310,7 +286,7 @@ class DatabaseFit:
                 break
             before = self.laws[table], codes
             self.laws[table] = learner.rescale(factors)
-            codes = self._draw(table, owners, rows)
+            codes = self._draws.sample(self.laws[table], table, owners, rows)
             # A fit anew may raise the rare cells of another fan-out, whose children are many.
             others = [name for name in names if name not in factors]
             if any(_grown(before[1][name], codes[name]) for name in others):
@@ -320,26 +296,8 @@ class DatabaseFit:
 
     def _excess(self, key: KeySpec, buckets: Codes, owners: Ints) -> float:
         """Factor from the drawn number of children toward what is known of it."""
-        crowd = self._units(key.parent, owners), self._scale, self._taus[key.parent]
+        crowd = self._draws.crowd(key.parent, self._units(key.parent, owners))
         return excess(self._law(key), buckets, crowd, self._sizes[key.table], self.fitting.noise)
-
-    def _some(self, own: KeySpec, buckets: Codes, draws: np.random.Generator) -> Codes:
-        """Buckets of the owners, 0 for all but some where their rows would be too many to hold."""
-        if own.table in self._drawn:
-            return buckets
-        rows = float(self._law(own).means()[buckets].sum())
-        self._part[own.table] = part = min(1.0, MOST_EDGES / max(rows, 1.0))
-        return np.where(draws.random(len(buckets)) < part, buckets, 0).astype(buckets.dtype)
-
-    def _draw(
-        self, table: str, owners: Ints | None, rows: int, some: slice = slice(None)
-    ) -> dict[str, Codes]:
-        """Draw the rows of a table, or some of them."""
-        law = self.laws[table]
-        given = given_rows(law, self._people, table, owners)
-        draws = generator(0, "fit", "rows", table)
-        given = None if given is None else given.part(some)
-        return law.sample(len(range(rows)[some]), draws, herded=False, given=given)
 
 
 def _grown(before: Codes, after: Codes) -> bool:
