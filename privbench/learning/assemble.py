@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.attach import MAX_ROWS, Places, attach, own_edges
-from privbench.learning.fanout import Ints
+from privbench.learning.fanlaw import Ints
 from privbench.learning.keys import HIDDEN, KeyModel, fan_variable, link_variable
 from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
 from privbench.rng import generator

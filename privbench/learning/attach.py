@@ -11,7 +11,7 @@ from privbench.circuit.draw import choose, uniforms
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats
-from privbench.learning.fanout import Ints
+from privbench.learning.fanlaw import Ints
 from privbench.learning.keys import INSIDE, KeyModel
 from privbench.learning.pulls import attraction, popularity
 from privbench.learning.synthetic import NULL

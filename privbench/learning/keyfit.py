@@ -10,7 +10,8 @@ import numpy as np
 from privbench.learning.denoise import Floats, Noise, denoise
 from privbench.learning.fanfamily import bucket_centres, buckets
 from privbench.learning.fanin import OFF, SHADES, fit_fan_in
-from privbench.learning.fanout import FanLaw, constant, fit
+from privbench.learning.fanlaw import FanLaw, constant
+from privbench.learning.fanout import fit
 from privbench.learning.keyasks import FAN_IN, FANS, NULLS, TARGETS, Answers, bounds_of
 from privbench.learning.keys import KeyModel
 from privbench.learning.unitrows import Evidence

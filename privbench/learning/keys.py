@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats
-from privbench.learning.fanout import FanLaw
+from privbench.learning.fanlaw import FanLaw
 from privbench.learning.pulls import Pull
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 

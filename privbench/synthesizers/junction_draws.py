@@ -6,7 +6,7 @@ import numpy as np
 
 from privbench.domain import Codes
 from privbench.learning.attach import own_edges
-from privbench.learning.fanout import FanLaw
+from privbench.learning.fanlaw import FanLaw
 from privbench.learning.junction.given import Ints
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows

@@ -10,7 +10,7 @@ from privbench.domain import Codes, Domain
 from privbench.learning.assemble import TableModel
 from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import Floats
-from privbench.learning.fanout import FanLaw
+from privbench.learning.fanlaw import FanLaw
 from privbench.learning.junction.byrows import PART
 from privbench.learning.junction.context import GROUP, Variable, fan_groups, find_context
 from privbench.learning.junction.fans import joint_law

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privbench.circuit import Circuit
 from privbench.domain import Codes
 from privbench.learning.assemble import TableModel, assemble
-from privbench.learning.fanout import Ints
+from privbench.learning.fanlaw import Ints
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.storage import law_from_arrays, law_to_arrays

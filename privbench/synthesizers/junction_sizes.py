@@ -14,7 +14,7 @@ import numpy as np
 from privbench.domain import Codes
 from privbench.learning.crowds import Crowds, Ints, Told, doubt
 from privbench.learning.denoise import Floats, Noise
-from privbench.learning.fanout import FanLaw
+from privbench.learning.fanlaw import FanLaw
 from privbench.learning.keyasks import Answers
 from privbench.learning.keyfit import TOTAL_CLIP, measured_null, ownerless, parents_of
 from privbench.learning.keys import KeyModel

@@ -13,7 +13,7 @@ from privbench.circuit import Circuit, from_arrays, sample, to_arrays
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.assemble import TableModel, assemble
-from privbench.learning.fanout import Ints
+from privbench.learning.fanlaw import Ints
 from privbench.learning.keys import KeyModel
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.rng import generator

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from privbench.errors import ModelError
 from privbench.learning.assemble import TableModel, assemble, ownership_levels
 from privbench.learning.attach import Places, attach
-from privbench.learning.fanout import constant, law_from_counts
+from privbench.learning.fanlaw import constant, law_from_counts
 from privbench.learning.keys import INSIDE, OUTSIDE, KeyModel
 from privbench.learning.pulls import Pull
 from privbench.learning.shares import shares

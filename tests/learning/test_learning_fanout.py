@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import ModelError
-from privbench.learning.fanout import FanLaw, constant, fit, law_from_counts, spread_law
+from privbench.learning.fanlaw import FanLaw, constant, law_from_counts
+from privbench.learning.fanout import fit, spread_law
 from privbench.privacy.queries import FAN_OUT_BOUNDS
 from privbench.rng import generator
 

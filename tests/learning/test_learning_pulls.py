@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import ModelError
-from privbench.learning.fanout import constant
+from privbench.learning.fanlaw import constant
 from privbench.learning.junction.copulas import copula, expected, gumbel, joe
 from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.implied import blocks_of, implied

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privbench.learning.crowds import Crowds, Told, doubt
-from privbench.learning.fanout import law_from_counts
+from privbench.learning.fanlaw import law_from_counts
 from privbench.learning.unitrows import GRID, UNIT_BOUNDS, Evidence, UnitCounts, factor_of
 from privbench.privacy.queries import FAN_OUT_BOUNDS
 

@@ -11,7 +11,7 @@ import pytest
 
 from privbench.domain import Domain
 from privbench.errors import ModelError
-from privbench.learning.fanout import Ints
+from privbench.learning.fanlaw import Ints
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import (
     Accountant,
