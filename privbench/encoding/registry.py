@@ -29,7 +29,8 @@ from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.semantic import plain_name
 from privbench.encoding.sized import SizedCodec, sized_reader
 from privbench.encoding.strings import TEXT_BASES
-from privbench.encoding.text import TextCodec, no_delta, text_reader
+from privbench.encoding.text import no_delta, text_reader
+from privbench.encoding.text_codec import TextCodec
 from privbench.encoding.uuid import uuid_reader
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table

@@ -26,7 +26,7 @@ from privbench.encoding.madeup import made_text
 from privbench.encoding.scale import int64_points
 from privbench.encoding.shapes import SHAPES
 from privbench.encoding.strings import digits, joined
-from privbench.encoding.text import length_cells, length_edges
+from privbench.encoding.text_codec import length_cells, length_edges
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding
 from privbench.schema import Column, ColumnType
 

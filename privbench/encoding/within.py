@@ -15,7 +15,7 @@ from privbench.encoding.floating import FloatScale
 from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
 from privbench.encoding.temporal import TimestampScale
-from privbench.encoding.text import TextCodec
+from privbench.encoding.text_codec import TextCodec
 
 Floats = NDArray[np.float64]
 #: Half-open runs of grid points, or of places in a list, ascending and apart.

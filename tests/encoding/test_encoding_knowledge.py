@@ -17,7 +17,7 @@ from privbench.encoding.orders import Order, column_orders
 from privbench.encoding.registry import reader
 from privbench.encoding.semantic import by_name
 from privbench.encoding.shapes import PATTERNS, SHAPES, shapes
-from privbench.encoding.text import length_edges
+from privbench.encoding.text_codec import length_edges
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.errors import ConfigError, SchemaError
 from privbench.learning.ranges import cut, find_range

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privbench.encoding.shapes import SHAPES
-from privbench.encoding.text import shape_domain
+from privbench.encoding.text_codec import shape_domain
 from privbench.learning.junction.oneway import Raw, denoise_one_way
 from privbench.rng import generator
 

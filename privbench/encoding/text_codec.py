@@ -1,0 +1,163 @@
+"""The released half of text columns: a label by its code, else made-up text of length and shape."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.domain import Domain
+from privbench.encoding.base import AnyCodes, Codec, attribute, null_mask
+from privbench.encoding.madeup import made_text
+from privbench.encoding.semantic import made_semantic
+from privbench.encoding.shapes import SHAPES
+from privbench.privacy.data import EdgesRecoding, LabelsRecoding, Recoding
+
+#: Longest text that lengths are told apart for.
+MAX_LENGTH = 2**20
+#: Longest text that is made up: noise may fill the top cells, and must not fill the disk.
+MAX_MADE = 2**16
+#: Greatest usual length of a text of which nothing is known.
+WORD = 9
+
+
+def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
+    """Public cells of lengths: 0 to 16 one by one, then two an octave.
+
+    >>> length_edges(0, 3), length_edges(2, 20)
+    ((0, 1, 2, 3, 4), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 21))
+    """
+    top = MAX_LENGTH if greatest is None else min(greatest, MAX_LENGTH)
+    grid = [*range(18), *(round(2 ** (k / 2)) + 1 for k in range(9, 41))]
+    inner = [edge for edge in grid if least < edge < top + 1]
+    return (min(least, top), *inner, top + 1)
+
+
+def length_cells(edges: tuple[int, ...], nullable: bool, usual: int = 0) -> EdgesRecoding:
+    """Cells of lengths; outside the usual ones they are empty unless measured otherwise.
+
+    Args:
+        edges: Edges of the cells.
+        nullable: Whether NULL is a cell.
+        usual: The greatest usual length. 0: where nothing is clear, there is nothing. Otherwise
+            cells from half of it on are usual: a text whose length is lost in noise has a word's.
+    """
+    last = max(min(bisect_right(edges, usual), len(edges) - 1), 1)
+    first = min(bisect_right(edges, (usual + 1) // 2) - 1, last - 1)
+    return EdgesRecoding(edges, (), nullable, core=(max(first, 0), last))
+
+
+def shape_domain(nullable: bool) -> Domain:
+    """The domain of shape classes; numbers, addresses and hashes only if they are seen."""
+    return Domain(len(SHAPES), nullable=nullable, core=(SHAPES.index("lower"), len(SHAPES)))
+
+
+@dataclass(frozen=True)
+class TextCodec(Codec):
+    """A released label where the code names one, else made-up text.
+
+    Attributes:
+        labels: Released labels, or None where none were asked for.
+        lengths: Edges of the length cells, or None where the text has a semantic type.
+        provider: The semantic type, or None.
+    """
+
+    kind: ClassVar[str] = "text"
+
+    labels: tuple[str, ...] | None
+    lengths: tuple[int, ...] | None
+    provider: str | None
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """Label, length and shape, as far as they are modelled."""
+        found = {}
+        if self.labels is not None:
+            found[self.column] = self._labels.domain
+        if self.lengths is not None:
+            cells = length_cells(self.lengths, self.nullable, WORD).domain
+            found[attribute(self.column, "length")] = cells
+            found[attribute(self.column, "shape")] = shape_domain(self.nullable)
+        return found
+
+    @property
+    def _labels(self) -> LabelsRecoding:
+        return LabelsRecoding(self.labels or (), True, self.nullable)
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The released labels."""
+        return {} if self.labels is None else {self.column: self._labels}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Labels and made-up text; NULL where the first attribute says so."""
+        first, domain = next(iter(self.domains.items()))
+        null = null_mask(codes[first], domain)
+        label = self._label_codes(codes, len(null))
+        made_rows = np.flatnonzero((label < 0) & ~null)
+        made = self._made(codes, made_rows, rng)
+        pool = pa.array(self.labels or (), made.type)
+        places = np.where(label >= 0, label, 0)
+        places[made_rows] = len(pool) + np.arange(len(made_rows))
+        both = pa.concat_arrays([pool, made])
+        return both.take(pa.array(places, mask=null))
+
+    def _label_codes(self, codes: Mapping[str, AnyCodes], count: int) -> NDArray[np.int64]:
+        """Position of the released label, −1 for other text."""
+        if not self.labels:
+            return np.full(count, -1, dtype=np.int64)
+        given = codes[self.column].astype(np.int64)
+        return np.where(given < len(self.labels), given, -1)
+
+    def _made(
+        self, codes: Mapping[str, AnyCodes], chosen: NDArray[np.int64], rng: np.random.Generator
+    ) -> pa.Array:
+        if self.provider is not None or self.lengths is None:
+            return made_semantic(self.provider or "word", len(chosen), rng, self.type.length)
+        edges = np.array(self.lengths, dtype=np.int64)
+        cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
+        shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
+        lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_MADE)
+        return made_text(shape, lengths, rng)
+
+    def to_json(self) -> dict[str, Any]:
+        """Labels, edges and the semantic type."""
+        return {
+            **self.header(),
+            "labels": None if self.labels is None else list(self.labels),
+            "lengths": None if self.lengths is None else list(self.lengths),
+            "provider": self.provider,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote."""
+        labels, lengths = data["labels"], data["lengths"]
+        return cls(
+            **cls.head_from_json(data),
+            labels=None if labels is None else tuple(str(label) for label in labels),
+            lengths=None if lengths is None else tuple(int(edge) for edge in lengths),
+            provider=None if data["provider"] is None else str(data["provider"]),
+        )
+
+
+def _present(
+    codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not.
+
+    A learner may sample a text that is there with the length of one that is not.
+    """
+    found = codes[chosen].astype(np.int64)
+    lost = np.flatnonzero(found >= cells)
+    known = np.flatnonzero(codes < cells)
+    if len(lost):
+        found[lost] = codes[rng.choice(known, len(lost))] if len(known) else 0
+    return found
