@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
+from privbench.pipeline.domain_items import need_amounts
 from privbench.pipeline.domain_modes import Mode, Modes, mode_amounts
-from privbench.pipeline.domain_shares import Shares, _need_amounts, settled_stages
+from privbench.pipeline.domain_shares import Shares, settled_stages
 from privbench.pipeline.domain_stages import item_of, stages
 from privbench.pipeline.domain_stages import needs as listed_needs
 from privbench.pipeline.domains import _from_zero
@@ -114,7 +115,7 @@ def test_no_root_table_gets_more_than_there_is():
         for i in range(5)
     }
     most = {f"{table}{i}": 0.01 * (i + 1) for table in "abc" for i in (0, 2, 4)}
-    given = _need_amounts(
+    given = need_amounts(
         {name: spec.roots(table) for name, (table, _) in items.items()},
         items,
         dict.fromkeys(items, 1.0),
