@@ -8,6 +8,7 @@ noisy counts themselves (`denoise`), for histograms with many small cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -91,10 +92,18 @@ def denoise(noisy: Floats, sd: float, total: float, noise: Noise) -> Floats:
     return _fix_total(mean, variance, total)
 
 
-def combine(values: tuple[float, float], deviations: tuple[float, float]) -> float:
-    """Inverse-variance mean of two estimates."""
-    weights = [1.0 / max(deviation, 1e-12) ** 2 for deviation in deviations]
-    return (values[0] * weights[0] + values[1] * weights[1]) / sum(weights)
+def by_precision(found: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Inverse-variance mean of some estimates, and its variance.
+
+    Args:
+        found: Values and their variances, above 0.
+
+    >>> by_precision([(0.0, 1.0), (10.0, 9.0)])
+    (1.0, 0.9)
+    """
+    values, variances = np.array(found).T
+    weights = 1.0 / variances
+    return float(np.average(values, weights=weights)), float(1.0 / weights.sum())
 
 
 def _grid(scale: float) -> Floats:

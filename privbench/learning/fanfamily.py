@@ -216,7 +216,7 @@ def family(starts: tuple[int, ...], ends: tuple[int, ...]) -> tuple[Floats, Floa
                 rows.append(zero * nothing + (1.0 - zero) * law)
                 prior.append(_belief((1.0 - zero) * mean))
     for law in _power_laws(first, last):
-        mean = float(law @ np.sqrt(np.maximum(first, 0) * (last + 1.0)))
+        mean = float(law @ bucket_centres(first, last))
         for zero in _POWER_ZEROS:
             rows.append(zero * nothing + (1.0 - zero) * law)
             prior.append(_belief((1.0 - zero) * mean))

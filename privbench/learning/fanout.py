@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privbench.learning.denoise import Floats, combine, project
+from privbench.learning.denoise import Floats, by_precision, project
 from privbench.learning.falloff import CURVE_ERROR, concave
-from privbench.learning.fanfamily import masses, posterior
+from privbench.learning.fanfamily import bucket_centres, masses, posterior
 from privbench.learning.fanlaw import FanLaw, Ints, law_from_counts
 
 #: Below so many standard deviations of noise there are too few parents to take bucket by bucket.
@@ -91,9 +91,10 @@ def _both(law: FanLaw, sd: float, parents: float, target: tuple[float, float, fl
     total, clip, noise = target
     own = parents * law.mean(clip)
     used = law.mass > 0
-    centre = np.minimum(np.sqrt(np.maximum(law.starts, 0) * (law.ends + 1.0)), clip)
+    centre = np.minimum(bucket_centres(law.starts, law.ends), clip)
     spread = np.hypot(sd * float(np.linalg.norm(centre[used])), 0.05 * own)
-    return combine((own, max(total, 0.0)), (float(spread), noise))
+    known = (own, max(float(spread), 1e-12) ** 2), (max(total, 0.0), max(noise, 1e-12) ** 2)
+    return by_precision(known)[0]
 
 
 def spread_law(mean: float, starts: Ints, ends: Ints) -> Floats:

@@ -12,7 +12,7 @@ from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decima
 from privbench.encoding.base import Need, Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import Floats, by_precision
 from privbench.learning.ranges import as_told, cut, find_decimals, find_range, find_within
 from privbench.pipeline.domain_modes import Mode, Modes, mode_amounts, mode_questions
 from privbench.pipeline.domain_shares import Shares, grids, settled_stages
@@ -171,7 +171,8 @@ def _better(
     )
     sds = [session.noise_scale(second.query, amount) for amount in (first, second.amount)]
     values = [totals[table], noisy / second.query.unit]
-    return max(float(np.average(values, weights=[1 / max(sd, 1e-9) ** 2 for sd in sds])), 1.0)
+    found = [(value, max(sd, 1e-9) ** 2) for value, sd in zip(values, sds, strict=True)]
+    return max(by_precision(found)[0], 1.0)
 
 
 def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privbench.learning.assemble import TableModel
-from privbench.learning.denoise import Floats, Noise, noise_law
+from privbench.learning.denoise import Floats, Noise, by_precision, noise_law
 from privbench.learning.keyasks import Answers, asks, bounds_of, measure_key
 from privbench.learning.keyfit import Sizes, fit_key, parents_of
 from privbench.learning.keys import KeyModel
@@ -132,7 +132,7 @@ class Fitting:
         if sd is None:
             return total, 0.0
         sums = self.sums.get(table, []) if self.spec.tables[table].own is None else []
-        return _by_precision([(total, max(sd * sd, 1e-18)), *sums])
+        return by_precision([(total, max(sd * sd, 1e-18)), *sums])
 
     def table_model(self, table: str) -> TableModel:
         """Measure and fit all keys of a table; after the histograms, which tell its size."""
@@ -145,7 +145,7 @@ class Fitting:
         rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
         deviations = {name: variance**0.5 for name, (_, variance) in found.items()}
         owners = {
-            name: max(_by_precision(self.sums[name])[0], 1.0)
+            name: max(by_precision(self.sums[name])[0], 1.0)
             for name in tables
             if self.sums.get(name) and self.spec.tables[name].own
         }
@@ -210,12 +210,6 @@ class Fitting:
         return measure_links(
             self.spec, key, amount, self.measure, total, self.noise, own=own, few=few
         )
-
-
-def _by_precision(found: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Mean of some values by the inverse of their variances, and its variance."""
-    precision = sum(1.0 / variance for _, variance in found)
-    return sum(value / variance for value, variance in found) / precision, 1.0 / precision
 
 
 def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privbench.domain import Domain
 from privbench.learning.bins import make_bins
-from privbench.learning.denoise import combine, denoise, denoise_toward, project
+from privbench.learning.denoise import by_precision, denoise, denoise_toward, project
 
 COUNTS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
@@ -74,7 +74,7 @@ def test_a_good_prediction_helps_and_a_bad_one_is_overruled(noise):
 
 
 def test_combining_weighs_by_precision():
-    assert combine((0.0, 10.0), (1.0, 3.0)) == pytest.approx(1.0)
+    assert by_precision([(0.0, 1.0), (10.0, 9.0)]) == pytest.approx((1.0, 0.9))
 
 
 @given(

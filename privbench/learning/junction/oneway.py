@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.learning.answers import Answer, MeasureAll
 from privbench.learning.bins import Bins, make_bins
-from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
+from privbench.learning.denoise import Floats, Noise, by_precision, log_likelihoods, scale_of
 from privbench.learning.guard import ALONE, guard
 from privbench.learning.junction.budget import COARSE, LARGE, SCAN, Budget, column_parts
 from privbench.learning.junction.heavy import apart, heavy_codes, opened
@@ -173,8 +173,7 @@ def weight_of(raws: Mapping[str, Raw], start: float | None, start_sd: float) -> 
     found = [raw.total for raw in raws.values()]
     if start is not None:
         found.append((start, max(start_sd**2, 1e-18)))
-    values, variances = np.array(found).T
-    return max(float(np.average(values, weights=1.0 / variances)), 1.0)
+    return max(by_precision(found)[0], 1.0)
 
 
 def denoise_one_way(raw: Raw, domain: Domain, total: float, noise: Noise) -> Floats:
