@@ -98,8 +98,8 @@ def by_precision(found: Sequence[tuple[float, float]]) -> tuple[float, float]:
     Args:
         found: Values and their variances, above 0.
 
-    >>> by_precision([(0.0, 1.0), (10.0, 9.0)])
-    (1.0, 0.9)
+    >>> by_precision([(0.0, 1.0), (10.0, 3.0)])
+    (2.5, 0.75)
     """
     values, variances = np.array(found).T
     weights = 1.0 / variances
