@@ -13,7 +13,7 @@ from functools import lru_cache
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, pdtr
+from scipy.special import logsumexp, ndtri, pdtr
 
 from privbench.learning.denoise import Floats
 
@@ -111,8 +111,8 @@ def posterior(
     shades: tuple[Floats, Floats] | None = None,
     even: float = 0.0,
     more: Callable[[Floats], Floats] | None = None,
-) -> Floats:
-    """Posterior mean of the masses of buckets.
+) -> tuple[Floats, float]:
+    """Posterior mean of the masses of buckets, with the factor that explains cells best.
 
     Args:
         noisy: Noisy number of parents per bucket, shape (buckets,).
@@ -125,20 +125,21 @@ def posterior(
 
         design: How much a parent of every bucket adds to every noisy cell, shape (cells, buckets);
             missing means that cells are buckets.
-        shades: Factors on what parents add, if that is uncertain, and their log prior.
+        shades: Factors on what parents add, if that is uncertain, and their log prior; masses are
+            those under the factor that is likeliest over all laws.
         even: How much likelier even laws are beforehand: the power of E[x²]/E[x]² that is divided
             by.
         more: Log likelihood of laws, shape (laws, buckets), by what else was released.
 
     Returns:
-        Masses, shape (buckets,), positive, summing to 1.
+        Masses, shape (buckets,), positive, summing to 1; the factor, 1 without ``shades``.
     """
     laws, prior = family(tuple(starts.tolist()), tuple(ends.tolist()))
     scale = max(sd, 1e-9) / np.sqrt(2.0)
     seen = laws if design is None else laws @ design.T
     factors, beliefs = shades or (np.ones(1), np.zeros(1))
     apart = distances(noisy, np.ascontiguousarray(seen), parents * factors)
-    logs = prior + np.logaddexp.reduce(beliefs[:, None] - apart / scale)
+    logs = prior.copy()
     if even:
         sizes = bucket_centres(starts, ends)
         logs = logs - even * np.log((laws @ sizes**2) / (laws @ sizes) ** 2)
@@ -152,10 +153,12 @@ def posterior(
         logs = logs - np.abs(total - explained) / width - np.log(width)
     if more is not None:
         logs = logs + more(laws)
+    each = logs + beliefs[:, None] - apart / scale
+    logs = np.logaddexp.reduce(each)
     weights = np.exp(logs - logs.max())
     weights *= _plausible(laws @ bucket_centres(starts, ends), weights)
     found = weights @ laws
-    return np.asarray(found / found.sum())
+    return found / found.sum(), float(factors[np.argmax(logsumexp(each, axis=1))])
 
 
 @numba.njit(cache=True, fastmath={"reassoc", "contract"})

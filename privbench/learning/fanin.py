@@ -13,8 +13,11 @@ from privbench.privacy import DatabaseSpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn
 from privbench.privacy.queries.fanin import levels
 
-#: Weights of targets that are referred to, against those of other rows; likely as they are large.
-SHADES = 0.5 ** np.arange(7.0)
+#: Weights of targets that are referred to, against those of other rows; likely as they are near 1.
+SHADES = 2.0 ** np.array([0.0, 0.5, 1.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -5.0, -6.0])
+#: How far a bucket may be off beside its noise: no law of the family is quite right, and targets of
+#: few references may weigh more, or less, than those of many.
+_UNEVEN = 0.1
 #: How far the number of references that are kept may be off, if rows tell it.
 OFF = 0.1
 #: How much likelier even references are beforehand (`posterior`), and targets against noise below
@@ -51,15 +54,15 @@ def fit_fan_in(
     linked, off = kept[0], max(kept[1], 1.0)
     # Shapes are weighed at one scale: a mixture of small laws and large ones would have hubs.
     goal = (linked, np.inf, min(off, OFF * linked))
-    beliefs = np.log(shades)
-    told = (shades, beliefs)
-    prior = targets * posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)
-    seen = design @ prior
+    # Buckets in units of how far they may be off, times ``sd``.
+    surely = sd / np.hypot(sd, _UNEVEN * noisy)
+    noisy, design = noisy * surely, design * surely[:, None]
+    told = (shades, -np.abs(np.log(shades)))
+    law, shade = posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)
+    prior, design = targets * law, shade * design
     # Of few targets none is left out, unless that is seen: of two shops each has staff.
     prior[0] *= targets / (targets + _ALL_USED)
     prior *= targets / prior.sum()
-    off_by = [np.abs(noisy - shade * seen).sum() * np.sqrt(2.0) / sd for shade in shades]
-    design = design * shades[int(np.argmax(beliefs - off_by))]
     centre = np.sqrt(np.maximum(_STARTS, 0) * np.maximum(_ENDS, 0).astype(float))
     # Hubs are few against the noise: what a bucket may hold beyond the prior falls with its size.
     # Where the targets themselves are lost in noise, nothing is held beyond it.

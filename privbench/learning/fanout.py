@@ -62,8 +62,8 @@ def fit(
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     if parents < _FEW * sd:
         goal = target if more is None else None
-        family = parents * posterior(noisy, sd, starts, ends, parents, goal, more=more)
-        return law_from_counts(_against(family, noisy, sd), starts, ends)
+        family, _ = posterior(noisy, sd, starts, ends, parents, goal, more=more)
+        return law_from_counts(_against(parents * family, noisy, sd), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
