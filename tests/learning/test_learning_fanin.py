@@ -1,4 +1,4 @@
-"""Laws of references from noisy histograms of fan-in: how many targets there are, and how uneven."""
+"""Laws of references from noisy histograms of fan-in: how many there are, and how uneven."""
 
 import numpy as np
 import pytest
