@@ -44,7 +44,8 @@ def fit_fan_in(
     number of targets, the number of references that are kept (with its standard deviation), and
     within its own size a prior: the posterior mean of a family of laws, since hubs are too few to
     be seen in any one bucket. Targets may weigh less than other rows (a few people may own all of
-    them), or more, so that fewer or more are seen than there are. No target is referred to more often than ``most``,
+    them), or more, so that fewer or more are seen than there are. No target is referred to more
+    often than ``most``,
     what there is to refer: a bucket of more would, once drawn, take most references of all.
     """
     if not isinstance(query, FanIn):
