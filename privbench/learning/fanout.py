@@ -27,6 +27,9 @@ _BEYOND_DOUBT = 8.0
 _WRONG = 6.0
 #: Standard deviation of a bucket about what the family says, as a part of it.
 _LOOSE = 0.4
+#: How many times as much a tilt may change the logarithm of the mean as that of the clipped mean,
+#: which is all that is told, and how much in any case.
+_LEVER, _SLACK = 3.0, 0.02
 
 
 def fit(
@@ -155,11 +158,35 @@ def last_clear(noisy: Floats, sd: float) -> int:
 
 def _calibrate(law: FanLaw, mean: float, clip: float) -> FanLaw:
     """Tilt by |θ| ≤ 1; further down only where the mean would be too large by more than half."""
-    found = _tilt(law, mean, clip, -1.0)
-    return found if found.mean(clip) <= 1.5 * mean else _tilt(law, mean, clip, -24.0)
+    theta = _tilt(law, mean, clip, -1.0)
+    if law.tilted(theta).mean(clip) > 1.5 * mean:
+        theta = _tilt(law, mean, clip, -24.0)
+    return law.tilted(_as_told(law, theta, clip))
 
 
-def _tilt(law: FanLaw, mean: float, clip: float, low: float) -> FanLaw:
+def _as_told(law: FanLaw, theta: float, clip: float) -> float:
+    """The part of a tilt that the clipped mean supports.
+
+    Where nearly all counts pass the clip, noise in the clipped mean would move those far beyond it
+    by any factor.
+    """
+    before, told = law.mean(), law.mean(clip)
+
+    def supported(part: float) -> bool:
+        tilted = law.tilted(part * theta)
+        moved, seen = np.log(tilted.mean() / before), np.log(tilted.mean(clip) / told)
+        return bool(abs(moved) <= _LEVER * abs(seen) + _SLACK)
+
+    if supported(1.0):
+        return theta
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if supported(middle) else (low, middle)
+    return low * theta
+
+
+def _tilt(law: FanLaw, mean: float, clip: float, low: float) -> float:
     high = 1.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -167,4 +194,4 @@ def _tilt(law: FanLaw, mean: float, clip: float, low: float) -> FanLaw:
             low = middle
         else:
             high = middle
-    return law.tilted((low + high) / 2)
+    return (low + high) / 2

@@ -204,3 +204,14 @@ def test_many_parents_far_from_all_others_are_no_noise():
     starts = np.array(FAN_OUT_BOUNDS, np.int64)
     law = fit(noisy, 6.0, starts, np.append(starts[1:] - 1, 2 * starts[-1]), 9000.0)
     assert law.mass[7] == pytest.approx(1 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize("off", [-900.0, 0.0, 900.0])
+def test_a_clipped_total_tells_nothing_of_counts_beyond_its_clip(off):
+    """All parents have more than 100 children: noise in their clipped number moves none."""
+    counts = np.repeat([200, 3000], [1600, 400])
+    target = (100.0 * len(counts) + off, 100.0, 700.0)
+    law = fit(buckets(counts) + laplace(5.0), 5.0, STARTS, ENDS, len(counts), target)
+    drawn = law.draw(len(counts), generator(1))
+    assert (drawn > 1000).sum() == pytest.approx(400, abs=40)
+    assert drawn.sum() == pytest.approx(counts.sum(), rel=0.2)
