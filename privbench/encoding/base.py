@@ -66,6 +66,7 @@ class BoundsNeed:
         dear: Whether much is lost without a release, since `usual` is no fair guess.
         told: Whether the column's name tells what is usual: rows beyond must be clear.
         coarser: The candidates with ever fewer points.
+        plausible: Ends of a range beyond which rows must be clear, whatever the name.
     """
 
     attribute: str
@@ -74,6 +75,7 @@ class BoundsNeed:
     dear: bool = True
     told: bool = False
     coarser: tuple[NDArray[np.int64], ...] = ()
+    plausible: tuple[int, int] | None = None
 
     def asked(self, seen: float) -> tuple[Self, ...]:
         """What to ask instead: where few rows are seen, few cells can be told apart.
@@ -93,10 +95,16 @@ class BoundsNeed:
         return (wide, self) if self.dear and seen >= _FEW_SEEN else (wide,)
 
     @property
-    def told_cells(self) -> tuple[int, int]:
-        """The cells of the usual range, inclusive; see `between`."""
-        low = int(np.searchsorted(self.candidates, self.usual.lo, side="right"))
-        return low, max(int(np.searchsorted(self.candidates, self.usual.hi)), low)
+    def told_cells(self) -> tuple[int, int] | None:
+        """The cells beyond which rows must be clear, inclusive, see `between`; None without any.
+
+        Those of the usual range, where the column's name tells it, else those of what is plausible.
+        """
+        told = (self.usual.lo, self.usual.hi) if self.told else self.plausible
+        if told is None:
+            return None
+        low = int(np.searchsorted(self.candidates, told[0], side="right"))
+        return low, max(int(np.searchsorted(self.candidates, told[1])), low)
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
         """The bounds of a run of cells between candidates.

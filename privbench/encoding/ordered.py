@@ -107,6 +107,7 @@ class OrderedReader(ColumnReader):
             dear=not self.scale.octaves,
             told=named is not None,
             coarser=tuple(self._within(few, *(named or ())) for few in self.scale.coarser()),
+            plausible=self.scale.plausible,
         )
 
     def _within(self, points: Points, *more: int) -> Points:

@@ -80,6 +80,11 @@ class Scale(ABC):
         return ("0", "100")
 
     @property
+    def plausible(self) -> tuple[int, int] | None:
+        """Grid points beyond which values are hardly ever; None where there are none."""
+        return None
+
+    @property
     def step(self) -> int:
         """Grid points that the type tells apart are this far from each other."""
         return 1

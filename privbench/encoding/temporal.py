@@ -89,6 +89,12 @@ class _Calendar(Scale):
         return ("2000-01-01", "2030-01-01")
 
     @property
+    def plausible(self) -> tuple[int, int]:
+        """The years 1900 to 2049: of the other thousands noise alone makes one stand out."""
+        first, last = (self.parse(text) for text in _PLAUSIBLE)
+        return first, last
+
+    @property
     def limits(self) -> tuple[int, int]:
         """Years 1 to 9999."""
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
@@ -96,7 +102,7 @@ class _Calendar(Scale):
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Not beyond `_PLAUSIBLE`, unless bounds are: noise there made births of 1764 and 2259."""
         below, above = super().tails(lo, hi, cells)
-        first, last = (self.parse(text) for text in _PLAUSIBLE)
+        first, last = self.plausible
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
 
     def select(self, identifier: sql.Composable) -> sql.Composable:

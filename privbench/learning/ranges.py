@@ -102,7 +102,7 @@ def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None
 
 
 def as_told(
-    noisy: Floats, sd: float, ends: tuple[int, int], told: tuple[int, int]
+    noisy: Floats, sd: float, ends: tuple[int, int], told: tuple[int, int], *, whole: bool = True
 ) -> tuple[int, int]:
     """The ends of a range within cells that a name tells of, unless rows are clear beyond these.
 
@@ -113,6 +113,8 @@ def as_told(
         sd: Standard deviation of the noise.
         ends: Inclusive cells, from `find_range`.
         told: Inclusive cells.
+        whole: Whether few cells are taken as told; else the range is looked for anew within what
+            is told.
 
     >>> noisy = np.array([0.0, 2.0, 9.0, 1.0, 5.5, 0.0])
     >>> as_told(noisy, 1.0, (2, 4), (1, 2)), as_told(noisy, 0.5, (2, 4), (1, 2))
@@ -122,11 +124,13 @@ def as_told(
     beyond[told[0] : told[1] + 1] = 0.0
     if find_range(beyond, _BEYOND * sd) is not None:
         return ends
+    if not whole:
+        ends = find_range(noisy - beyond, sd) or ends
     first, last = max(ends[0], told[0]), min(ends[1], told[1])
     if first > last:
         # What was found beyond is faint, and still the only thing that was found.
         return ends
-    return told if told[1] - told[0] < _AS_TOLD else (first, last)
+    return told if whole and told[1] - told[0] < _AS_TOLD else (first, last)
 
 
 def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[np.int64]:

@@ -255,8 +255,8 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
     ends = find_range(noisy, sd, narrow=not need.dear)
     if ends is None:
         return None
-    if need.told:
-        ends = as_told(noisy, sd, ends, need.told_cells)
+    if (told := need.told_cells) is not None:
+        ends = as_told(noisy, sd, ends, told, whole=need.told)
     ends = _from_zero(need, noisy, sd, *ends)
     for close in answers[1:]:
         held = float(noisy[ends[0] : ends[1] + 1].sum())

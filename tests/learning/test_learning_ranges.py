@@ -55,6 +55,28 @@ def test_a_name_is_believed_against_noise_and_rows_against_a_name(kind):
     assert kept >= 198
 
 
+@pytest.mark.parametrize("base", ["date", "timestamp"])
+def test_noise_in_other_millennia_makes_no_dates(base):
+    """In every hundredth column some noisy cell passes for rows of the year 3000 or 500."""
+    scale = scale_of(ColumnType(base, base))
+    few = scale.coarser()[-1]
+    usual = Bounds(*(scale.parse(text) for text in scale.usual), seen=False)
+    need = BoundsNeed("d", few, usual, plausible=scale.plausible)
+    edges = [scale.parse(f"{year}-01-01") for year in (1700, 1900, 2020, 2025, 2050)]
+    rows = np.zeros(len(few) + 1)
+    rows[np.searchsorted(few, edges[2], side="right")] = 200.0
+    far = np.array(rows)
+    far[np.searchsorted(few, edges[0], side="right")] = 200.0
+    odd = 0
+    for seed in range(1000):
+        noise = noise_of("laplace", 10.0, len(rows), seed)
+        found = bounds([Answer(need, rows + noise, 10.0)], 16)
+        odd += not edges[1] <= found.lo <= edges[2] < edges[3] <= found.hi <= edges[4]
+        if seed < 40:
+            assert bounds([Answer(need, far + noise, 10.0)], 16).lo <= edges[0]
+    assert odd <= 3
+
+
 def test_a_wide_range_that_a_name_tells_is_narrowed_to_what_is_seen():
     noisy = np.zeros(100)
     noisy[40:50] = 50.0
