@@ -22,6 +22,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
 from privbench.encoding.checks import Limits, length_limits
+from privbench.encoding.defaults import default_label
 from privbench.encoding.fallback import FillReader
 from privbench.encoding.scale import int64_points
 from privbench.encoding.semantic import (
@@ -60,6 +61,7 @@ class TextReader(ColumnReader):
         provider: Semantic type of text that is not a label, or None.
         usual: Public labels to count where none are released, the most usual first.
         title: The column's name without its table's prefix.
+        named: Whether its name tells them, not its default alone.
     """
 
     least: int = 0
@@ -68,6 +70,7 @@ class TextReader(ColumnReader):
     provider: str | None = None
     usual: tuple[str, ...] = ()
     title: str = ""
+    named: bool = False
 
     @property
     def shaped(self) -> bool:
@@ -91,7 +94,7 @@ class TextReader(ColumnReader):
         if not self.per_unit:
             return ()
         kind = is_kind(self.title)
-        own = is_own(self.title) and not (kind or self.usual)
+        own = is_own(self.title) and not (kind or self.named)
         need = CategoriesNeed(self.name, self.per_unit, kind, self.usual, own, self.greatest)
         return (need,)
 
@@ -149,11 +152,13 @@ class TextReader(ColumnReader):
     def describe(self) -> tuple[str, str]:
         """Labels and what stands in for the rest."""
         rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
-        rest = f"usual labels or {rest}" if self.usual else rest
+        public = "usual labels" if self.named else "the default"
+        rest = f"{public} or {rest}" if self.usual else rest
         if self.per_unit:
             return f"released labels, else {rest}", "labels of enough units, under δ (PRIVACY P19)"
         if self.usual:
-            return rest, "public labels by the column's name; others are never copied"
+            why = "name" if self.named else "default"
+            return rest, f"public labels by the column's {why}; others are never copied"
         return f"free text: {rest}", "text is never copied"
 
 
@@ -194,19 +199,34 @@ def text_reader(
     per_unit = config.per_unit if listed and delta > 0 else 0
     title = plain_name(column.name, table)
     kind = _semantic(table, column, title, config)
-    usual: tuple[str, ...] = ()
-    if listed and not checked:
-        usual = usual_labels(title, least, greatest, table=table.name.name)
+    usual, named = _public_labels(table, column, title, (least, greatest), listed and not checked)
     if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
         provider = None if kind is None else kind.provider
         return TextReader(
-            table.key, column, least, greatest, per_unit, provider, usual, title=title
+            table.key, column, least, greatest, per_unit, provider, usual, title, named
         )
     why = "named in the config" if config.faker else "by the column's name"
     blank = not unique and least == 0 and (column.default or "").startswith("''")
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"made-up {kind.provider}, {rates}"
     return FillReader(table.key, column, f"faker:{kind.provider}", True, how, why, blank)
+
+
+def _public_labels(
+    table: Table, column: Column, title: str, lengths: tuple[int, int | None], allowed: bool
+) -> tuple[tuple[str, ...], bool]:
+    """Labels to count where none are released, and whether the column's name tells any.
+
+    The default comes first: it is the label that rows have of which nobody said any.
+    """
+    if not allowed:
+        return (), False
+    least, greatest = lengths
+    usual = usual_labels(title, least, greatest, table=table.name.name)
+    longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
+    default = default_label(column, least, longest)
+    first = () if default is None else (default,)
+    return tuple(dict.fromkeys((*first, *usual))), bool(usual)
 
 
 def _semantic(table: Table, column: Column, title: str, config: ColumnConfig) -> Semantic | None:

@@ -260,3 +260,37 @@ def test_a_default_beside_what_a_name_tells_is_a_value():
     table = Table(TableName("public", "t"), (column,))
     (need,) = reader(column, table, ColumnConfig(), 1e-9).needs
     assert (need.usual.lo, need.usual.hi) == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "label"),
+    [
+        (TEXT, "'UTC'::text", "UTC"), (TEXT, "'it''s'::text", "it's"), (TEXT, "''::text", ""),
+        (TWO, "'A '::bpchar", "A"), (TWO, "'long'::bpchar", None), (TEXT, "upper('a'::text)", None),
+        (TEXT, "('a'::text || 'b'::text)", None), (TEXT, "CURRENT_USER", None), (TEXT, None, None),
+        (TEXT, f"'{'x' * 200}'::text", None),
+    ],
+)  # fmt: skip
+def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default, label):
+    """Twelve sites in UTC, which is what the schema says where nobody says another."""
+    column = Column("zone", 1, type_, default=default)
+    table = Table(TableName("public", "t"), (column,))
+    found = reader(column, table, ColumnConfig(), 1e-9)
+    assert found.usual == (() if label is None else (label,))
+    (need,) = found.needs
+    # A default makes no list likelier.
+    assert need == replace(plan("zone", type_).needs[0], usual=found.usual)
+    if label is None:
+        return
+    recoding = found.finish({"zone": need.usual}).recodings["zone"]
+    assert recoding.values == (label,)
+    texts = pa.array(["elsewhere", label])
+    assert recoding.apply(np.array([0, 1, -1]), texts).tolist() == [1, 0, 2]
+
+
+def test_a_default_comes_before_what_a_name_tells_and_not_where_a_check_may_forbid_it():
+    column = Column("status", 1, TEXT, default="'fresh'::text")
+    free = Table(TableName("public", "t"), (column,))
+    assert reader(column, free, ColumnConfig(), 1e-9).usual == ("fresh", *usual_labels("status"))
+    checked = replace(free, checks=(Check("k", "status <> lower(status)", ("status",)),))
+    assert reader(column, checked, ColumnConfig(), 1e-9).usual == ()
