@@ -19,8 +19,8 @@ from privbench.pipeline.domain_stages import (
     epsilon_of,
     item_of,
     needs,
-    weights_of,
 )
+from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import MARGIN, Accounting, root_sums
 
@@ -28,6 +28,9 @@ from privbench.privacy import MARGIN, Accounting, root_sums
 _WELL, _CLEARLY = 1.5, 1.25
 #: How many times that amount a list of numbers or times gets at most.
 _MANIFOLD = 3.0
+#: Part of the amount for what tables need in which few units have rows, and rows in noise scales
+#: that their ranges are to get.
+_THIN_PART, _FRUGAL = 0.6, 16.0
 #: Rows, in noise scales, below which a column's range is not asked for.
 _LEAST_SEEN = 12.0
 #: The same for its decimals, and what they get at the least where they are asked for.
@@ -48,6 +51,7 @@ class Items:
         most: What it gets at most.
         roots: Root tables of every item.
         accounting: What amounts are.
+        thin: Tables in which few of the units that may have rows do.
     """
 
     needs: Mapping[str, tuple[str, Need]]
@@ -57,19 +61,20 @@ class Items:
     most: Mapping[str, float]
     roots: Mapping[str, frozenset[str]]
     accounting: Accounting
+    thin: frozenset[str] = frozenset()
 
     @classmethod
     def of(
         cls,
         plan: FitPlan,
-        totals: Mapping[str, float],
+        known: Weights,
         accounting: Accounting,
         delta: float,
         modes: Mapping[str, Mode],
         wanted: float,
     ) -> Items:
-        """All but lists that are not worth it; see `Shares.of`."""
-        weights = weights_of(plan.spec, totals)
+        """All but what is not worth it; see `Shares.of`."""
+        weights = known.weights
         items = {item_of(table, need): (table, need) for table, _, need in needs(plan)}
         seen = {
             name: expected(need, weights[table], modes.get(name))
@@ -82,8 +87,13 @@ class Items:
         deltas = delta_shares(plan.spec, tables, delta)
         shares = {name: deltas.get(table, 0.0) for name, (table, _) in items.items()}
         prices = {
-            name: amount_of(_epsilon_for(need, seen[name], shares[name], wanted), accounting)
-            for name, (_, need) in items.items()
+            name: amount_of(
+                _epsilon_for(
+                    need, seen[name], shares[name], _FRUGAL if table in known.thin else wanted
+                ),
+                accounting,
+            )
+            for name, (table, need) in items.items()
         }
         most = {
             name: _MANIFOLD * prices[name]
@@ -94,7 +104,7 @@ class Items:
         }
         owners = {table: plan.spec.roots(table) for table in plan.spec.tables}
         roots = {name: owners[table] for name, (table, _) in items.items()}
-        return cls(items, seen, shares, prices, most, roots, accounting)
+        return cls(items, seen, shares, prices, most, roots, accounting, known.thin)
 
     def without(self, names: Sequence[str]) -> Self:
         """All but some."""
@@ -109,11 +119,29 @@ class Items:
             trees.setdefault(self.roots[name], []).append(name)
         return [name for group in trees.values() for name in group[-max(len(group) // 4, 1) :]]
 
+    def unaffordable(self, amount: float) -> list[str]:
+        """What thin tables ask for beyond a part of the amount, the dearest.
+
+        Else the needs of a few units would lower what all others get until these drown.
+        """
+        used: dict[str, float] = {}
+        gone = []
+        thin = [name for name, (table, _) in self.needs.items() if table in self.thin]
+        for name in sorted(thin, key=lambda name: self.prices[name]):
+            price, roots = self.prices[name], self.roots[name]
+            if all(used.get(root, 0.0) + price <= _THIN_PART * amount for root in roots):
+                used |= {root: used.get(root, 0.0) + price for root in roots}
+            else:
+                gone.append(name)
+        return gone
+
     def lists(self, modes: Mapping[str, Mode]) -> int:
-        """Number of category lists that may well be there."""
+        """Number of category lists that may well be there, and of what else thin tables need."""
         return sum(
-            isinstance(need, CategoriesNeed) and (name in modes or not need.own)
-            for name, (_, need) in self.needs.items()
+            name in modes or not need.own
+            if isinstance(need, CategoriesNeed)
+            else table in self.thin
+            for name, (table, need) in self.needs.items()
         )
 
     def amounts(self, amount: float) -> dict[str, float]:

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from privbench.encoding import CategoriesNeed
-from privbench.pipeline.domain_stages import amount_of, epsilon_of, lists_of, weights_of
+from privbench.pipeline.domain_stages import amount_of, epsilon_of, lists_of
+from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, Measurement, root_sums
 from privbench.privacy.queries import LargestCount
 
-#: Part of the amount for domains that largest counts may take.
-_PART = 0.3
+#: Part of the amount for domains that largest counts are to take, and how many times that they may,
+#: where columns of few units need more than their equal part.
+_PART, _ROOM = 0.3, 1.25
 #: Least and most rows in noise scales of a largest count.
 _LEAST, _MOST = 7.0, 100.0
 #: Rows in noise scales of all that there is, below which no list could pass its threshold.
@@ -25,6 +27,8 @@ _HOPELESS = 40.0
 #: Standard deviations from which on a value is shared for sure, where that is unlikely, and else;
 #: within which a list is not ruled out.
 _SURE, _SEEN, _OPEN = 3.0, 1.5, 1.0
+#: Standard deviations by which a largest count may well be too large.
+_CAUTION = 0.5
 #: Share of the units that the largest label of a list is taken to have where nothing is known.
 SHARED = 0.12
 
@@ -33,18 +37,18 @@ Lists = Mapping[str, tuple[str, CategoriesNeed]]
 
 
 def mode_amounts(
-    plan: FitPlan, totals: Mapping[str, float], amount: float, accounting: Accounting
+    plan: FitPlan, weights: Weights, amount: float, accounting: Accounting
 ) -> dict[str, float]:
     """ε or ρ of the largest counts that are asked for, by item; see `mode_epsilons`.
 
     Args:
         plan: The fit's plan.
-        totals: Released rows per table.
+        weights: What is known of the tables' rows.
         amount: What may be spent on domains per root table, ε or ρ.
         accounting: What the amount is.
     """
-    weights = weights_of(plan.spec, totals)
-    found = mode_epsilons(lists_of(plan), plan.spec, weights, epsilon_of(amount, accounting))
+    lists = lists_of(plan)
+    found = mode_epsilons(lists, plan.spec, weights.weights, epsilon_of(amount, accounting))
     return {name: amount_of(epsilon, accounting) for name, epsilon in found.items()}
 
 
@@ -68,13 +72,18 @@ def mode_epsilons(
     columns = root_sums((spec.roots(table), 1.0) for table, _ in lists.values())
     used: dict[str, float] = {}
     found = {}
-    for name in sorted(lists, key=lambda name: _priority(lists[name][1])):
+
+    def rank(name: str) -> tuple[bool, bool, bool, float]:
+        table, need = lists[name]
+        return *_priority(need), -weights[table]
+
+    for name in sorted(lists, key=rank):
         table, roots = lists[name][0], spec.roots(lists[name][0])
         if weights[table] * epsilon < _HOPELESS:
             continue
         part = _PART * epsilon * MARGIN / max(columns[root] for root in roots)
         amount = min(max(part, _LEAST / weights[table]), _MOST / weights[table])
-        if all(used.get(root, 0.0) + amount <= _PART * epsilon for root in roots):
+        if all(used.get(root, 0.0) + amount <= _ROOM * _PART * epsilon for root in roots):
             found[name] = amount
             used |= {root: used.get(root, 0.0) + amount for root in roots}
     return found
@@ -113,18 +122,24 @@ class Modes:
 
     Attributes:
         found: By item.
-        spent: The most that a root table was charged for them, ε or ρ.
+        spent: The most that a root table was charged for them and for weights, ε or ρ.
     """
 
     found: Mapping[str, Mode]
     spent: float
 
     @classmethod
-    def of(cls, plan: FitPlan, amounts: Mapping[str, float], found: Mapping[str, Mode]) -> Modes:
-        """With what was charged by the amounts."""
+    def of(
+        cls,
+        plan: FitPlan,
+        amounts: Mapping[str, float],
+        found: Mapping[str, Mode],
+        before: float = 0.0,
+    ) -> Modes:
+        """With what was charged by the amounts, and before them."""
         lists = lists_of(plan)
         used = root_sums((plan.spec.roots(lists[name][0]), part) for name, part in amounts.items())
-        return cls(found, max(used.values(), default=0.0))
+        return cls(found, before + max(used.values(), default=0.0))
 
 
 def expected(need: CategoriesNeed, weight: float, mode: Mode | None) -> float:
@@ -137,7 +152,7 @@ def expected(need: CategoriesNeed, weight: float, mode: Mode | None) -> float:
 
     >>> text = CategoriesNeed("t")
     >>> expected(text, 1000.0, None), expected(text, 1000.0, Mode(400.0, 30.0))
-    (120.0, 400.0)
+    (120.0, 385.0)
     >>> expected(text, 1000.0, Mode(20.0, 30.0)), expected(text, 1000.0, Mode(50.0, 90.0))
     (0.0, 120.0)
     """
@@ -145,6 +160,7 @@ def expected(need: CategoriesNeed, weight: float, mode: Mode | None) -> float:
         return 0.0 if need.grid else SHARED * weight
     likely = not (need.own or need.grid)
     if mode.units >= (_SEEN if likely else _SURE) * mode.sd:
-        return mode.units
+        # A list that is paid too little is paid for nothing.
+        return mode.units - _CAUTION * mode.sd
     open_ = mode.units + _OPEN * mode.sd >= SHARED * weight
     return SHARED * weight if likely and open_ else 0.0

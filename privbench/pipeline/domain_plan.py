@@ -17,6 +17,7 @@ from privbench.pipeline.domain_stages import (
     stages,
     total_amounts,
 )
+from privbench.pipeline.domain_weights import Weights, weight_amounts, weight_questions
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Total
@@ -26,7 +27,7 @@ from privbench.synthesizers import PlanInput, PlannedEvent
 def planned(plan: FitPlan, source: PlanInput, delta: float) -> tuple[list[PlannedEvent], Stages]:
     """The events of these two stages, without data, and the budget of all three.
 
-    What largest counts may tell of lists is not guessed.
+    What largest counts may tell of lists is not guessed, and all units have rows in owned tables.
 
     Args:
         plan: The fit's plan.
@@ -36,13 +37,15 @@ def planned(plan: FitPlan, source: PlanInput, delta: float) -> tuple[list[Planne
     spec = plan.spec
     totals = {name: source.rows(name) for name in spec.tables}
     usual = stages(plan, source.total)
-    amounts = mode_amounts(plan, totals, usual.domains, source.accounting)
-    modes = Modes.of(plan, amounts, {})
-    split, shares = settled_stages(plan, totals, source.total, source.accounting, delta, modes)
+    counted = weight_amounts(plan, totals, usual.domains, source.accounting)
+    weights = Weights.of(spec, totals).told(spec, counted, {})
+    amounts = mode_amounts(plan, weights, usual.domains, source.accounting)
+    modes = Modes.of(plan, amounts, {}, weights.spent)
+    split, shares = settled_stages(plan, weights, source.total, source.accounting, delta, modes)
     events = []
     for name, amount in (total_amounts(spec, split.totals) if spec.tables else {}).items():
         events.append(PlannedEvent.of(f"total {name}", Total(name), spec, amount, source))
-    for question in mode_questions(lists_of(plan), amounts):
+    for question in (*weight_questions(spec, counted), *mode_questions(lists_of(plan), amounts)):
         events.append(
             PlannedEvent.of(question.label, question.query, spec, question.amount, source)
         )
@@ -55,7 +58,7 @@ def planned(plan: FitPlan, source: PlanInput, delta: float) -> tuple[list[Planne
         if isinstance(need, CategoriesNeed):
             events.append(_planned_labels(table, column, amount, spec, source))
         else:
-            seen = shares.totals[table] * epsilon_of(amount, source.accounting)
+            seen = shares.weights[table] * epsilon_of(amount, source.accounting)
             for _, question in grids(table, column, need, amount, seen):
                 events.append(
                     PlannedEvent.of(question.label, question.query, spec, question.amount, source)

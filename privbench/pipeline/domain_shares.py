@@ -17,8 +17,8 @@ from privbench.pipeline.domain_stages import (
     Stages,
     needs,
     stages,
-    weights_of,
 )
+from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import MARGIN, Accounting, Measurement, allocate
 from privbench.privacy.queries import GridHistogram, PublicArray
@@ -26,7 +26,7 @@ from privbench.privacy.queries import GridHistogram, PublicArray
 #: How many times as much bounds and categories may take, and rows in noise scales that a range is
 #: to get, where that saves category lists: queries on a column without its labels find nothing at
 #: all, all others lose a little.
-STEPS = ((1.0, 40.0), (1.0, 24.0), (1.0, 16.0), (1.35, 20.0), (1.7, 24.0))
+STEPS = ((1.0, 40.0), (1.0, 24.0), (1.0, 16.0), (1.35, 20.0), (1.7, 24.0), (1.7, 14.0), (2.4, 16.0))
 
 #: Part of the amount for domains that goes to second totals; the rest goes to the synthesizer.
 AGAIN = 0.25
@@ -34,7 +34,7 @@ AGAIN = 0.25
 
 def settled_stages(
     plan: FitPlan,
-    totals: Mapping[str, float],
+    weights: Weights,
     amount: float,
     accounting: Accounting,
     delta: float,
@@ -43,12 +43,12 @@ def settled_stages(
     """The three stages' budget once totals and largest counts are released, and its shares.
 
     A rule of released numbers: domains take the first of `STEPS` that keeps as many category lists
-    as any; lists of which nothing is known do not count where a column's name or type tells that
-    few rows share a value.
+    as any, and ranges of tables in which few units have rows; lists of which nothing is known do
+    not count where a column's name or type tells that few rows share a value.
 
     Args:
         plan: The fit's plan.
-        totals: Released rows per table.
+        weights: What is known of the tables' rows.
         amount: The whole budget per root table, ε or ρ.
         accounting: What the amount is.
         delta: δ for threshold releases, per root table.
@@ -59,7 +59,7 @@ def settled_stages(
     for step, wanted in STEPS if listed else STEPS[:1]:
         split = stages(plan, amount, step)
         rest = (split.domains - modes.spent) * MARGIN
-        shares = Shares.of(plan, totals, rest, accounting, delta, modes.found, wanted)
+        shares = Shares.of(plan, weights, rest, accounting, delta, modes.found, wanted)
         found.append((split, shares))
         if shares.lists == shares.possible:
             break
@@ -73,15 +73,16 @@ class Shares:
 
     Attributes:
         amounts: ε or ρ of every item that is asked for.
-        totals: Released weight of every table's rows, as far as totals tell.
+        weights: Released weight of every table's rows.
         again: ε or ρ of second totals, of root tables whose units are asked for nothing else: so
             few rows that their number is all that can be learned of them.
-        lists: Number of category lists that are asked for and may well be there.
+        lists: Number of category lists that are asked for and may well be there, and of ranges and
+            decimals of thin tables.
         possible: The same before any was dropped.
     """
 
     amounts: dict[str, float]
-    totals: dict[str, float]
+    weights: Mapping[str, float]
     again: dict[str, float]
     lists: int
     possible: int
@@ -90,7 +91,7 @@ class Shares:
     def of(
         cls,
         plan: FitPlan,
-        totals: Mapping[str, float],
+        weights: Weights,
         amount: float,
         accounting: Accounting,
         delta: float,
@@ -103,7 +104,7 @@ class Shares:
 
         Args:
             plan: The fit's plan.
-            totals: Released rows per table.
+            weights: What is known of the tables' rows.
             amount: What may be spent per root table, ε or ρ.
             accounting: What the amount is.
             delta: δ for threshold releases, per root table.
@@ -111,8 +112,9 @@ class Shares:
             wanted: Rows in noise scales that a range is to get.
         """
         spec = plan.spec
-        kept = Items.of(plan, totals, accounting, delta, modes, wanted)
+        kept = Items.of(plan, weights, accounting, delta, modes, wanted)
         possible = kept.lists(modes)
+        kept = kept.without(kept.unaffordable(amount))
         for turn in _turns(kept, modes):
             left = turn
             while left and (gone := kept.drowned(left, amount)):
@@ -129,7 +131,7 @@ class Shares:
         }
         return cls(
             kept.amounts(amount),
-            weights_of(spec, totals),
+            weights.weights,
             allocate(again, AGAIN * amount) if again and amount else {},
             kept.lists(modes),
             possible,

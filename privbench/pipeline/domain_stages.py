@@ -5,7 +5,7 @@ Reads no rows. Which events may run, and their shapes, follow from config and ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from privbench.encoding import BoundsNeed, CategoriesNeed
@@ -82,14 +82,6 @@ def total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
     if not spec.tables:
         return {}
     return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
-
-
-def weights_of(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, float]:
-    """Weight of every table's rows: of owned ones, one per owner at most.
-
-    The total of an owned table's own rows says little of few: its sensitivity is 100.
-    """
-    return {name: totals[spec.top(name)] for name in spec.tables}
 
 
 def delta_shares(spec: DatabaseSpec, tables: Iterable[str], delta: float) -> dict[str, float]:

@@ -26,6 +26,7 @@ from privbench.pipeline.domain_stages import (
     stages,
     total_amounts,
 )
+from privbench.pipeline.domain_weights import release_weights
 from privbench.pipeline.neighbours import lend_ranges
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Labels, Measurement, Question, Result, Session
@@ -58,7 +59,7 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
 def settle_stages(
     session: Session, plan: FitPlan, totals: Mapping[str, float]
 ) -> tuple[Stages, Shares]:
-    """Release how many units share columns' most frequent values, and split the budget by that.
+    """Release how many units have rows, and share columns' most frequent values; split by that.
 
     Args:
         session: The door to the private rows.
@@ -69,7 +70,8 @@ def settle_stages(
         The stages' budget, and what each column's domain gets of it.
     """
     whole, accounting = session.amount_total, session.accounting
-    amounts = mode_amounts(plan, totals, stages(plan, whole).domains, accounting)
+    weights = release_weights(session, plan, totals)
+    amounts = mode_amounts(plan, weights, stages(plan, whole).domains, accounting)
     questions = [*mode_questions(lists_of(plan), amounts)]
     found = {
         name: Mode(float(noisy[0]), session.noise_scale(question.query, question.amount))
@@ -77,8 +79,8 @@ def settle_stages(
             amounts, questions, session.measure_all(questions), strict=True
         )
     }
-    modes = Modes.of(plan, amounts, found)
-    return settled_stages(plan, totals, whole, accounting, session.delta_total, modes)
+    modes = Modes.of(plan, amounts, found, weights.spent)
+    return settled_stages(plan, weights, whole, accounting, session.delta_total, modes)
 
 
 def release_domains(
@@ -138,7 +140,7 @@ def _released(
             label = f"categories {table}.{name}"
             asked.append((table, need, [(need, Labels(query, share, label, deltas[table]))]))
         else:
-            seen = shares.totals[table] * epsilon_of(share, accounting)
+            seen = shares.weights[table] * epsilon_of(share, accounting)
             asked.append((table, need, [*grids(table, name, need, share, seen)]))
     repeated = [
         Measurement(Total(name), share, f"second total {name}")
@@ -149,7 +151,7 @@ def _released(
         item.query.table: _better(session, item, float(np.ravel(next(results))[0]), totals)
         for item in repeated
     }
-    cells = _cells(plan, session, shares.totals)
+    cells = _cells(plan, session, shares.weights)
     found = {
         (table, need.attribute): _settled(
             session, need, group, [next(results) for _ in group], cells[table]
@@ -164,11 +166,7 @@ def _better(
 ) -> float:
     """The inverse-variance mean of both totals of a table, at least 1."""
     table = second.query.table
-    first = next(
-        step.event.amount
-        for step in session.trace
-        if isinstance(step.query, Total) and step.query.table == table
-    )
+    first = next(step.event.amount for step in session.trace if step.query == Total(table))
     sds = [session.noise_scale(second.query, amount) for amount in (first, second.amount)]
     values = [totals[table], noisy / second.query.unit]
     found = [(value, max(sd, 1e-9) ** 2) for value, sd in zip(values, sds, strict=True)]

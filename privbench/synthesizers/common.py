@@ -216,7 +216,9 @@ def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:
     """Noise of the totals that a session released."""
     sd: dict[str, float] = {}
     for step in session.trace:
-        if isinstance(step.query, Total) and step.event.loss == _LOSS[start.accounting]:
+        # Units are counted too, by totals with a clip of their own.
+        total = step.query == Total(step.query.table)
+        if total and step.event.loss == _LOSS[start.accounting]:
             noise = session.noise_scale(step.query, step.event.amount)
             sd[step.query.table] = min(noise, sd.get(step.query.table, noise))
     return sd

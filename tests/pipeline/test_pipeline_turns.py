@@ -15,6 +15,7 @@ from privbench.pipeline.domain_modes import Mode, Modes, mode_amounts
 from privbench.pipeline.domain_shares import Shares, settled_stages
 from privbench.pipeline.domain_stages import item_of, stages
 from privbench.pipeline.domain_stages import needs as listed_needs
+from privbench.pipeline.domain_weights import Count, Weights, weight_amounts
 from privbench.pipeline.domains import _from_zero
 from privbench.privacy import DatabaseSpec, Relation
 from privbench.privacy.spec import KeySpec, TableSpec
@@ -48,7 +49,8 @@ def planned(tables, spec=None):
 def kept(tables, rows, amount, delta=1e-9):
     """Attributes that are asked for, by table, and what goes to second totals."""
     plan = planned(tables)
-    found = Shares.of(plan, dict.fromkeys(tables, rows), amount, "pure", delta, {})
+    weights = Weights(dict.fromkeys(tables, rows))
+    found = Shares.of(plan, weights, amount, "pure", delta, {})
     names = {name: [] for name in tables}
     for item in found.amounts:
         table, attribute = item.split("\x1f")
@@ -133,11 +135,13 @@ def test_more_goes_to_domains_only_where_that_saves_lists():
     plan, nothing = planned({"a": lists}), Modes({}, 0.0)
     usual = stages(plan, 3.0)
     for rows, more in ((100.0, False), (1500.0, True), (50_000.0, False)):
-        found = settled_stages(plan, {"a": rows}, 3.0, "pure", 1e-9, nothing)[0]
+        weights = Weights({"a": rows})
+        found = settled_stages(plan, weights, 3.0, "pure", 1e-9, nothing)[0]
         assert (found.domains > usual.domains) == more
         assert found.domains + found.synthesizer + found.totals == pytest.approx(3.0)
     own = planned({"a": [CategoriesNeed(f"k{i}", own=True) for i in range(3)]})
-    assert settled_stages(own, {"a": 1500.0}, 3.0, "pure", 1e-9, nothing)[0] == usual
+    found = settled_stages(own, Weights({"a": 1500.0}), 3.0, "pure", 1e-9, nothing)[0]
+    assert found == usual
 
 
 @given(st.data(), st.integers(0, 10**6))
@@ -163,10 +167,14 @@ def test_domains_stay_within_their_budget(data, seed):
     totals = {name: data.draw(st.floats(1, 1e6)) for name in tables}
     amount = data.draw(st.floats(1e-3, 10))
     rng = np.random.default_rng(seed)
-    amounts = mode_amounts(plan, totals, stages(plan, amount).domains, accounting)
+    domains = stages(plan, amount).domains
+    counted = weight_amounts(plan, totals, domains, accounting)
+    told = {name: Count(rng.uniform(-9, 9) ** 5, rng.uniform(0.1, 1e3)) for name in counted}
+    weights = Weights.of(spec, totals).told(spec, counted, told)
+    amounts = mode_amounts(plan, weights, domains, accounting)
     found = {name: Mode(rng.uniform(-9, 9) ** 5, rng.uniform(0.1, 1e3)) for name in amounts}
-    modes = Modes.of(plan, amounts, found)
-    split, shares = settled_stages(plan, totals, amount, accounting, 1e-9, modes)
+    modes = Modes.of(plan, amounts, found, weights.spent)
+    split, shares = settled_stages(plan, weights, amount, accounting, 1e-9, modes)
     items = {item_of(table, need): table for table, _, need in listed_needs(plan)}
     for root in {root for name in tables for root in spec.roots(name)}:
         asked = [
@@ -176,6 +184,7 @@ def test_domains_stay_within_their_budget(data, seed):
             if root in spec.roots(items[name])
         ]
         again = [share for name, share in shares.again.items() if root in spec.roots(name)]
+        again += [share for name, share in counted.items() if root in spec.roots(name)]
         assert sum(asked) + sum(again) <= split.domains * (1 + 1e-12)
     assert split.totals + split.domains + split.synthesizer <= amount * (1 + 1e-12)
 
@@ -187,7 +196,9 @@ def test_a_clear_largest_count_decides():
     plan = planned({"a": needs})
     units = {f"c{i}": 600.0 for i in range(6)} | {"poor": 40.0, "free": 5.0}
     modes = {f"a\x1f{name}": Mode(count, 10.0) for name, count in units.items()}
-    split, shares = settled_stages(plan, {"a": 3000.0}, 3.0, "pure", 1e-9, Modes(modes, 0.05))
+    split, shares = settled_stages(
+        plan, Weights({"a": 3000.0}), 3.0, "pure", 1e-9, Modes(modes, 0.05)
+    )
     names = {name.partition("\x1f")[2] for name in shares.amounts}
     assert names == {f"c{i}" for i in range(6)}
     log_delta = np.log(6e9)
