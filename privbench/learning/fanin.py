@@ -15,9 +15,9 @@ from privbench.privacy.queries.fanin import levels
 
 #: Weights of targets that are referred to, against those of other rows; likely as they are near 1.
 SHADES = 2.0 ** np.array([0.0, 0.5, 1.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -5.0, -6.0])
-#: How far a bucket may be off beside its noise: no law of the family is quite right, and targets of
-#: few references may weigh more, or less, than those of many.
-_UNEVEN = 0.1
+#: How far a bucket may be off beside its noise where rows weigh differently: targets of few
+#: references may weigh more, or less, than those of many.
+_UNEVEN = 0.05
 #: How far the number of references that are kept may be off, if rows tell it.
 OFF = 0.1
 #: How much likelier even references are beforehand (`posterior`), and targets against noise below
@@ -56,7 +56,7 @@ def fit_fan_in(
     # Shapes are weighed at one scale: a mixture of small laws and large ones would have hubs.
     goal = (linked, np.inf, min(off, OFF * linked))
     # Buckets in units of how far they may be off, times ``sd``.
-    surely = sd / np.hypot(sd, _UNEVEN * noisy)
+    surely = sd / np.hypot(sd, _UNEVEN * noisy * (len(shades) > 1))
     noisy, design = noisy * surely, design * surely[:, None]
     told = (shades, -np.abs(np.log(shades)))
     law, shade = posterior(noisy, sd, _STARTS, _ENDS, targets, goal, design, told, _EVEN)

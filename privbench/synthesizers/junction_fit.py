@@ -275,11 +275,16 @@ class DatabaseFit:
         or fewer children than others, a law that is right by weight is off by rows.
         """
         names = [fan_variable(key.table, key.name) for key in own_keys(self.fitting.spec, table)]
+        goals: dict[str, float] = {}
         for _ in range(_CALIBRATIONS):
             factors = {}
             for key in own_keys(self.fitting.spec, table):
                 name = fan_variable(key.table, key.name)
-                factor = self._excess(key, codes[name], owners)
+                drawn = float(self._law(key).means()[codes[name]].sum())
+                # What is known is weighed once: a second time, rows already lean to it.
+                if name not in goals:
+                    goals[name] = drawn * self._excess(key, codes[name], owners)
+                factor = goals[name] / drawn if drawn > 0 else 1.0
                 if abs(factor - 1.0) > _CLOSE:
                     factors[name] = factor
             if not factors:

@@ -26,8 +26,9 @@ from privbench.privacy.units import bound
 from privbench.synthesizers.common import Fitting
 from privbench.synthesizers.junction_rules import ROWS
 
-#: By how much a drawn number of rows may be off by itself, at most (its logarithm).
-_OFF = 1.0
+#: By how much a drawn number of rows may be off by itself, at most (its logarithm): where units
+#: tell it, and where the first total alone does, which is mostly noise.
+_OFF, _UNTOLD = 1.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def excess(
     """
     identity, part, tau = crowd
     loose = float(crowds_of(identity, part, tau).loose(law.mass[None, :], law.means())[0])
-    off = min(float(np.hypot(loose, size.doubt)), _OFF)
+    off = min(float(np.hypot(loose, size.doubt)), _UNTOLD if size.units is None else _OFF)
     children = children_of(law.means()[buckets], identity)
     return factor_of(children, part, size.told, size.units, off, noise)
 

@@ -39,7 +39,7 @@ def released(query, counts, weights, sd, draws):
     return cells[1 : query.buckets + 1] + draws.laplace(0, sd / np.sqrt(2.0), query.buckets)
 
 
-@pytest.mark.parametrize("sd", [0.01, 1.0, 40.0])
+@pytest.mark.parametrize("sd", [0.5, 5.0, 40.0])
 @pytest.mark.parametrize("shade", [0.2, 1.0, 1.5])
 @pytest.mark.parametrize("shape", ["even", "hubs", "spread"])
 def test_a_law_has_the_references_that_there_are(shape, shade, sd):
@@ -57,3 +57,19 @@ def test_a_law_has_the_references_that_there_are(shape, shade, sd):
     assert drawn.sum() == pytest.approx(total, rel=0.35)
     if sd < 10.0:
         assert REFERRED / 2.5 < np.count_nonzero(drawn) < 4 * REFERRED
+
+
+def test_as_many_references_of_each_target_stay_so():
+    """Seven passengers on each of 3,000 flights: rows that weigh alike are told apart closely."""
+    parent = TableSpec("flight", {})
+    key = KeySpec("k", "ticket", "flight", "ref")
+    spec = DatabaseSpec({"flight": parent, "ticket": TableSpec("ticket", {}, (key,))}, Relation())
+    query = FanIn(key)
+    whole, part = levels(query.scale(spec), query.buckets)
+    cells = np.zeros(query.buckets + 2)
+    cells[whole[7]], cells[whole[7] + 1] = 3_000 * (1 - part[7] / 2**30), 3_000 * part[7] / 2**30
+    noisy = cells[1:-1] + generator(3).laplace(0, 5.0, query.buckets)
+    size, kept = (3_000.0, 3_000.0), (20_000.0, 10_000.0)
+    law = fit_fan_in(query, spec, noisy, 5.0 * np.sqrt(2.0), size, kept, 25_000.0, SHADES[:1])
+    drawn = law.draw(3_000, generator(4))
+    assert np.mean((drawn >= 5) & (drawn <= 8)) > 0.9
