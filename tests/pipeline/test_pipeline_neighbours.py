@@ -1,5 +1,9 @@
 """Ranges of dates that noise has hidden are those of dates nearby."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from privbench.encoding.base import Bounds
 from privbench.pipeline.neighbours import lend_ranges
 from privbench.schema import Column, ColumnType, Table, TableName
@@ -74,3 +78,41 @@ def test_ranges_that_a_check_forbids_are_not_lent():
 def test_studies_are_no_deaths():
     found = lent([table("t", "seen", "studied_at")], t__seen=Bounds(5, 7), t__studied_at=USUAL)
     assert found["t__studied_at"] == Bounds(5, 7, cells=16, seen=False)
+
+
+def test_marks_are_not_lent_and_their_columns_take_what_lies_nearby():
+    # 1985 to 2000, and the years from 9990 on.
+    first, end, mark = 5_479, 10_957, 2_929_000
+    found = lent(
+        [table("jobs", "from_date", "to_date", "noted"), table("other", "day")],
+        jobs__from_date=Bounds(first, end, cells=16),
+        jobs__to_date=Bounds(mark, 2_932_896, cells=16),
+        jobs__noted=USUAL,
+        other__day=USUAL,
+    )
+    until = found["jobs__to_date"]
+    assert (until.lo, until.hi, until.seen) == (first, 2_932_896, True)
+    inside = [edge for edge in until.inner if edge <= end]
+    assert len(inside) >= 16
+    assert max(np.diff([first, *inside, end])) <= (end - first) // 16 + 1
+    assert mark in until.inner
+    assert found["jobs__noted"] == found["other__day"] == replace(USUAL, lo=first, hi=end)
+
+
+def test_a_column_beside_a_mark_alone_takes_what_the_table_or_the_database_has():
+    jobs, mark = table("jobs", "from_date", "to_date"), Bounds(2_929_000, 2_932_896, cells=16)
+    found = lent([jobs], jobs__from_date=USUAL, jobs__to_date=mark)
+    assert found == {"jobs__from_date": USUAL, "jobs__to_date": mark}
+    found = lent(
+        [jobs, table("other", "day")],
+        jobs__from_date=USUAL,
+        jobs__to_date=mark,
+        other__day=Bounds(100, 200),
+    )
+    assert found["jobs__from_date"] == replace(USUAL, lo=100, hi=200)
+    assert found["jobs__to_date"].lo == 100
+
+
+def test_of_a_range_that_holds_a_mark_the_rest_is_lent():
+    found = lent([table("t", "start", "noted")], t__start=Bounds(100, 2_932_896), t__noted=USUAL)
+    assert found["t__noted"] == replace(USUAL, lo=100, hi=47_482)
