@@ -31,6 +31,8 @@ class Domain:
         edges: First point of every ordinary cell, and one past the last, as integers as far from
             each other as the values are, where cells differ in width; for denoising alone, so
             neither stored nor compared.
+        filler: Whether the codes only shape values that are made up, of which queries know nothing;
+            for the budget alone, so neither stored nor compared.
 
     >>> Domain(10, ordered=True, specials=("other",), nullable=True).size
     12
@@ -42,6 +44,7 @@ class Domain:
     nullable: bool = False
     core: tuple[int, int] | None = None
     edges: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
+    filler: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.values < 0 or self.size < 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, LiteralString, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from privbench.encoding.scale import int64_points
 from privbench.encoding.shapes import SHAPES
 from privbench.encoding.strings import digits, joined
 from privbench.encoding.text_codec import length_cells, length_edges
-from privbench.privacy.data import Attribute, Cells, EdgesRecoding
+from privbench.privacy.data import Attribute, Cells
 from privbench.schema import Column, ColumnType
 
 Sizes = NDArray[np.int64]
@@ -80,16 +80,13 @@ class SizedReader(ColumnReader):
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """The cell of every size."""
-        return {self.name: self._cells.apply(int64_points(batch[self.alias()]))}
+        cells = length_cells(self._edges, self.nullable)
+        return {self.name: cells.apply(int64_points(batch[self.alias()]))}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
         """Public cells of sizes."""
-        domain = self._cells.domain
+        domain = _domain(self._edges, self.nullable)
         return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
-
-    @property
-    def _cells(self) -> EdgesRecoding:
-        return length_cells(self._edges, self.nullable)
 
     @property
     def _edges(self) -> tuple[int, ...]:
@@ -126,7 +123,7 @@ class SizedCodec(Codec):
     @property
     def domains(self) -> dict[str, Domain]:
         """Cells of sizes."""
-        return {self.column: length_cells(self.edges, self.nullable).domain}
+        return {self.column: _domain(self.edges, self.nullable)}
 
     def decode(
         self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
@@ -157,6 +154,11 @@ class SizedCodec(Codec):
             measure=str(data["measure"]),
             edges=tuple(int(edge) for edge in data["edges"]),
         )
+
+
+def _domain(edges: tuple[int, ...], nullable: bool) -> Domain:
+    """Cells of sizes, of which queries know nothing."""
+    return replace(length_cells(edges, nullable).domain, filler=True)
 
 
 def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:

@@ -83,9 +83,22 @@ def test_tables_that_hang_together_measure_fewer_pairs(noise):
 
 
 def test_shares_sum_to_one():
-    assert sum(column_parts({"a": 2, "b": 10**6, "c": 300}).values()) == pytest.approx(1)
-    assert column_parts({"b": 10**6, "c": 300})["b"] == 0.5
+    sizes = {"a": 2, "b": 10**6, "c": 300}
+    parts = column_parts({name: Domain(size) for name, size in sizes.items()})
+    assert sum(parts.values()) == pytest.approx(1)
+    assert parts["b"] == parts["c"]
     assert sum(table_parts([4, 256, 9])) == pytest.approx(1)
+
+
+def test_what_queries_do_not_ask_for_gets_little():
+    flag, lone = Domain(1, nullable=True), Domain(0, specials=("other",))
+    domains = {"flag": flag, "name": lone, "name\x1flength": Domain(49), "file": Domain(39)}
+    few = column_parts({**domains, "file": Domain(39, filler=True)})
+    assert few["flag"] > 4 * few["name"]
+    assert few["flag"] > 2 * max(few["name\x1flength"], few["file"])
+    parts = column_parts({**domains, "file": Domain(38, nullable=True, filler=True)})
+    assert parts["file"] == pytest.approx(parts["flag"])
+    assert column_parts({"name": lone, "other": lone}) == {"name": 0.5, "other": 0.5}
 
 
 # Graphs

@@ -17,6 +17,7 @@ from math import log2
 
 import numpy as np
 
+from privbench.domain import Domain
 from privbench.privacy import PART
 
 #: Pairs that are chosen before the next look at the model.
@@ -34,8 +35,11 @@ COARSE, SCAN = 0.2, 0.4
 #: Level below which no pair is worth measuring.
 HOPELESS = -4.0
 
-#: Weight of attributes that only shape made-up text, against a column's.
-SHAPING = 0.25
+#: Weight of attributes that only shape made-up values, against a column's, and of one cell that
+#: holds all rows: it tells their number, as do all others.
+SHAPING, LONE = 0.1, 0.1
+#: Cells of a flag, which sizes of made-up values may be worth: queries ask whether there are any.
+_FLAG = 2
 
 _PIVOT = 124.0
 #: Level from which on tables that hang together measure a second round.
@@ -132,17 +136,26 @@ def _tree_part(level: float) -> float:
     return 0.65 if level < 4 else (0.5 if level < 6.5 else 0.35)
 
 
-def column_parts(sizes: Mapping[str, int]) -> dict[str, float]:
+def column_parts(domains: Mapping[str, Domain]) -> dict[str, float]:
     """Part of the one-way amount for every attribute, ∝ min(m, 300)^0.42 with m cells.
 
-    What only shapes made-up text (its length, its characters) weighs a quarter.
+    What only shapes made-up values weighs a tenth, and so does a single cell. Where such a value
+    may be NULL, it gets what a flag gets at least.
     """
-    raw = {
-        name: min(size, 300) ** 0.42 * (SHAPING if _shapes(name) else 1.0)
-        for name, size in sizes.items()
-    }
+    raw = {name: _weight(name, domain) for name, domain in domains.items()}
     total = sum(raw.values())
     return {name: value / total for name, value in raw.items()}
+
+
+def _weight(name: str, domain: Domain) -> float:
+    if domain.size == 1:
+        return LONE
+    plain: float = min(domain.size, 300) ** 0.42
+    if _shapes(name):
+        return SHAPING * plain
+    if domain.filler:
+        return max(SHAPING * plain, _FLAG**0.42 if domain.nullable else 0.0)
+    return plain
 
 
 def _shapes(attribute: str) -> bool:

@@ -73,7 +73,7 @@ def measure_one_ways(
         noise: Law of the noise.
     """
     domains = spec.tables[table].attributes
-    parts = column_parts({name: domain.size for name, domain in domains.items()})
+    parts = column_parts(domains)
     steps = {
         name: _steps(spec, table, name, amount * parts[name], budget.refine, noise)
         for name in domains

@@ -67,7 +67,7 @@ def largest_axes(spec: DatabaseSpec, table: str, most: int) -> tuple[Axis, ...]:
 def _one_ways(spec: DatabaseSpec, table: str, budget: Budget) -> Iterator[Planned]:
     """Batch by batch, as the fit asks: the first question of every column, then every second."""
     domains = spec.tables[table].attributes
-    parts = column_parts({name: domain.size for name, domain in domains.items()})
+    parts = column_parts(domains)
     columns = [
         _one_way(spec, table, name, budget.one_ways * parts[name], budget.refine)
         for name in domains
