@@ -13,6 +13,8 @@ from privbench.encoding.public_range import Range
 from privbench.encoding.scale import Points, Scale
 from privbench.encoding.usual import is_firm, usual_range
 
+#: A CHECK's ends beyond these keep out what is absurd, and tell nothing of where rows lie.
+_NEAR = ("-10000", "10000")
 #: Candidates of bounds in two octaves.
 _OCTAVES = 8
 #: A default that is a number.
@@ -47,8 +49,8 @@ class Expected:
     def usual(self, points: Points) -> tuple[int, int]:
         """The usual range, as far as it lies within what is public.
 
-        What the name tells first; where nothing is left of either, two octaves from the nearer
-        public end on.
+        What the name tells first, then a CHECK's ends, if they are near; where nothing is left of
+        the usual range, two octaves from the nearer public end on.
 
         Args:
             points: Candidates of the ends.
@@ -56,6 +58,8 @@ class Expected:
         if self.named is not None:
             return self.named
         lo, hi = self.range.lo, self.range.hi
+        if self._fenced:
+            return lo, hi + 1
         low, high = self.by_default or self.of_type
         if max(low, lo) < min(high, hi):
             return max(low, lo), min(high, hi)
@@ -64,6 +68,13 @@ class Expected:
             return lo, min(int(points[end]), hi)
         start = max(int(np.searchsorted(points, hi)) - _OCTAVES - 1, 0)
         return max(int(points[start]), lo), hi
+
+    @property
+    def _fenced(self) -> bool:
+        """Whether a CHECK's ends are numbers that rows may well reach."""
+        near = self.scale.octaves and self.range.lo > self.scale.limits[0]
+        low, high = (self.scale.parse(text) for text in _NEAR) if near else (0, 0)
+        return near and low <= self.range.lo and self.range.hi <= high
 
     @cached_property
     def named(self) -> tuple[int, int] | None:

@@ -13,6 +13,9 @@ from privbench.encoding.scale import Scale
 from privbench.errors import ConfigError
 from privbench.schema import Column
 
+#: A CHECK's range of more grid steps than this is a limit alone.
+CLOSE = 512
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -21,7 +24,8 @@ class Range:
     Attributes:
         lo: Least grid point.
         hi: Greatest grid point.
-        settled: Whether both ends were declared, so that nothing need be released.
+        settled: Whether nothing need be released: the config declares an end and both are known,
+            or a CHECK leaves few values.
         specials: Special cells that remain possible.
     """
 
@@ -60,7 +64,10 @@ def public_range(
             column=column.name,
             remedy="Check min, max and the CHECK constraints.",
         )
-    settled = (low_known and high_known) or not scale.open_range
+    declared = config.min is not None or config.max is not None
+    # A CHECK's wide range is a limit; rows mostly lie in a small part of it (`discount` in 0 to 1).
+    told = low_known and high_known and (declared or hi - lo < CLOSE)
+    settled = told or not scale.open_range
     if settled:
         specials = tuple(name for name in specials if name == "nan")
     return Range(lo, hi, settled, specials)

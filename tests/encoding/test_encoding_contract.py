@@ -253,7 +253,7 @@ class TestPlainNumeric(FloatContract):
         return [domain.special_code(name) for name in ("inf", "-inf") if name in domain.specials]
 
 
-class TestDoubleInRange(FloatContract):
+class TestDoubleInCheckedRange(FloatContract):
     type = ColumnType("double precision", "float8")
     checks = ("((c >= (0)::double precision) AND (c < (1)::double precision))",)
     source = st.none() | st.floats(0, 1, exclude_max=True)
@@ -261,9 +261,23 @@ class TestDoubleInRange(FloatContract):
     def outer(self, codec):
         return []
 
+    def test_range_is_a_limit(self):
+        bounds = self.plan().needs[0]
+        assert (bounds.usual.lo, bounds.usual.hi) == (0, self.plan().range.hi + 1)
+        assert "nan" not in self.plan().range.specials
+
+
+class TestDoubleInRange(FloatContract):
+    type = ColumnType("double precision", "float8")
+    config = ColumnConfig(kind="range", min=0, max=0.999)
+    source = st.none() | st.floats(0, 0.999)
+
+    def outer(self, codec):
+        return []
+
     def test_range_is_public(self):
         assert not self.plan().needs
-        assert self.plan().finish({}).domains["c"].specials == ()
+        assert self.plan().finish({}).domains["c"].specials == ("nan",)
 
 
 class TestDate(GridContract):

@@ -52,4 +52,4 @@ def test_what_is_drawn_is_money(connection):
 
 def test_checks_bound_it(connection):
     known = plan_of(connection, "b").range
-    assert (known.lo, known.hi, known.settled) == (100, 150000, True)
+    assert (known.lo, known.hi, known.settled) == (100, 150000, False)

@@ -101,7 +101,20 @@ def test_what_is_no_number_has_no_decimals():
 
 def test_a_public_range_asks_nothing():
     assert plan(PRICE, config=ColumnConfig(kind="range", min=0, max=99)).needs == ()
-    assert plan(PRICE, "((c >= 0) AND (c <= 99))").attributes == ("c",)
+    assert plan(PRICE, "((c >= 0) AND (c <= 5))").attributes == ("c",)
+
+
+def test_a_wide_range_of_a_check_is_a_limit():
+    """Percentages with cents, but mostly whole: cells of each cent would hide that."""
+    found = plan(PRICE, "((c >= 0) AND (c <= 100))")
+    bounds, _ = found.needs
+    assert (bounds.usual.lo, bounds.usual.hi) == (0, 10001)
+    assert bounds.candidates[[0, -1]].tolist() == [0, 10000]
+    codec = codec_of(found, 0, 100, 0)
+    made = codec.decode({"c": np.arange(codec.domains["c"].size - 1)}, generator(1))
+    assert all(value == int(value) and 0 <= value <= 100 for value in made.to_pylist())
+    wide = plan(PRICE, "((c >= 0) AND (c <= 1000000))").needs[0].usual
+    assert (wide.lo, wide.hi) == (0, 10000)
 
 
 ends = st.integers(-(10**7), 10**7)

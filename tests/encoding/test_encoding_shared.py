@@ -90,7 +90,8 @@ def test_where_no_value_is_looked_for():
     assert not lists(plan(price, delta=0.0))
     assert not lists(plan(price, uniques=(Unique("u", ("c",)),)))
     assert not lists(plan(price, config=ColumnConfig(min=0, max=9)))
-    assert not lists(plan(price, checks=(Check("k", "((c >= 0) AND (c <= 9))", ("c",)),)))
+    assert not lists(plan(price, checks=(Check("k", "((c >= 0) AND (c <= 5))", ("c",)),)))
+    assert lists(plan(price, checks=(Check("k", "((c >= 0) AND (c <= 9))", ("c",)),)))
     assert not lists(plan(ColumnType("integer", "int4")))
     assert not lists(plan(ColumnType("numeric(5,0)", "numeric", precision=5, scale=0)))
 
