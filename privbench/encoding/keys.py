@@ -43,7 +43,7 @@ def role_of(table: Table, column: Column) -> Role:
         return "modelled"
     if primary or column.identity or (sets and column.type.base == "uuid"):
         return "minted"
-    if sets and (column.sequence is not None or "nextval(" in (column.default or "")):
+    if sets and is_counted(column):
         return "minted"
     return "minted" if is_discriminator(table, column) else "modelled"
 
@@ -63,10 +63,24 @@ def is_natural(column: Column) -> bool:
     return named and not made and column.type.base in (*INTEGERS, "numeric", "date")
 
 
+def is_counted(column: Column) -> bool:
+    """Whether a sequence numbers all rows of the table.
+
+    >>> from privbench.schema import ColumnType
+    >>> whole = ColumnType("integer", "int4")
+    >>> is_counted(Column("id", 1, whole, default="nextval('t_id_seq'::regclass)"))
+    True
+    """
+    made = column.identity or column.sequence is not None
+    return bool(made) or "nextval(" in (column.default or "")
+
+
 def is_discriminator(table: Table, column: Column) -> bool:
     """Whether an integer of the primary key only numbers the rows of one parent."""
     key = table.primary_key
     if key is None or column.name not in key.columns or len(key.columns) < 2:
+        return False
+    if is_counted(column):
         return False
     others = set(key.columns) - {column.name}
     return column.type.base in INTEGERS and others <= table.key_columns

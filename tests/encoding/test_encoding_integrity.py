@@ -346,6 +346,15 @@ def test_discriminators_count_within_their_parent():
     assert all(found == list(range(1, len(found) + 1)) for found in numbers.values())
 
 
+def test_numbers_of_a_sequence_count_all_rows():
+    parent = table("p", col("id"), primary=("id",))
+    line = table("l", col("p"), col("n"), primary=("p", "n"), keys=[(("p",), "p", ("id",))])
+    counted = replace(line.column("n"), default="nextval('l_n_seq'::regclass)")
+    line = replace(line, columns=(line.column("p"), counted))
+    made = run([parent, line], {"public.p": 5, "public.l": 50}, {}, 8)["public.l"].columns
+    assert sorted(made["n"].to_pylist()) == list(range(1, 51))
+
+
 def test_unique_text_keeps_its_length_and_at_sign():
     item = table("t", col("id"), col("e", TEXT), primary=("id",), uniques=[("e",)])
     text = pa.array(["a@b"] * 400 + ["abcd"] * 400)
