@@ -51,7 +51,7 @@ def configured(path, **more):
 
 
 DECIMALS = {"points": 0, "fee": 2, "speed": 1, "weight": 0}
-ASKED = ["player.rating", "game.points", "game.fee", "game.speed", "game.weight"]
+ASKED = ["player.rating", "player.share", *(f"game.{name}" for name in DECIMALS)]
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
