@@ -281,8 +281,8 @@ class DatabaseFit:
             for key in own_keys(self.fitting.spec, table):
                 name = fan_variable(key.table, key.name)
                 drawn = float(self._law(key).means()[codes[name]].sum())
-                # What is known is weighed once: a second time, rows already lean to it.
-                if name not in goals:
+                # A total that is mostly noise is weighed once: then rows lean to it already.
+                if name not in goals or self._sizes[key.table].units is not None:
                     goals[name] = drawn * self._excess(key, codes[name], owners)
                 factor = goals[name] / drawn if drawn > 0 else 1.0
                 if abs(factor - 1.0) > _CLOSE:
