@@ -69,6 +69,8 @@ def classify(
         tables: Facts by table.
         lookups: Look-up scores by table.
     """
+    # By name: a table may speak of another that speaks of it, and the first is decided first.
+    tables = dict(sorted(tables.items()))
     kinds = {name: _by_name(facts, lookups[name]) for name, facts in tables.items()}
     for name in _compounds(tables, kinds):
         to_people = any(kinds[key.parent] in PEOPLE for key in tables[name].keys)
