@@ -142,6 +142,11 @@ class Modes:
         return cls(found, before + max(used.values(), default=0.0))
 
 
+def is_clear(mode: Mode | None) -> bool:
+    """Whether units share a value for sure."""
+    return mode is not None and mode.units >= _SURE * mode.sd
+
+
 def expected(need: CategoriesNeed, weight: float, mode: Mode | None) -> float:
     """Units that a list's largest label is taken to have; 0 where it is not worth being asked for.
 

@@ -12,7 +12,7 @@ from math import inf
 from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.encoding.base import Need
 from privbench.pipeline.domain_items import Items
-from privbench.pipeline.domain_modes import Mode, Modes
+from privbench.pipeline.domain_modes import Mode, Modes, is_clear
 from privbench.pipeline.domain_stages import (
     Stages,
     needs,
@@ -141,14 +141,16 @@ class Shares:
 def _turns(items: Items, modes: Mapping[str, Mode]) -> Iterator[list[str]]:
     """Groups in the order in which they are dropped; of a group, the end goes first.
 
-    Lists that are unlikely, then what tells little, lists first. Of lists the dearest, of those of
-    one price those of long texts.
+    Lists that are unlikely, then what tells little, lists first. A list whose largest count is
+    clear tells much, whatever the column's name: it costs little where all share a value. Of lists
+    the dearest, of those of one price those of long texts.
     """
     groups: dict[tuple[int, bool], list[str]] = {}
     for name, (_, need) in items.needs.items():
         lists = isinstance(need, CategoriesNeed)
         unlikely = isinstance(need, CategoriesNeed) and need.own and name not in modes
-        worth = 0 if unlikely else 1 + need.dear
+        dear = need.dear or (lists and is_clear(modes.get(name)))
+        worth = 0 if unlikely else 1 + dear
         groups.setdefault((worth, not lists), []).append(name)
     for _, group in sorted(groups.items()):
         yield sorted(group, key=lambda name: _rank(items.needs[name][1], items.prices[name]))

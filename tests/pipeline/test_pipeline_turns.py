@@ -189,6 +189,18 @@ def test_domains_stay_within_their_budget(data, seed):
     assert split.totals + split.domains + split.synthesizer <= amount * (1 + 1e-12)
 
 
+def test_what_nearly_all_share_does_not_make_room_for_what_few_do():
+    """Names that say little (a first name that all 2,000 share) against dear labels and dates."""
+    cheap = [CategoriesNeed(f"c{i}") for i in range(3)]
+    costly = [CategoriesNeed(f"k{i}", dear=True) for i in range(2)]
+    plan = planned({"a": [*cheap, *costly, *(dates(f"d{i}") for i in range(4))]})
+    units = {f"c{i}": 1900.0 for i in range(3)} | {"k0": 130.0, "k1": 110.0}
+    modes = {f"a\x1f{name}": Mode(count, 10.0) for name, count in units.items()}
+    shares = Shares.of(plan, Weights({"a": 2000.0}), 0.3, "pure", 1e-9, modes)
+    names = {name.partition("\x1f")[2] for name in shares.amounts}
+    assert {"c0", "c1", "c2"} <= names
+
+
 def test_a_clear_largest_count_decides():
     """Cheap lists stay, whatever the length of their type; what is not shared is not asked for."""
     lists = [CategoriesNeed(f"c{i}", length=20) for i in range(6)]
