@@ -12,6 +12,7 @@ import re
 import struct
 import zipfile
 from itertools import product
+from pathlib import Path
 
 import market
 import psycopg
@@ -142,20 +143,30 @@ def test_no_canary_leaves(source, make_database, tmp_path, log, name, accounting
 
 
 def test_exact_row_counts_do_not_leave(source, tmp_path, log):
-    """At so small a budget that noise meets the exact count once in a thousand runs."""
-    config = market.config(tmp_path / "ledger", epsilon=0.02)
-    path = tmp_path / "m.privbench"
-    pipeline.fit(source, config, path, reporter=LogReporter())
-    texts = {name: data.decode(errors="replace") for name, data in unzipped(path).items()}
-    texts["ledger"] = "".join(f.read_text() for f in (tmp_path / "ledger").rglob("*.jsonl"))
-    texts["log"] = log.getvalue()
+    """Neither in text nor in arrays, at an ε at which a fit in a thousand meets it by chance.
+
+    What leaves without noise does so in every fit; two meet it by chance once in a million.
+    """
     count = re.compile(rf"(?<![\d.]){TALLY}(?!\d)")
     assert count.search(f"rows: {TALLY}, ")
-    for member, text in texts.items():
-        assert not count.search(text), member
-    for member, data in unzipped(path).items():
-        for form in ("<q", "<i", "<d", "<f"):
-            assert struct.pack(form, TALLY) not in data, member
+    first, second = (places_of(count, source, tmp_path / name, log) for name in ("first", "second"))
+    assert not first or not second, (first, second)
+
+
+def places_of(count: re.Pattern[str], source: str, folder: Path, log: io.StringIO) -> list[str]:
+    """Where a fit's files and its log hold the exact number of rows of ``tally``."""
+    start, path = log.tell(), folder / "m.privbench"
+    folder.mkdir()
+    config = market.config(folder / "ledger", epsilon=0.02)
+    pipeline.fit(source, config, path, reporter=LogReporter())
+    members = unzipped(path)
+    texts = {name: data.decode(errors="replace") for name, data in members.items()}
+    texts["ledger"] = "".join(f.read_text() for f in (folder / "ledger").rglob("*.jsonl"))
+    texts["log"] = log.getvalue()[start:]
+    forms = [struct.pack(form, TALLY) for form in ("<q", "<i", "<d", "<f")]
+    return [name for name, text in texts.items() if count.search(text)] + [
+        name for name, data in members.items() if any(form in data for form in forms)
+    ]
 
 
 def test_a_model_knows_nothing_of_where_and_how_long(source, tmp_path, log):
