@@ -13,13 +13,7 @@ from typing import Self
 from privbench.encoding import CategoriesNeed, DecimalsNeed
 from privbench.encoding.base import Need
 from privbench.pipeline.domain_modes import Mode, expected
-from privbench.pipeline.domain_stages import (
-    amount_of,
-    delta_shares,
-    epsilon_of,
-    item_of,
-    needs,
-)
+from privbench.pipeline.domain_stages import amount_of, delta_shares, epsilon_of, item_of, needs
 from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import MARGIN, Accounting, root_sums
@@ -84,12 +78,12 @@ class Items:
         }
         items = {name: item for name, item in items.items() if seen[name] > 0}
         tables = [table for table, need in items.values() if isinstance(need, CategoriesNeed)]
-        deltas = delta_shares(plan.spec, tables, delta)
-        shares = {name: deltas.get(table, 0.0) for name, (table, _) in items.items()}
+        of_table = delta_shares(plan.spec, tables, delta)
+        deltas = {name: of_table.get(table, 0.0) for name, (table, _) in items.items()}
         prices = {
             name: amount_of(
                 _epsilon_for(
-                    need, seen[name], shares[name], _FRUGAL if table in known.thin else wanted
+                    need, seen[name], deltas[name], _FRUGAL if table in known.thin else wanted
                 ),
                 accounting,
             )
@@ -104,7 +98,7 @@ class Items:
         }
         owners = {table: plan.spec.roots(table) for table in plan.spec.tables}
         roots = {name: owners[table] for name, (table, _) in items.items()}
-        return cls(items, seen, shares, prices, most, roots, accounting, known.thin)
+        return cls(items, seen, deltas, prices, most, roots, accounting, known.thin)
 
     def without(self, names: Sequence[str]) -> Self:
         """All but some."""

@@ -1,4 +1,4 @@
-"""How the budget of columns' domains is shared: a rule of what totals and largest counts tell.
+"""How the budget of columns' domains is shared: a rule of what totals and first counts tell.
 
 Reads no rows: how the budget is split follows from numbers that are released by then (P19, P20).
 """
@@ -13,11 +13,7 @@ from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.encoding.base import Need
 from privbench.pipeline.domain_items import Items
 from privbench.pipeline.domain_modes import Mode, Modes, is_clear
-from privbench.pipeline.domain_stages import (
-    Stages,
-    needs,
-    stages,
-)
+from privbench.pipeline.domain_stages import Stages, needs, stages
 from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import MARGIN, Accounting, Measurement, allocate
@@ -27,7 +23,6 @@ from privbench.privacy.queries import GridHistogram, PublicArray
 #: to get, where that saves category lists: queries on a column without its labels find nothing at
 #: all, all others lose a little.
 STEPS = ((1.0, 40.0), (1.0, 24.0), (1.0, 16.0), (1.35, 20.0), (1.7, 24.0), (1.7, 14.0), (2.4, 16.0))
-
 #: Part of the amount for domains that goes to second totals; the rest goes to the synthesizer.
 AGAIN = 0.25
 

@@ -1,4 +1,8 @@
-"""The first measurements of a fit: noisy totals (P17), then bounds, decimals and categories."""
+"""The first measurements of a fit: noisy totals (P17), then bounds, decimals and categories.
+
+Between them stand counts that tell which of these are worth their price: units that have rows in
+owned tables, and how many share a column's most frequent value.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +130,7 @@ def release_domains(
 def _released(
     session: Session, plan: FitPlan, totals: Mapping[str, float], shares: Shares
 ) -> tuple[dict[tuple[str, str], Released], dict[str, float]]:
-    """What all columns need, in one batch: it depends on totals and largest counts alone."""
+    """What all columns need, in one batch: it depends on earlier counts alone."""
     accounting = session.accounting
     lists = [table for name, (table, _) in lists_of(plan).items() if name in shares.amounts]
     deltas = delta_shares(session.spec, lists, session.delta_total)
