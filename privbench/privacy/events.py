@@ -13,7 +13,7 @@ from privbench.privacy.fingerprint import fingerprint
 from privbench.privacy.query import Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
-#: Names of the mechanisms, as ledger, model header and certificate print them.
+#: Names of the mechanisms, as ledger and model header print them.
 MechanismName = Literal[
     "discrete_laplace",
     "discrete_gaussian",
