@@ -122,7 +122,6 @@ def posterior(
         parents: Noisy number of parents, above 0.
         target: Noisy Σ min(count, clip) over all parents, the clip, and the noise's standard
             deviation.
-
         design: How much a parent of every bucket adds to every noisy cell, shape (cells, buckets);
             missing means that cells are buckets.
         shades: Factors on what parents add, if that is uncertain, and their log prior; masses are

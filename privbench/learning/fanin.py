@@ -41,12 +41,22 @@ def fit_fan_in(
     """Deconvolve an interpolated histogram (P21) into a law over numbers of references.
 
     Non-negative least squares over octaves of counts: the released buckets at their precision, the
-    number of targets, the number of references that are kept (with its standard deviation), and
-    within its own size a prior: the posterior mean of a family of laws, since hubs are too few to
-    be seen in any one bucket. Targets may weigh less than other rows (a few people may own all of
-    them), or more, so that fewer or more are seen than there are. No target is referred to more
-    often than ``most``,
-    what there is to refer: a bucket of more would, once drawn, take most references of all.
+    number of targets, the number of references that are kept, and within its own size a prior: the
+    posterior mean of a family of laws, since hubs are too few to be seen in any one bucket. Targets
+    may weigh less than other rows (a few people may own all of them), or more, so that fewer or
+    more are seen than there are.
+
+    Args:
+        query: The fan-in query.
+        spec: What is public.
+        noisy: Its noisy buckets, shape (buckets,).
+        sd: Standard deviation of their noise.
+        size: Number of targets, and their weight.
+        kept: Number of references that are kept, and its standard deviation.
+        most: Number of references to give out. No target has more: such a bucket would, once drawn,
+            take most references of all.
+        shades: Factors on what a target weighs, if that is uncertain; a single one if rows weigh
+            alike.
     """
     if not isinstance(query, FanIn):
         raise TypeError("a fan-in law is fitted to a fan-in query")

@@ -55,7 +55,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Promise:
-    """What the release guarantees, in the words of its promise.
+    """What the release guarantees.
 
     Attributes:
         epsilon: ε spent, the maximum over root tables.

@@ -38,9 +38,9 @@ class Choice:
         self._table, self._axes = table, axes
         self._amount, self._select = amount, select
         self._predicted = {
-            pair: PublicArray.rounded(table, GRID) for pair, table in predicted.items()
+            pair: PublicArray.rounded(cells, GRID) for pair, cells in predicted.items()
         }
-        self._prices = {pair: price * table.size for pair, table in predicted.items()}
+        self._prices = {pair: price * cells.size for pair, cells in predicted.items()}
 
     def take(self, label: str, allowed: Callable[[Pair], bool] = lambda pair: True) -> Pair:
         """The pair of the noisy maximum of ½‖H − P‖₁ − price among those allowed."""
