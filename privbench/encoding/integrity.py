@@ -13,7 +13,7 @@ from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
 from privbench.encoding.fillers import any_pool, random_uuids
 from privbench.encoding.indexes import folded_uniques, kept_uniques
-from privbench.encoding.keys import is_discriminator, role_of
+from privbench.encoding.keys import is_counted, is_discriminator, role_of
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.references import remap
 from privbench.encoding.referring import end_orphans, plant, refer, refill
@@ -172,13 +172,20 @@ def _mint_keys(work: Workbench, wanted: Collection[str]) -> None:
             continue
         if column.type.base == "uuid" or _is_uuid_text(work.table, column):
             work.columns[column.name] = random_uuids(work.rows, work.rng)
-        elif is_discriminator(work.table, column):
+        elif is_discriminator(work.table, column) and not _counts_all(work, column):
             assert work.table.primary_key is not None
             others = [name for name in work.table.primary_key.columns if name in work.fixed]
             _number(work, column, ranks(work.group(others)))
         else:
             if _number(work, column, np.cumsum(work.alive) - 1):
                 work.distinct.add(column.name)
+
+
+def _counts_all(work: Workbench, column: Column) -> bool:
+    """Whether a sequence numbers all rows; not where its type has too few numbers above 0."""
+    pool = any_pool(work.table, column, None, work.rows) if is_counted(column) else None
+    rows = int(np.count_nonzero(work.alive))
+    return pool is not None and min(pool.capacity, pool.hi) >= rows
 
 
 def _is_uuid_text(table: Table, column: Column) -> bool:

@@ -80,8 +80,6 @@ def is_discriminator(table: Table, column: Column) -> bool:
     key = table.primary_key
     if key is None or column.name not in key.columns or len(key.columns) < 2:
         return False
-    if is_counted(column):
-        return False
     others = set(key.columns) - {column.name}
     return column.type.base in INTEGERS and others <= table.key_columns
 

@@ -71,7 +71,7 @@ class Items:
         weights = known.weights
         items = {item_of(table, need): (table, need) for table, _, need in needs(plan)}
         seen = {
-            name: expected(need, weights[table], modes.get(name))
+            name: expected(need, known.units[table], modes.get(name))
             if isinstance(need, CategoriesNeed)
             else weights[table]
             for name, (table, need) in items.items()

@@ -48,12 +48,12 @@ def mode_amounts(
         accounting: What the amount is.
     """
     lists = lists_of(plan)
-    found = mode_epsilons(lists, plan.spec, weights.weights, epsilon_of(amount, accounting))
+    found = mode_epsilons(lists, plan.spec, weights.units, epsilon_of(amount, accounting))
     return {name: amount_of(epsilon, accounting) for name, epsilon in found.items()}
 
 
 def mode_epsilons(
-    lists: Lists, spec: DatabaseSpec, weights: Mapping[str, float], epsilon: float
+    lists: Lists, spec: DatabaseSpec, units: Mapping[str, float], epsilon: float
 ) -> dict[str, float]:
     """ε of the largest count of every list for which it is asked: a rule of released numbers.
 
@@ -62,7 +62,7 @@ def mode_epsilons(
     Args:
         lists: The lists.
         spec: The session's.
-        weights: Released weight of every table's rows.
+        units: Units that may have rows in every table.
         epsilon: ε of all domains, per root table.
 
     Returns:
@@ -75,14 +75,14 @@ def mode_epsilons(
 
     def rank(name: str) -> tuple[bool, bool, bool, float]:
         table, need = lists[name]
-        return *_priority(need), -weights[table]
+        return *_priority(need), -units[table]
 
     for name in sorted(lists, key=rank):
         table, roots = lists[name][0], spec.roots(lists[name][0])
-        if weights[table] * epsilon < _HOPELESS:
+        if units[table] * epsilon < _HOPELESS:
             continue
         part = _PART * epsilon * MARGIN / max(columns[root] for root in roots)
-        amount = min(max(part, _LEAST / weights[table]), _MOST / weights[table])
+        amount = min(max(part, _LEAST / units[table]), _MOST / units[table])
         if all(used.get(root, 0.0) + amount <= _ROOM * _PART * epsilon for root in roots):
             found[name] = amount
             used |= {root: used.get(root, 0.0) + amount for root in roots}

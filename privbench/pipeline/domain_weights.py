@@ -7,7 +7,7 @@ much as the number of all units would say.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privbench.pipeline.domain_stages import amount_of, needs, stages
 from privbench.pipeline.prepare import FitPlan
@@ -23,6 +23,8 @@ _LEAST, _MOST = 10.0, 200.0
 _SEEN, _ROWS_SEEN = 1.5, 2.0
 #: Owned rows weigh less than this part of their units' number where they are few.
 _THIN = 0.4
+#: Rows in a table that a unit with any is taken to have, where τ is no less.
+_ROWS_EACH = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,18 @@ class Weights:
         weights: By table; 0 where noise drowned the units that have any rows.
         thin: Tables in which few of the units that may have rows do.
         spent: The most that a root table was charged for them, ε or ρ.
+        more: Units that have rows, by table, where these weigh less than units are.
     """
 
     weights: Mapping[str, float]
     thin: frozenset[str] = frozenset()
     spent: float = 0.0
+    more: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def units(self) -> Mapping[str, float]:
+        """Units that have rows, by table: lists count them, whatever their rows weigh."""
+        return {**self.weights, **self.more}
 
     @classmethod
     def of(cls, spec: DatabaseSpec, totals: Mapping[str, float]) -> Weights:
@@ -78,6 +87,9 @@ class Weights:
     ) -> Weights:
         """With counts that were asked for.
 
+        A unit's rows weigh as much as it counts in a list only from τ rows on: with fewer it counts
+        for more than they weigh, the more so the larger τ is.
+
         Args:
             spec: The session's.
             amounts: What was spent on each, ε or ρ.
@@ -86,7 +98,16 @@ class Weights:
         seen = {name: count.weight for name, count in found.items()}
         used = root_sums((spec.roots(name), amount) for name, amount in amounts.items())
         thin = {name for name, weight in seen.items() if weight < _THIN * self.weights[name]}
-        return Weights({**self.weights, **seen}, frozenset(thin), max(used.values(), default=0.0))
+        more = {
+            name: max(weight, min(weight * bound(spec, name) / _ROWS_EACH, self.weights[name]))
+            for name, weight in seen.items()
+        }
+        return Weights(
+            {**self.weights, **seen},
+            frozenset(thin),
+            max(used.values(), default=0.0),
+            more,
+        )
 
 
 def _counted(spec: DatabaseSpec, table: str) -> str:

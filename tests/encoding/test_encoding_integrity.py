@@ -355,6 +355,19 @@ def test_numbers_of_a_sequence_count_all_rows():
     assert sorted(made["n"].to_pylist()) == list(range(1, 51))
 
 
+def test_numbers_of_a_narrow_sequence_count_within_their_parent():
+    """A smallint cannot number 40,000 lines: none is dropped for that."""
+    parent = table("p", col("id"), primary=("id",))
+    line = table("l", col("p"), col("n"), primary=("p", "n"), keys=[(("p",), "p", ("id",))])
+    counted = replace(
+        line.column("n"), type=ColumnType("smallint", "int2"), default="nextval('n_seq'::regclass)"
+    )
+    line = replace(line, columns=(line.column("p"), counted))
+    made = run([parent, line], {"public.p": 50, "public.l": 40_000}, {}, 8)["public.l"].columns
+    assert len(made["n"]) == 40_000
+    assert min(made["n"].to_pylist()) == 1
+
+
 def test_unique_text_keeps_its_length_and_at_sign():
     item = table("t", col("id"), col("e", TEXT), primary=("id",), uniques=[("e",)])
     text = pa.array(["a@b"] * 400 + ["abcd"] * 400)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed
-from privbench.pipeline.domain_modes import Mode
+from privbench.pipeline.domain_modes import Mode, mode_epsilons
 from privbench.pipeline.domain_shares import Shares
 from privbench.pipeline.domain_weights import Count, Weights, weight_amounts, weight_questions
 from privbench.pipeline.fit import STAGES, begin
@@ -103,6 +104,28 @@ def test_a_list_that_few_units_share_is_asked_if_there_is_room(forest):
     modes = {"order\x1fstate": Mode(300.0, 40.0)}
     shares = Shares.of(forest, weights, 0.6, "pure", 1e-9, modes)
     assert "order\x1fstate" in shares.amounts
+
+
+@pytest.mark.parametrize(("tau", "units"), [(1, 94.0), (2, 94.0), (8, 376.0), (64, 2000.0)])
+def test_lists_count_units_whatever_their_rows_weigh(forest, tau, units):
+    """Two rows each of 2,000 units weigh little where τ is large, and share labels all the same."""
+    tables = {
+        name: replace(table, tau=tau) if table.own else table
+        for name, table in forest.spec.tables.items()
+    }
+    spec = replace(forest.spec, tables=tables)
+    known = Weights.of(spec, dict.fromkeys(tables, 2000.0))
+    weights = known.told(spec, {"order": 0.01}, {"order": Count(94.0, 20.0)})
+    assert weights.weights["order"] == 94.0
+    assert weights.units["order"] == units
+    assert weights.units["user"] == 2000.0
+    lists = {"order\x1fstate": ("order", CategoriesNeed("state", dear=True))}
+    found = mode_epsilons(lists, spec, weights.units, 0.2)
+    assert bool(found) == (units * 0.2 > 40.0)
+    needs = {name: [lists["order\x1fstate"][1]] if name == "order" else [] for name in tables}
+    wide = planned(tables, needs)
+    shares = Shares.of(wide, weights, 0.5, "pure", 1e-9, {})
+    assert bool(shares.amounts) == (units == 2000.0)
 
 
 @pytest.fixture(scope="module")
