@@ -29,7 +29,7 @@ CREATE TABLE payment (
 INSERT INTO customer (name) SELECT 'quokkanary ' || i FROM generate_series(1, 400) i;
 INSERT INTO product (name) SELECT 'quokkanary ' || i FROM generate_series(1, 50) i;
 INSERT INTO document (customer, kind, state, number, sent, paid)
-  SELECT 1 + i * i % 400, CASE WHEN i % 5 = 0 THEN 'offer' ELSE 'invoice' END, s, CASE WHEN s <> 'draft' THEN 'Q' || i END,
+  SELECT 1 + i * 7 % 400, CASE WHEN i % 5 = 0 THEN 'offer' ELSE 'invoice' END, s, CASE WHEN s <> 'draft' THEN 'Q' || i END,
     CASE WHEN s IN ('sent', 'paid') THEN date '2023-01-01' + i % 300 END, CASE WHEN s = 'paid' THEN date '2023-01-01' + i % 300 + i % 30 END
   FROM generate_series(1, 1500) i, LATERAL (SELECT (ARRAY['draft', 'sent', 'paid', 'paid', 'paid', 'void'])[1 + i % 6] AS s) x;
 INSERT INTO document (customer, kind, state, number, sent, reason, corrects)

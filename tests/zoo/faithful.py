@@ -307,7 +307,7 @@ def _goes_round(connection: psycopg.Connection, table: Table, key: ForeignKey) -
 
 
 #: Units that own rows of a table, below which noise hides how many rows they own.
-FEW_UNITS = 30
+FEW_UNITS = 50
 
 
 def owning_units(dsn: str, config: Config) -> dict[str, int]:
