@@ -16,7 +16,7 @@ from privbench.pipeline.domain_modes import Mode, expected
 from privbench.pipeline.domain_stages import amount_of, delta_shares, epsilon_of, item_of, needs
 from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import MARGIN, Accounting, root_sums
+from privbench.privacy import MARGIN, Accounting, Purse, root_sums
 
 #: How far above its threshold a list's largest label is to lie, since others are rarer; at least.
 _WELL, _CLEARLY = 1.5, 1.25
@@ -118,16 +118,10 @@ class Items:
 
         Else the needs of a few units would lower what all others get until these drown.
         """
-        used: dict[str, float] = {}
-        gone = []
+        purse = Purse(_THIN_PART * amount)
         thin = [name for name, (table, _) in self.needs.items() if table in self.thin]
-        for name in sorted(thin, key=lambda name: self.prices[name]):
-            price, roots = self.prices[name], self.roots[name]
-            if all(used.get(root, 0.0) + price <= _THIN_PART * amount for root in roots):
-                used |= {root: used.get(root, 0.0) + price for root in roots}
-            else:
-                gone.append(name)
-        return gone
+        cheapest = sorted(thin, key=lambda name: self.prices[name])
+        return [name for name in cheapest if not purse.take(self.roots[name], self.prices[name])]
 
     def lists(self, modes: Mapping[str, Mode]) -> int:
         """Number of category lists that may well be there, and of what else thin tables need."""

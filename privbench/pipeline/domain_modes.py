@@ -14,7 +14,7 @@ from privbench.encoding import CategoriesNeed
 from privbench.pipeline.domain_stages import amount_of, epsilon_of, lists_of
 from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import MARGIN, Accounting, DatabaseSpec, Measurement, root_sums
+from privbench.privacy import MARGIN, Accounting, DatabaseSpec, Measurement, Purse, root_sums
 from privbench.privacy.queries import LargestCount
 
 #: Part of the amount for domains that largest counts are to take, and how many times that they may,
@@ -70,8 +70,7 @@ def mode_epsilons(
         where it does not.
     """
     columns = root_sums((spec.roots(table), 1.0) for table, _ in lists.values())
-    used: dict[str, float] = {}
-    found = {}
+    purse, found = Purse(_ROOM * _PART * epsilon), dict[str, float]()
 
     def rank(name: str) -> tuple[bool, bool, bool, float]:
         table, need = lists[name]
@@ -83,9 +82,8 @@ def mode_epsilons(
             continue
         part = _PART * epsilon * MARGIN / max(columns[root] for root in roots)
         amount = min(max(part, _LEAST / units[table]), _MOST / units[table])
-        if all(used.get(root, 0.0) + amount <= _ROOM * _PART * epsilon for root in roots):
+        if purse.take(roots, amount):
             found[name] = amount
-            used |= {root: used.get(root, 0.0) + amount for root in roots}
     return found
 
 

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 from privbench.pipeline.domain_stages import amount_of, needs, stages
 from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import MARGIN, Accounting, DatabaseSpec, Measurement, Session, root_sums
+from privbench.privacy import (
+    MARGIN,
+    Accounting,
+    DatabaseSpec,
+    Measurement,
+    Purse,
+    Session,
+    root_sums,
+)
 from privbench.privacy.queries import Total
 from privbench.privacy.units import bound, single
 
@@ -137,15 +145,15 @@ def weight_amounts(
         columns[table] = columns.get(table, 0) + 1
     tables = [name for name in columns if not single(spec, name)]
     load = root_sums((spec.roots(name), 1.0) for name in tables)
-    most, used, found = _PART * domains, dict[str, float](), dict[str, float]()
+    most, found = _PART * domains, dict[str, float]()
+    purse = Purse(most)
     for name in sorted(tables, key=lambda name: (-columns[name], name)):
         units, roots = totals[spec.top(name)], spec.roots(name)
         part = MARGIN * most / max(load[root] for root in roots)
         least, enough = (amount_of(scales / units, accounting) for scales in (_LEAST, _MOST))
         amount = min(max(part, least), enough)
-        if all(used.get(root, 0.0) + amount <= most for root in roots):
+        if purse.take(roots, amount):
             found[name] = amount
-            used |= {root: used.get(root, 0.0) + amount for root in roots}
     return found
 
 

@@ -1,7 +1,7 @@
 """The privacy core: queries in, noisy releases out, every one of them in the ledger first."""
 
 from privbench.privacy.accountant import Accountant, Guarantee, loss_of, price
-from privbench.privacy.budget import MARGIN, allocate, root_sums
+from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
 from privbench.privacy.conversion import epsilon_for, rho_for
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
@@ -33,6 +33,7 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "OpenDPNoise",
+    "Purse",
     "Query",
     "Question",
     "Relation",

@@ -26,6 +26,30 @@ def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float
     return sums
 
 
+class Purse:
+    """Amounts that are taken one by one, while no root table's sum passes a limit.
+
+    Args:
+        limit: ε or ρ per root table.
+
+    >>> purse = Purse(3.0)
+    >>> [purse.take(frozenset(roots), 2.0) for roots in ("r", "rq", "q")]
+    [True, False, True]
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._used: dict[str, float] = {}
+
+    def take(self, roots: frozenset[str], amount: float) -> bool:
+        """Charge an amount to all of some root tables, or to none where one has no room for it."""
+        sums = {root: self._used.get(root, 0.0) + amount for root in roots}
+        if any(total > self._limit for total in sums.values()):
+            return False
+        self._used |= sums
+        return True
+
+
 def allocate(shares: Mapping[str, tuple[float, frozenset[str]]], total: float) -> dict[str, float]:
     """Turn public shares into amounts of the accountant's unit.
 
