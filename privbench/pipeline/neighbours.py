@@ -56,9 +56,10 @@ def lend_ranges(
     found = dict(released)
     tables = list(tables)
     for base in DATES:
-        everywhere = [item for table in tables for item in _given(table, base, released)]
+        given = {table.key: _given(table, base, released) for table in tables}
+        everywhere = [item for some in given.values() for item in some]
         for table in tables:
-            here = _together(_given(table, base, released))
+            here = _together(given[table.key])
             taking = _taking(table, base, released)
             pairs = list(sequels(table)) if taking else []
             for name in taking:
