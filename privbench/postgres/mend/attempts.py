@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 
 import psycopg
 from psycopg import sql
@@ -37,7 +36,7 @@ def empty(connection: Connection, rule: Rule) -> int:
         return 0
     statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
         rows.name_of(rule.table),
-        _nulls(names),
+        rows.nulls(names),
         rule.broken,
     )
     return connection.execute(statement).rowcount
@@ -50,7 +49,7 @@ def end(connection: Connection, rule: Rule) -> int:
     for place, names in enumerate(keys):
         statement = sql.SQL("UPDATE {} SET {} WHERE {} AND random() < {}").format(
             rows.name_of(rule.table),
-            _nulls(names),
+            rows.nulls(names),
             rule.broken,
             sql.Literal(1 / (len(keys) - place)),
         )
@@ -68,8 +67,3 @@ def _tried(connection: Connection, statement: sql.Composed, rule: Rule, left: in
             raise psycopg.Rollback(point)
         return now
     return left
-
-
-def _nulls(names: Iterable[str]) -> sql.Composable:
-    """Assignments of NULL."""
-    return sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names)

@@ -56,8 +56,6 @@ def choose(connection: Connection, rule: Rule, near: Sequence[Rule], columns: It
 
 def _settle(connection: Connection, rule: Rule, near: Sequence[Rule], found: Sequence[Arm]) -> int:
     """Try all arms at once; where PostgreSQL refuses one, one after the other."""
-    if not found:
-        return 0
     for group in ([found], [[arm] for arm in found]):
         changed, refused = 0, False
         for some in group:
@@ -87,8 +85,8 @@ def _statement(rule: Rule, near: Sequence[Rule], found: Sequence[Arm]) -> sql.Co
     made = [name for name in uses if name not in plain]
     names = plain if made else uses
     draws = _draws(rule, found)
-    shares = {change.condition: 0 for arm in found for change in arm.changes}
-    shares = {condition: place for place, condition in enumerate(shares, start=1)}
+    conditions = dict.fromkeys(change.condition for arm in found for change in arm.changes)
+    shares = {condition: place for place, condition in enumerate(conditions, start=1)}
     tried = [_tried(rule, near, arm, names, draws, shares) for arm in found]
     return sql.SQL(
         "WITH {draws} shares AS MATERIALIZED ({shares}), tried AS MATERIALIZED ({tried}),"

@@ -60,7 +60,7 @@ def _settle(
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
     ).format(
         rows.name_of(table),
-        sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names),
+        rows.nulls(names),
         orphans,
     )
     return connection.execute(statement).rowcount, 0

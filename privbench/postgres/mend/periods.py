@@ -208,11 +208,8 @@ def end(connection: Connection, key: PeriodKey) -> tuple[int, int]:
         names, broken = key.ends(), _open(key)
         changed = deleted = 0
         if names:
-            ended = sql.SQL(", ").join(
-                sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names
-            )
             statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
-                rows.name_of(key.table), ended, broken
+                rows.name_of(key.table), rows.nulls(names), broken
             )
             changed = connection.execute(statement).rowcount
         else:

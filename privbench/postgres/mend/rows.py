@@ -85,6 +85,11 @@ def every(conditions: Iterable[sql.Composable]) -> sql.Composable:
     return sql.SQL(" AND ").join(listed) if listed else TRUE
 
 
+def nulls(names: Iterable[str]) -> sql.Composable:
+    """Assignments of NULL to columns."""
+    return sql.SQL(", ").join(sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names)
+
+
 def set_seed(connection: Connection, value: float) -> None:
     """Have the session's ``random()`` draw as before; a value in [-1, 1]."""
     with database_errors("seeding the repairs"):

@@ -67,9 +67,7 @@ def _ended(table: Table, key: ForeignKey) -> sql.Composable | None:
     """Assignments that end a row's reference; None where it must go on."""
     names = ending(table, key)
     if names:
-        return sql.SQL(", ").join(
-            sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in names
-        )
+        return rows.nulls(names)
     pairs = [
         (ours, theirs)
         for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
