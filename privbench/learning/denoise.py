@@ -191,3 +191,13 @@ def _ratios(noisy: Floats, base: Floats, scale: Floats, noise: Noise) -> Floats:
     share = likelihood * prior
     share /= share.sum(axis=1, keepdims=True)
     return np.asarray(share @ _RATIOS)
+
+
+def posterior_median(points: Floats, logs: Floats) -> float:
+    """The median of values, ascending, by the logarithms of their weights.
+
+    >>> posterior_median(np.array([1.0, 2.0, 9.0]), np.log([1.0, 4.0, 1.0]))
+    2.0
+    """
+    below = np.cumsum(np.exp(logs - logs.max()))
+    return float(points[np.searchsorted(below, 0.5 * below[-1])])

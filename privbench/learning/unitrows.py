@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.crowds import Crowds, Told
-from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
+from privbench.learning.denoise import Floats, Noise, log_likelihoods, posterior_median, scale_of
 from privbench.learning.fanfamily import bucket_centres, buckets, distances, family
 
 Ints = NDArray[np.int64]
@@ -97,8 +97,7 @@ class UnitCounts:
         told = self.single[0] - single, float(np.hypot(self.single[1], _WITHIN * single))
         numbers, logs = _beside(told, self.ownerless)
         logs = logs - np.abs(numbers - told[0]) * np.sqrt(2.0) / max(told[1], 1e-9)
-        below = np.cumsum(np.exp(logs - logs.max()))
-        return float(numbers[np.searchsorted(below, 0.5 * below[-1])])
+        return posterior_median(numbers, logs)
 
 
 def _beside(
@@ -191,5 +190,4 @@ def factor_of(
     logs += log_likelihoods((told.total - np.interp(fine, coarse, sums)) / scale, noise)
     if units is not None:
         logs += units.at(drawn * np.exp(fine))
-    below = np.cumsum(np.exp(logs - logs.max()))
-    return float(np.exp(fine[np.searchsorted(below, 0.5 * below[-1])]))
+    return float(np.exp(posterior_median(fine, logs)))
