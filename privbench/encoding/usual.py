@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from privbench.encoding.lists import packaged, whole
 from privbench.encoding.semantic import is_kind
@@ -117,7 +117,7 @@ def _data() -> _Data:
         tuple(data["kinds"]),
         tuple(
             (
-                whole(item["names"]),
+                whole(_uncounted(item, data["counts"])),
                 _UsualRange(
                     item["low"], item["high"], item.get("whole", False), item.get("firm", False)
                 ),
@@ -125,3 +125,9 @@ def _data() -> _Data:
             for item in data["ranges"]
         ),
     )
+
+
+def _uncounted(item: dict[str, Any], counts: str) -> str:
+    """Names of a range; those of counts and rates are none where its values are no counts."""
+    names = str(item["names"])
+    return names if item.get("count", True) else f"(?!{counts})(?:{names})"
