@@ -25,6 +25,7 @@ from privbench.privacy import KeySpec
 from privbench.privacy.queries.fanin import KEPT
 from privbench.synthesizers.common import TRUST, Fitting
 from privbench.synthesizers.junction_draws import Draws
+from privbench.synthesizers.junction_parents import measure_parents, parents_part
 from privbench.synthesizers.junction_rows import find_clip, measure_by_rows
 from privbench.synthesizers.junction_rules import (
     budget_of,
@@ -127,7 +128,9 @@ class DatabaseFit:
         clip = None
         if units is not None:
             clip = find_clip(self.fitting, table, units, self._draws.sampled(table))
-        learner = self._learner(table, owners, 1.0 - PART if clip else 1.0)
+        amount = self.fitting.amounts.get(rows_item(table), 0.0) * (1.0 - PART if clip else 1.0)
+        among = amount * parents_part(spec, table)
+        learner = self._learner(table, owners, amount - among)
         root = spec.tables[table].own is None
         sizes = self.fitting.sizes(table)
         known = sizes.rows[table], sizes.sd[table]
@@ -155,6 +158,7 @@ class DatabaseFit:
                 learner.tree_sd,
             )
         self._variables[table] = learner.variables
+        learner.held = measure_parents(self.fitting, learner, table, among)
         self.laws[table] = learner.learn()
         if units is not None and clip:
             some = slice(0, rows, -(-rows // MOST_LOOKED_AT))
@@ -174,13 +178,12 @@ class DatabaseFit:
                 codes = self._calibrated(table, learner, codes, owners, rows)
             self._draws.people.add(table, codes, owners, rows)
 
-    def _learner(self, table: str, owners: Ints | None, part: float) -> Learner:
+    def _learner(self, table: str, owners: Ints | None, amount: float) -> Learner:
         spec, fitting = self.fitting.spec, self.fitting
         rows, given = released_weight(spec, table, fitting.start), 0
         if owners is not None:
             rows = self._draws.weight(table, owners)
             given = sum(len(self._variables[name]) for name in spec.ancestors(table))
-        amount = fitting.amounts.get(rows_item(table), 0.0) * part
         budget = budget_of(spec, table, amount, rows, given, fitting.start)
         learner = Learner(
             spec,

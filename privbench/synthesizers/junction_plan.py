@@ -15,6 +15,7 @@ from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Children, Refers
 from privbench.synthesizers.base import PlanInput, PlannedEvent
 from privbench.synthesizers.common import amounts, faint, planned_keys
+from privbench.synthesizers.junction_parents import parents_axes, parents_part, planned_parents
 from privbench.synthesizers.junction_rows import may_count_rows, planned_by_rows
 from privbench.synthesizers.junction_rules import (
     PULLS,
@@ -48,9 +49,16 @@ def planned_table(
     if may_count_rows(spec, table):
         by_rows = list(planned_by_rows(spec, table, (*largest_axes(spec, table, BINS), *late)))
         left = amount * (1.0 - PART)
+    among = left * parents_part(spec, table)
+    left -= among
     budget = budget_of(spec, table, left, rows, len(given), plan)
     planned = planned_queries(spec, table, budget, given, more)
     events = [(label, query, left * part) for label, query, part in planned]
+    if among > 0:
+        axes = [*parents_axes(spec, table, budget.bins), *late]
+        events += [
+            (name, query, among * part) for name, query, part in planned_parents(spec, table, axes)
+        ]
     events += [(label, query, amount * part) for label, query, part in by_rows]
     return [PlannedEvent.of(label, query, spec, spent, plan) for label, query, spent in events]
 

@@ -158,6 +158,11 @@ def _weight(name: str, domain: Domain) -> float:
     return plain
 
 
+def is_made_up(attribute: str, domain: Domain) -> bool:
+    """Whether an attribute says nothing that queries ask for: it only shapes made-up values."""
+    return _shapes(attribute) or (domain.filler and not domain.nullable)
+
+
 def _shapes(attribute: str) -> bool:
     """Whether an attribute only shapes text that is made up."""
     return attribute.rpartition(PART)[1:] in ((PART, "length"), (PART, "shape"))

@@ -30,6 +30,7 @@ from privbench.learning.junction.oneway import (
     weight_of,
 )
 from privbench.learning.junction.pairs import related
+from privbench.learning.junction.parents import strongest
 from privbench.learning.junction.pool import cells_of, draw_pool, rake_pool
 from privbench.learning.junction.ratios import rake, shrink
 from privbench.learning.junction.structure import (
@@ -76,6 +77,7 @@ class Learner:
         tables: Denoised pair tables.
         sums: Sum of every one-way histogram, and the variance of its noise.
         fine: Joint laws of the codes of two variables, by their places in ``variables``.
+        held: Tables of attributes with numbers of children that are known already, by the latter.
         by_rows: Laws of some variables by rows, and τ of those.
         clip: See ``by_rows``.
     """
@@ -94,6 +96,7 @@ class Learner:
     tables: dict[Pair, Floats] = field(default_factory=dict)
     sums: list[tuple[float, float]] = field(default_factory=list)
     fine: dict[Pair, Floats] = field(default_factory=dict)
+    held: list[dict[Pair, Floats]] = field(default_factory=list)
     by_rows: tuple[RowLaw, ...] = ()
     clip: int = 1
     _edges: list[Pair] = field(default_factory=list)
@@ -130,9 +133,18 @@ class Learner:
             held = np.zeros((int(of[0].max()) + 1, int(of[1].max()) + 1))
             np.add.at(held, (of[0][:, None], of[1]), table)
             self.tables[fixed + i, fixed + j] = held
-        edges = self._tree() if self.budget.edges else list(self.tables)
+        forest = Components(len(self._numbered.sizes), fixed)
+        for pair in self.tables:
+            forest.join(pair)
+        for known in self.held:
+            if best := strongest(known, forest):
+                forest.join(best)
+                self.tables[best] = known[best]
+        edges = self._tree(forest) if self.budget.edges else list(self.tables)
         new = [pair for pair in edges if pair not in self.tables]
         self._measure_pairs(new, self.budget.tree, self._independent(new), "tree")
+        for known in self.held:
+            self.tables |= {pair: table for pair, table in known.items() if pair not in self.tables}
         if self.budget.rounds:
             self._rounds(edges)
         self._edges = edges
@@ -218,15 +230,13 @@ class Learner:
         shares = self._numbered.shares
         return {(i, j): self.rows * np.outer(shares[i], shares[j]) for i, j in pairs}
 
-    def _tree(self) -> list[Pair]:
-        """Edges by noisy maximum over pairs that join components."""
+    def _tree(self, forest: Components) -> list[Pair]:
+        """Edges by noisy maximum over pairs that join components of what is known already."""
         numbered = self._numbered
-        pairs = [pair for pair in numbered.pairs() if pair not in self.tables]
+        known = set(self.tables).union(*self.held)
+        pairs = [pair for pair in numbered.pairs() if pair not in known]
         choice = self._choice(self._independent(pairs), self.tree_sd)
-        forest = Components(len(numbered.sizes), numbered.fixed)
         edges = list(self.tables)
-        for pair in edges:
-            forest.join(pair)
         apart = len(self.variables) - (not numbered.fixed) - len(edges)
         for number in range(min(self.budget.edges, apart)):
             pair = choice.take(f"tree edge {number + 1}", forest.apart)

@@ -17,7 +17,6 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read
 from privbench.privacy.queries.regions import Region, region_weights, rows_of
 from privbench.privacy.query import Integers
-from privbench.privacy.units import row_weights
 
 #: Most cells of one histogram.
 MAX_CELLS = 2**28
@@ -50,7 +49,7 @@ class View:
         axes: Axes to read.
         region: The region, or None for all rows.
         weighted: Whether rows count with their weights; else each counts 1.
-        tau: Weights of a whole table by another τ than its own.
+        tau: Weights by another τ than the table's own.
     """
 
     def __init__(
@@ -69,10 +68,8 @@ class View:
         self._length = data._rows(table) if self._rows is None else self._rows.size
         self._reads: list[Read] = [axis.read(data, table) for axis in axes]
         self._weights: NDArray[np.int64] | None = None
-        if tau is not None:
-            self._weights = row_weights(data._units.sizes(table), tau)
-        elif weighted:
-            self._weights = region_weights(data, table, region)
+        if weighted:
+            self._weights = region_weights(data, table, region, tau)
         self.sizes = tuple(axis.size for axis in axes)
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.int64] | int]]:

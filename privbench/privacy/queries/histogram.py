@@ -38,7 +38,7 @@ class Histogram(Query):
     L2 and L∞, τ·GRID under truncation. Source: P11, P14 to P16.
 
     With ``tau`` given, a row weighs ⌊GRID·min(n, τ)/(τ·n)⌋ with that τ, n the number of its unit's
-    rows in the table. Weights follow from the unit's own rows alone, and those of a unit sum to at
+    rows in the table, or among the parents that the region starts from. Weights follow from the unit's own rows alone, and those of a unit sum to at
     most GRID·min(n, τ)/τ ≤ GRID, whatever τ: the claim above holds for C = GRID, and truncation's
     is larger.
 
@@ -46,7 +46,7 @@ class Histogram(Query):
         source: The table.
         axes: The axes; `Histogram.of` makes them from names.
         region: The region, or None.
-        tau: Another τ than the table's, at least 1; for whole tables.
+        tau: Another τ than the table's, at least 1; not for parts of a table by splits.
     """
 
     source: str
@@ -58,7 +58,8 @@ class Histogram(Query):
 
     def __post_init__(self) -> None:
         cells(self.shape)
-        if self.tau is not None and (self.tau < 1 or self.region is not None):
+        parted = self.region is not None and bool(self.region.path)
+        if self.tau is not None and (self.tau < 1 or parted):
             raise SchemaError("another τ is at least 1, for a whole table.", table=self.source)
         if self.region is not None and self.region.table != self.source:
             raise SchemaError("the region belongs to another table.", table=self.source)

@@ -176,24 +176,31 @@ def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
     if region is None:
         return None
     if not region.path:
-        return None if region.parents is None else _parent_rows(data, region.parents)[0]
+        return None if region.parents is None else _parent_rows(data, region.parents, None)[0]
     split, part = region.path[-1]
     parent = Region(region.table, region.path[:-1], region.parents)
     return divide(data, parent, split)[part]
 
 
-def region_weights(data: PrivateDatabase, table: str, region: Region | None) -> NDArray[np.int64]:
+def region_weights(
+    data: PrivateDatabase, table: str, region: Region | None, tau: int | None = None
+) -> NDArray[np.int64]:
     """Weight of every row in grid units, shape (rows of the table,); see the module's docstring.
 
     Among the parents of an OWN key: ⌊`GRID`·min(n, τ)/(τ·n)⌋ with n the unit's number of them, or
     under truncation `GRID` for the τ of them that come first in random order; 0 for other rows.
+    With ``tau`` given, τ is that, and there is no truncation.
     """
-    if region is None or region.parents is None:
-        return data._units.weights(table)
-    return _parent_rows(data, region.parents)[1]
+    if region is not None and region.parents is not None:
+        return _parent_rows(data, region.parents, tau)[1]
+    if tau is not None:
+        return row_weights(data._units.sizes(table), tau)
+    return data._units.weights(table)
 
 
-def _parent_rows(data: PrivateDatabase, key: KeySpec) -> tuple[Index, NDArray[np.int64]]:
+def _parent_rows(
+    data: PrivateDatabase, key: KeySpec, tau: int | None
+) -> tuple[Index, NDArray[np.int64]]:
     """The parents of an OWN key, ascending, and the weights of all rows; cached."""
 
     def make() -> tuple[Index, NDArray[np.int64]]:
@@ -203,15 +210,15 @@ def _parent_rows(data: PrivateDatabase, key: KeySpec) -> tuple[Index, NDArray[np
         owns[edges[edges >= 0]] = True
         rows = np.flatnonzero(owns).astype(index_type(owns.size))
         order, place, sizes = _grouped(units.identity(table)[rows], units.ranks(table)[rows])
-        tau = bound(data.spec, table)
+        most = bound(data.spec, table)
         weights = np.zeros(owns.size, dtype=np.int64)
-        if data.spec.tables[table].bound == "truncation":
-            weights[rows[order]] = np.where(place < tau, GRID, 0)
+        if tau is None and data.spec.tables[table].bound == "truncation":
+            weights[rows[order]] = np.where(place < most, GRID, 0)
         else:
-            weights[rows[order]] = row_weights(sizes, tau)
+            weights[rows[order]] = row_weights(sizes, tau or most)
         return rows, weights
 
-    found: tuple[Index, NDArray[np.int64]] = data._cache.get(("parents", key), make)  # type: ignore[assignment]
+    found: tuple[Index, NDArray[np.int64]] = data._cache.get(("parents", key, tau), make)  # type: ignore[assignment]
     return found
 
 

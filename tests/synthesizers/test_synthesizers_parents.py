@@ -1,0 +1,62 @@
+"""Whole fits of rows that own rows: which of them do is learned from these among themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privbench.domain import Domain
+from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.synthesizers.base import PlanInput
+from privbench.synthesizers.junction import JunctionSynthesizer
+from privbench.synthesizers.junction_parents import parents_part
+
+USERS = 3000
+
+
+def forum() -> PrivateDatabase:
+    """Notes of five kinds; links hang on every tenth note of the last kind, and on no other."""
+    g = np.random.default_rng(2)
+    owners = np.repeat(np.arange(USERS), g.integers(1, 12, USERS))
+    kind = g.choice(5, len(owners), p=[0.4, 0.2, 0.1, 0.1, 0.2])
+    owning = np.flatnonzero((kind == 4) & (g.random(len(owners)) < 0.1))
+    notes = {
+        "kind": Cells(kind, Domain(5)),
+        "mood": Cells(g.integers(0, 4, len(owners)), Domain(4)),
+        "size": Cells(np.minimum(kind + g.integers(0, 3, len(owners)), 6), Domain(7, True)),
+    }
+    tables = {
+        "users": PrivateTable(USERS, {"age": Cells(g.integers(0, 4, USERS), Domain(4))}, {}),
+        "notes": PrivateTable(len(owners), notes, {"user": owners}),
+        "links": PrivateTable(2 * len(owning), {}, {"note": np.repeat(owning, 2)}),
+    }
+    keys = {
+        "notes": (KeySpec("user", "notes", "users", "own"),),
+        "links": (KeySpec("note", "links", "notes", "own"),),
+    }
+    specs = {name: TableSpec(name, {}, keys.get(name, ())) for name in tables}
+    return PrivateDatabase(DatabaseSpec(specs), tables)
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_rows_that_own_rows_are_of_the_right_kind(accounting, begin):
+    right = []
+    for seed in (1, 2, 3):
+        session, totals, amount = begin(forum(), 3.0, accounting, noise=seed)
+        made = JunctionSynthesizer().fit(session, totals, amount).sample(1.0, seed).tables
+        asked = [step.query for step in session.trace if step.event.label.startswith("parents")]
+        assert len(asked) == 3
+        assert all(query.region is not None for query in asked)
+        right.append(np.mean(made["notes"].codes["kind"][made["links"].parents["note"]] == 4))
+    assert np.median(right) > 0.85
+
+
+def test_plan_names_them_where_a_unit_may_own_several(begin):
+    data = forum()
+    assert parents_part(data.spec, "notes") > 0
+    assert parents_part(data.spec, "users") == parents_part(data.spec, "links") == 0
+    totals = {"users": 3000.0, "notes": 18_000.0, "links": 700.0}
+    planned = JunctionSynthesizer().plan(data.spec, PlanInput(3.0, "pure", totals, {}, {}))
+    labels = [event.label for event in planned if event.label.startswith("parents")]
+    assert labels == [f"parents {number} of links.note" for number in (1, 2, 3)]
