@@ -89,7 +89,7 @@ def denoise(noisy: Floats, sd: float, total: float, noise: Noise) -> Floats:
     small = noisy < _TRUSTED * scale
     if small.any():
         mean[small], variance[small] = _posterior(noisy[small], scale, noise)
-    return _fix_total(mean, variance, total)
+    return to_total(mean, variance, total)
 
 
 def by_precision(found: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -130,13 +130,22 @@ def _posterior(noisy: Floats, scale: float, noise: Noise) -> tuple[Floats, Float
     return mean, np.maximum(share @ support**2 - mean**2, 1e-9)
 
 
-def _fix_total(mean: Floats, variance: Floats, total: float) -> Floats:
-    """Spread what is missing by variance; no count is lowered below a fifth in one step."""
+def to_total(mean: Floats, variance: Floats, total: float) -> Floats:
+    """Spread what is missing by variance; no count is lowered below a fifth in one step.
+
+    Args:
+        mean: Counts, shape (cells,).
+        variance: Of each, not all 0.
+        total: Sum of the result.
+
+    >>> to_total(np.array([90.0, 10.0]), np.array([4.0, 1.0]), 105.0).tolist()
+    [94.0, 11.0]
+    """
     for _ in range(6):
         missing = total - mean.sum()
         if abs(missing) < 1e-6 * total:
             break
-        step = missing * variance / variance.sum()
+        step = missing * variance / max(float(variance.sum()), 1e-300)
         mean = np.where(step < 0, np.maximum(mean + step, 0.2 * np.maximum(mean, 0)), mean + step)
     mean = np.maximum(mean, 0.0)
     mass = mean.sum()

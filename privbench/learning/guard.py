@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Domain
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import Floats, by_precision, to_total
 from privbench.learning.falloff import concave
 from privbench.learning.ranges import find_range
 
@@ -118,8 +118,8 @@ def taper(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     edges = range(domain.values + 1) if domain.edges is None else domain.edges
     out[inner] = _taper(out[inner], noisy[inner], sd, edges)
     out[inner] = _taper(out[inner][::-1], noisy[inner][::-1], sd, edges[::-1])[::-1]
-    whole = out.sum()
-    return np.asarray(out * (counts.sum() / whole)) if whole > 0 else np.array(counts)
+    out[inner] = to_total(out[inner], np.minimum(out[inner], sd) ** 2, float(counts[inner].sum()))
+    return out
 
 
 def _taper(counts: Floats, noisy: Floats, sd: float, edges: Sequence[int]) -> Floats:
@@ -144,17 +144,24 @@ def _taper(counts: Floats, noisy: Floats, sd: float, edges: Sequence[int]) -> Fl
     densest = float((counts[seen] / widths[: last + 1 - start]).max(initial=0.0))
     tail = np.minimum(curve, densest * widths)[last + 1 - start :]
     out = np.array(counts)
-    out[last + 1 :] = tail * _factor(
-        float(noisy[last + 1 :].sum()), float(tail.sum()), len(tail), sd
-    )
+    out[last + 1 :] = tail * _factor(*_beyond(counts, noisy, sd, last), float(tail.sum()))
     return out
 
 
-def _factor(seen: float, expected: float, cells: int, sd: float) -> float:
+def _beyond(counts: Floats, noisy: Floats, sd: float, last: int) -> tuple[float, float]:
+    """Sum of the cells beyond a last one, and its variance: their own, and what others leave."""
+    before = slice(last + 1)
+    clear = noisy[before] > CLEAR * sd
+    left = float(counts.sum() - np.where(clear, noisy[before], counts[before]).sum())
+    own = float(noisy[last + 1 :].sum()), (len(noisy) - last - 1) * sd * sd
+    return by_precision([own, (left, (int(clear.sum()) + 1) * sd * sd)])
+
+
+def _factor(seen: float, variance: float, expected: float) -> float:
     """By how much a tail's noisy sum says that a curve is off, each by its precision."""
     if expected <= 0:
         return 1.0
-    trust = _OFF**2 / (_OFF**2 + cells * (sd / expected) ** 2)
+    trust = _OFF**2 / (_OFF**2 + variance / expected**2)
     return float(np.clip(1.0 + trust * (seen / expected - 1.0), 0.25, 4.0))
 
 

@@ -32,13 +32,14 @@ def test_a_table_keeps_its_margins_and_says_who_owns(ordered, noise):
         assert table[2:, 1:].sum() / CHILDREN[1:].sum() > 0.95
 
 
-def test_noise_alone_leaves_rows_that_own_some_like_all_others():
+def test_where_rows_that_own_some_are_like_all_others_noise_says_little_else():
     off = []
-    for seed in range(20):
-        noisy = generator(seed, "noise").laplace(0, 4000.0, 4)
-        table = with_children(known(), noisy, 1000.0, 4000.0, "laplace")
+    for seed in range(30):
+        noisy = ALL / 10.0 + generator(seed, "noise").laplace(0, 60.0, 4)
+        table = with_children(known(), noisy, 1000.0, 60.0, "laplace")
         off.append(np.abs(table[:, 1:].sum(axis=1) / 1000.0 - ALL / ALL.sum()).sum() / 2)
-    assert np.median(off) < 0.15
+    raw = 60.0 * len(ALL) / 1000.0 / 2
+    assert np.mean(off) < 0.9 * raw
 
 
 def test_an_edge_joins_what_is_apart_by_the_pair_that_says_most():

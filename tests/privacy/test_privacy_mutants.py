@@ -107,8 +107,9 @@ def test_rows_up_to_another_tau() -> None:
 
 def test_another_tau_is_for_whole_tables() -> None:
     axes = Histogram.of(two_tables([0], [[1]], [2]).spec, "posts", ("a0",)).axes
+    part = Region("posts").child(Split.by_code("a0", [0, 1]), 1)
     with pytest.raises(SchemaError, match="whole table"):
-        Histogram("posts", axes, Region("posts"), tau=4)
+        Histogram("posts", axes, part, tau=4)
     with pytest.raises(SchemaError, match="at least 1"):
         Histogram("posts", axes, tau=0)
     with pytest.raises(SchemaError, match="own τ"):

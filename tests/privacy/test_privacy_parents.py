@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from privbench.privacy.queries import (
     Total,
     UnitRows,
 )
+from privbench.privacy.queries.counting import View
 from privbench.privacy.queries.regions import overlap, region_weights
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
@@ -76,6 +78,9 @@ def test_parents_share_the_weight_among_themselves() -> None:
     assert counts.evaluate(database).tolist() == [0, 2 * third, third + GRID // 2]
     assert Total("posts", 2, some).evaluate(database).tolist() == [3]
     assert caught(counts, database) == set()
+    assert caught(replace(counts, tau=1), database) == set()
+    whole = EveryParentWhole("posts", counts.axes, some, tau=1)
+    assert {"l1", "l2"} <= caught(whole, database)
 
 
 def test_truncation_keeps_the_first_parents_in_random_order() -> None:
@@ -88,22 +93,32 @@ def test_truncation_keeps_the_first_parents_in_random_order() -> None:
     assert set(found.tolist()) == {0, GRID}
 
 
+class EveryParentWhole(Histogram):
+    """Every row that owns some counts 1, however many the unit has."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        counts = View(data, "posts", self.axes, self.region, weighted=False).count()
+        return np.asarray(counts * GRID)
+
+
 @given(data=st.data(), seed=SEED)
 @QUICK
 def test_weights_of_parents_never_pass_the_contribution(data: st.DataObject, seed: int) -> None:
     database = fill(data.draw(specs()), 30, seed)
     for key in (key for table in database.spec.tables.values() for key in table.keys):
         if key.role == "own":
-            found = region_weights(database, key.parent, Region.of_parents(key))
-            sums: dict[int, int] = defaultdict(int)
-            for unit, weight in zip(
-                database._units.identity(key.parent).tolist(), found.tolist(), strict=True
-            ):
-                sums[unit] += weight
-            assert max(sums.values(), default=0) <= contribution(database.spec, key.parent)
-            edges = database._parents(key)
-            owns = np.bincount(edges[edges >= 0], minlength=found.size) > 0
-            assert not found[~owns].any()
+            for tau in (None, 1, 3):
+                found = region_weights(database, key.parent, Region.of_parents(key), tau)
+                sums: dict[int, int] = defaultdict(int)
+                for unit, weight in zip(
+                    database._units.identity(key.parent).tolist(), found.tolist(), strict=True
+                ):
+                    sums[unit] += weight
+                most = contribution(database.spec, key.parent) if tau is None else GRID
+                assert max(sums.values(), default=0) <= most
+                edges = database._parents(key)
+                owns = np.bincount(edges[edges >= 0], minlength=found.size) > 0
+                assert not found[~owns].any()
 
 
 class ParentsByReference(Histogram):

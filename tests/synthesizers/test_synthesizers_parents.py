@@ -42,17 +42,17 @@ def forum() -> PrivateDatabase:
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_rows_that_own_rows_are_of_the_right_kind(accounting, begin):
     right = []
-    for seed in (1, 2, 3):
+    for seed in (1, 2, 3, 4, 5):
         session, totals, amount = begin(forum(), 3.0, accounting, noise=seed)
         made = JunctionSynthesizer().fit(session, totals, amount).sample(1.0, seed).tables
         asked = [step.query for step in session.trace if step.event.label.startswith("parents")]
         assert len(asked) == 3
-        assert all(query.region is not None for query in asked)
+        assert all(query.region is not None and query.tau == 1 for query in asked)
         right.append(np.mean(made["notes"].codes["kind"][made["links"].parents["note"]] == 4))
-    assert np.median(right) > 0.85
+    assert np.median(right) > 0.7
 
 
-def test_plan_names_them_where_a_unit_may_own_several(begin):
+def test_plan_names_them_where_a_unit_may_own_several():
     data = forum()
     assert parents_part(data.spec, "notes") > 0
     assert parents_part(data.spec, "users") == parents_part(data.spec, "links") == 0

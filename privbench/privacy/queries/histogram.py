@@ -38,9 +38,9 @@ class Histogram(Query):
     L2 and L∞, τ·GRID under truncation. Source: P11, P14 to P16.
 
     With ``tau`` given, a row weighs ⌊GRID·min(n, τ)/(τ·n)⌋ with that τ, n the number of its unit's
-    rows in the table, or among the parents that the region starts from. Weights follow from the unit's own rows alone, and those of a unit sum to at
-    most GRID·min(n, τ)/τ ≤ GRID, whatever τ: the claim above holds for C = GRID, and truncation's
-    is larger.
+    rows in the table, or among the parents that the region starts from. Weights follow from the
+    unit's own rows alone, and those of a unit sum to at most GRID·min(n, τ)/τ ≤ GRID, whatever τ:
+    the claim above holds for C = GRID, and truncation's is larger.
 
     Attributes:
         source: The table.
