@@ -127,28 +127,32 @@ class Learner:
 
     def learn(self) -> TableLaw:
         """Measure pairs of all variables, given ones included, and fit."""
-        fixed = self._numbered.fixed
-        for (i, j), table in self.fine.items():
-            of = self.variables[i].bins.of, self.variables[j].bins.of
-            held = np.zeros((int(of[0].max()) + 1, int(of[1].max()) + 1))
-            np.add.at(held, (of[0][:, None], of[1]), table)
-            self.tables[fixed + i, fixed + j] = held
-        forest = Components(len(self._numbered.sizes), fixed)
-        for pair in self.tables:
-            forest.join(pair)
-        for known in self.held:
-            if best := strongest(known, forest):
-                forest.join(best)
-                self.tables[best] = known[best]
+        forest = self._known()
         edges = self._tree(forest) if self.budget.edges else list(self.tables)
         new = [pair for pair in edges if pair not in self.tables]
         self._measure_pairs(new, self.budget.tree, self._independent(new), "tree")
-        for known in self.held:
-            self.tables |= {pair: table for pair, table in known.items() if pair not in self.tables}
+        for held in self.held:
+            self.tables |= {pair: table for pair, table in held.items() if pair not in self.tables}
         if self.budget.rounds:
             self._rounds(edges)
         self._edges = edges
         return self._law()
+
+    def _known(self) -> Components:
+        """Put down the tables that are known and may be edges; what they join."""
+        fixed = self._numbered.fixed
+        forest = Components(len(self._numbered.sizes), fixed)
+        for (i, j), table in self.fine.items():
+            of = self.variables[i].bins.of, self.variables[j].bins.of
+            binned = np.zeros((int(of[0].max()) + 1, int(of[1].max()) + 1))
+            np.add.at(binned, (of[0][:, None], of[1]), table)
+            self.tables[fixed + i, fixed + j] = binned
+            forest.join((fixed + i, fixed + j))
+        for held in self.held:
+            if best := strongest(held, forest):
+                self.tables[best] = held[best]
+                forest.join(best)
+        return forest
 
     def heavier(self, law: TableLaw, by_rows: tuple[RowLaw, ...], clip: int) -> TableLaw:
         """The law with laws by rows; measures nothing."""
