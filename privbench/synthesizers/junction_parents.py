@@ -23,6 +23,8 @@ from privbench.synthesizers.common import Fitting
 _EACH, _ALL = 0.08, 0.2
 #: Units with rows that own some are told from none if they are this many standard deviations.
 _CLEAR = 4.0
+#: Part of the rows up to which few own any.
+_FEW = 0.3
 
 
 def parents_part(spec: DatabaseSpec, table: str) -> float:
@@ -50,15 +52,16 @@ def measure_parents(
     if amount <= 0 or not own:
         return []
     keys = [key for place in own if (key := learner.variables[place].key) is not None]
+    taus = [_tau(learner.variables[place]) for place in own]
     asked = [place for place, item in enumerate(learner.variables) if _tells(item)]
     parts = table_parts([learner.variables[place].bins.size for place in asked])
     questions = [
         Measurement(
-            _query(table, learner.variables[place].axis, key),
+            _query(table, learner.variables[place].axis, key, tau),
             amount / len(keys) * part,
             _label(key, number),
         )
-        for key in keys
+        for key, tau in zip(keys, taus, strict=True)
         for number, (place, part) in enumerate(zip(asked, parts, strict=True))
     ]
     answers = fitting.measure_all(questions)
@@ -111,9 +114,18 @@ def planned_parents(
             yield _label(key, number), _query(table, axis, key), part / len(keys)
 
 
-def _query(table: str, axis: Axis, key: KeySpec) -> Histogram:
-    """Rows of a unit that own some weigh 1 together, however few they are."""
-    return Histogram(table, (axis,), Region.of_parents(key), tau=1)
+def _query(table: str, axis: Axis, key: KeySpec, tau: int | None = 1) -> Histogram:
+    return Histogram(table, (axis,), Region.of_parents(key), tau=tau)
+
+
+def _tau(children: Variable) -> int | None:
+    """τ among the rows that own some; None is that of all rows.
+
+    Where few own any, a unit mostly has one of them, which is to weigh all that a unit may. Where
+    many do, units of one row would weigh more than among all rows against others.
+    """
+    counts = children.bins.counts
+    return 1 if counts[1:].sum() < _FEW * counts.sum() else None
 
 
 def parents_axes(spec: DatabaseSpec, table: str, most: int) -> list[Axis]:
