@@ -148,10 +148,12 @@ class Learner:
             np.add.at(binned, (of[0][:, None], of[1]), table)
             self.tables[fixed + i, fixed + j] = binned
             forest.join((fixed + i, fixed + j))
-        for held in self.held:
-            if best := strongest(held, forest):
-                self.tables[best] = held[best]
-                forest.join(best)
+        # Numbers of children hang together already. One edge leads to them: with another, two
+        # attributes would be joined by what they share with children, and no more by a pair.
+        every = {pair: table for held in self.held for pair, table in held.items()}
+        if best := strongest(every, forest):
+            self.tables[best] = every[best]
+            forest.join(best)
         return forest
 
     def heavier(self, law: TableLaw, by_rows: tuple[RowLaw, ...], clip: int) -> TableLaw:
