@@ -40,7 +40,9 @@ def parents_part(spec: DatabaseSpec, table: str) -> float:
 def measure_parents(
     fitting: Fitting, learner: Learner, table: str, amount: float
 ) -> list[dict[Pair, Floats]]:
-    """Tables of every attribute with every number of children, by the latter.
+    """Tables of every attribute with every number of children that few rows have, by the latter.
+
+    What is not asked for goes to other pairs.
 
     Args:
         fitting: Asks the session.
@@ -48,28 +50,43 @@ def measure_parents(
         table: The table.
         amount: What may be spent.
     """
-    own = [place for place, item in enumerate(learner.variables) if item.early]
+    own = [(place, key) for place, key in _children(learner) if _few(learner.variables[place])]
+    each = amount / max(len(own_keys(fitting.spec, table)), 1)
+    learner.grant(amount - each * len(own))
     if amount <= 0 or not own:
         return []
-    keys = [key for place in own if (key := learner.variables[place].key) is not None]
-    taus = [_tau(learner.variables[place]) for place in own]
     asked = [place for place, item in enumerate(learner.variables) if _tells(item)]
     parts = table_parts([learner.variables[place].bins.size for place in asked])
     questions = [
         Measurement(
-            _query(table, learner.variables[place].axis, key, tau),
-            amount / len(keys) * part,
-            _label(key, number),
+            _query(table, learner.variables[place].axis, key), each * part, _label(key, number)
         )
-        for key, tau in zip(keys, taus, strict=True)
+        for _, key in own
         for number, (place, part) in enumerate(zip(asked, parts, strict=True))
     ]
     answers = fitting.measure_all(questions)
     found = []
-    for number, child in enumerate(own):
+    for number, (child, _) in enumerate(own):
         some = answers[number * len(asked) : (number + 1) * len(asked)]
         found.append(_tables(learner, child, asked, [(a.ravel(), sd) for a, sd in some]))
     return found
+
+
+def _children(learner: Learner) -> Iterator[tuple[int, KeySpec]]:
+    """Numbers of children by their places among the variables, and the keys they are counted by."""
+    for place, item in enumerate(learner.variables):
+        if item.early and item.key is not None:
+            yield place, item.key
+
+
+def _few(children: Variable) -> bool:
+    """Whether few rows own any.
+
+    Where many do, a pair table of all rows says nearly as well which of them, and it says how many
+    they own as well: such pairs are chosen and measured like all others.
+    """
+    counts = children.bins.counts
+    return bool(counts[1:].sum() < _FEW * counts.sum())
 
 
 def _tables(
@@ -100,7 +117,9 @@ def _tables(
 def planned_parents(
     spec: DatabaseSpec, table: str, axes: Sequence[Axis]
 ) -> Iterator[tuple[str, Histogram, float]]:
-    """The events of `measure_parents`: label, query, part of their amount.
+    """The events of `measure_parents`, at most: label, query, part of their amount.
+
+    Where many rows turn out to own some, they are not asked for.
 
     Args:
         spec: What is public.
@@ -114,18 +133,9 @@ def planned_parents(
             yield _label(key, number), _query(table, axis, key), part / len(keys)
 
 
-def _query(table: str, axis: Axis, key: KeySpec, tau: int | None = 1) -> Histogram:
-    return Histogram(table, (axis,), Region.of_parents(key), tau=tau)
-
-
-def _tau(children: Variable) -> int | None:
-    """τ among the rows that own some; None is that of all rows.
-
-    Where few own any, a unit mostly has one of them, which is to weigh all that a unit may. Where
-    many do, units of one row would weigh more than among all rows against others.
-    """
-    counts = children.bins.counts
-    return 1 if counts[1:].sum() < _FEW * counts.sum() else None
+def _query(table: str, axis: Axis, key: KeySpec) -> Histogram:
+    """Rows of a unit that own some weigh 1 together, however few they are."""
+    return Histogram(table, (axis,), Region.of_parents(key), tau=1)
 
 
 def parents_axes(spec: DatabaseSpec, table: str, most: int) -> list[Axis]:

@@ -102,3 +102,17 @@ def test_pairs_of_attributes_are_found_whatever_the_rows_own(begin):
         made = tables["orders"].codes
         same += [np.mean(made[name] == made[f"{name}2"]) for name in ("kind", "mood")]
     assert np.median(same) > 0.7
+
+
+def test_where_all_rows_own_some_it_is_told_how_many(begin):
+    means = []
+    for seed in (1, 2, 3):
+        session, totals, amount = begin(shop(1, all_own=True), 10.0, noise=seed)
+        made = JunctionSynthesizer().fit(session, totals, amount).sample(1.0, seed).tables
+        orders = made["orders"].codes["kind"]
+        children = np.bincount(made["items0"].parents["order"], minlength=len(orders))
+        means.append([children[orders < 2].mean(), children[orders > 1].mean()])
+        assert not [step for step in session.trace if step.event.label.startswith("parents")]
+        assert 0.95 * session.amount_total < session.spent <= (1 + 1e-9) * session.amount_total
+    few, many = np.median(means, axis=0)
+    assert many > 3.0 * few

@@ -156,6 +156,12 @@ class Learner:
             forest.join(best)
         return forest
 
+    def grant(self, amount: float) -> None:
+        """Spend an amount on pairs and their choice besides, when one-ways are measured."""
+        left = 1.0 - self.budget.one_ways
+        if self.budget.edges and left > 0:
+            self.amount += amount / left
+
     def heavier(self, law: TableLaw, by_rows: tuple[RowLaw, ...], clip: int) -> TableLaw:
         """The law with laws by rows; measures nothing."""
         self.by_rows, self.clip = by_rows, clip
