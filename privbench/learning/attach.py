@@ -161,7 +161,7 @@ def _popularity(
     elif key.law is not None:
         counts = key.law.draw(targets, generator)
         drawn = attraction(key.pulls, codes, targets)
-        weights = popularity(counts, drawn, generator.exponential(size=targets))
+        weights = popularity(counts, drawn, generator.exponential(size=targets), key.counted)
     return weights if weights.sum() > 0 else np.ones(targets)
 
 

@@ -60,6 +60,7 @@ class KeyModel:
         law: Children per owner (``own``), references per target (``ref``).
         targets: Relative frequency of every public row (``public``).
         pulls: What is known of the rows that are referred to (``ref``).
+        counted: Number of references to a row up to which pulls were measured.
     """
 
     name: str
@@ -71,6 +72,7 @@ class KeyModel:
     law: FanLaw | None = None
     targets: Floats | None = None
     pulls: tuple[Pull, ...] = ()
+    counted: float = 0.0
 
     @classmethod
     def of(cls, key: KeySpec, **facts: Any) -> Self:
@@ -93,6 +95,7 @@ class KeyModel:
             "null": self.null,
             "law": None if self.law is None else self.law.to_state(),
             "pulls": [pull.to_state() for pull in self.pulls],
+            "counted": self.counted,
         }
         return state, {} if self.targets is None else {"targets": self.targets}
 
@@ -109,16 +112,18 @@ class KeyModel:
             names = str(state["name"]), str(state["parent"]), state["role"]
             flags = bool(state["nullable"]), bool(state["unique"])
             pulls = tuple(Pull.from_state(pull) for pull in state["pulls"])
+            counted = float(state["counted"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError("a key in the model is damaged.") from error
         targets = arrays.get("targets")
-        if names[2] not in ("own", "ref", "public") or not 0 <= null < 2**53:
+        numbers = 0 <= null < 2**53 and 0 <= counted < 2**53
+        if names[2] not in ("own", "ref", "public") or not numbers:
             raise ModelError("a key in the model is damaged.")
         if (names[2] == "public") != (targets is not None):
             raise ModelError("a key in the model is damaged.")
         if targets is not None and not _is_weights(targets):
             raise ModelError("a key in the model is damaged.")
-        return cls(*names, *flags, null, law, targets, pulls)
+        return cls(*names, *flags, null, law, targets, pulls, counted)
 
 
 def _is_weights(array: NDArray[Any]) -> bool:

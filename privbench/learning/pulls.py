@@ -22,8 +22,9 @@ Ints = NDArray[np.int64]
 #: Weights of targets are cut at this part of the largest.
 _LEAST = 1e-12
 #: Power that large differences of weights are raised to, beyond 1, in the race of those that are
-#: referred to for the largest numbers.
-_SHARP = 3.0
+#: referred to for the largest numbers; part of all references that is beyond what weights explain
+#: from which on they are raised to all of it.
+_SHARP, _BEYOND = 3.0, 1 / 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,27 +92,31 @@ def product(factors: Sequence[Floats], bins: Sequence[Ints], targets: int) -> Fl
     return np.asarray(np.maximum(np.exp(logs - logs.max(initial=-np.inf)), _LEAST))
 
 
-def popularity(counts: Ints, weights: Floats, races: Floats) -> Floats:
+def popularity(counts: Ints, weights: Floats, races: Floats, counted: float = 0.0) -> Floats:
     """Popularity of every target: numbers of references, the largest to who wins the race.
 
-    Weights come from counts of units up to a cap: they say who is referred to, and far too little
-    of how often. So who is among the first is a race by weight, and which of them are the hubs is
-    one by sharper weights: popularity and what goes with it nearly have one order. Differences that
-    are small, as those that noise makes, are hardly sharpened.
+    Weights come from counts of units up to a cap: they say who is referred to, and too little of
+    how often where much lies beyond the cap. So who is among the first is a race by weight, and
+    which of them are the hubs is one by weights that are sharper the more lies beyond: popularity
+    and what goes with it nearly have one order. Differences that are small, as those that noise
+    makes, are hardly sharpened.
 
     Args:
         counts: Numbers of references, in any order, shape (targets,).
         weights: Weight of every target, above 0, shape (targets,).
         races: Standard exponential numbers, shape (targets,).
+        counted: Number of references of a target up to which weights explain it.
     """
     out = np.zeros(len(counts))
     held = largest_first(counts)
     if not len(held):
         return out
+    beyond = float(np.maximum(held - counted, 0.0).sum() / held.sum())
     first = winners(len(held), weights, races)
     logs = np.log(weights[first])
     off = logs - logs.mean()
-    times = np.log(races[first]) - off * (1.0 + _SHARP * off**2 / (1.0 + off**2))
+    sharp = _SHARP * min(beyond / _BEYOND, 1.0)
+    times = np.log(races[first]) - off * (1.0 + sharp * off**2 / (1.0 + off**2))
     out[first[np.argsort(times, kind="stable")]] = held
     return out
 

@@ -18,7 +18,7 @@ from privbench.learning.junction.pool import Pool
 from privbench.learning.junction.ties import find_ties, tie
 from privbench.learning.junction.tilts import Races, Seen, preferences
 from privbench.learning.keys import KeyModel
-from privbench.learning.pulls import Pull, attraction, popularity
+from privbench.learning.pulls import Pull, attraction, largest_first, popularity, winners
 from privbench.rng import generator
 
 NOISES = pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -204,6 +204,20 @@ def test_popularity_goes_where_weights_are():
     # Most hubs are among the first of a race, so weight speaks for them more than for others.
     assert out[::4][out[::4] > 0].mean() > light[light > 0].mean()
     assert not popularity(np.zeros(9, int), np.ones(9), races[:9]).any()
+
+
+def test_hubs_follow_weights_more_sharply_only_beyond_what_was_counted():
+    counts = numbers_of(20_000, 2)
+    races = generator(2, "p").exponential(size=20_000)
+    heavy = np.arange(20_000) % 4 == 0
+    weights = np.where(heavy, 9.0, 1.0)
+    plain = np.zeros(20_000)
+    plain[winners(int((counts > 0).sum()), weights, races)] = largest_first(counts)
+    assert np.array_equal(popularity(counts, weights, races, float(counts.max())), plain)
+    means = [
+        popularity(counts, weights, races, counted)[heavy].mean() for counted in (20.0, 8.0, 0.0)
+    ]
+    assert plain[heavy].mean() < means[0] < means[1] < means[2]
 
 
 BINS, UNITS = 8, 3000

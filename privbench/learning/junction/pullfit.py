@@ -126,11 +126,12 @@ def fit_pulls(
         bins = of[targets.codes[variable.name]]
         part = targets.scale
         seen.append(Seen.of(noisy.ravel() * part, sd * part, noise, bins, ordered, belief))
-    factors = preferences(seen, _races(key, model, targets, float(cap)), noise)
+    races = _races(key, model, targets, float(cap))
+    factors = preferences(seen, races, noise)
     pulls = [
         Pull(item.name, of, factor) for item, of, factor in zip(chosen, ofs, factors, strict=True)
     ]
-    return replace(model, pulls=tuple(pulls))
+    return replace(model, pulls=tuple(pulls), counted=races.counted)
 
 
 def _races(key: KeySpec, model: KeyModel, targets: Targets, cap: float) -> Races:

@@ -122,6 +122,11 @@ class Races:
         counts = largest_first(self.counts)
         return np.asarray(counts * (self.weight / max(float(counts.sum()), 1.0)), np.float64)
 
+    @property
+    def counted(self) -> float:
+        """Number of references to one target that weigh as much as the cap."""
+        return self.cap * float(self.counts.sum()) / max(self.weight, 1.0)
+
     def mass(self, weights: Floats) -> Floats:
         """Expected weight of the references into every target, capped by unit."""
         prizes, out = self.prizes, np.zeros(len(weights))
