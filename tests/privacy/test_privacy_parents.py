@@ -93,6 +93,19 @@ def test_truncation_keeps_the_first_parents_in_random_order() -> None:
     assert set(found.tolist()) == {0, GRID}
 
 
+def test_another_tau_costs_the_same_where_rows_are_truncated() -> None:
+    database = parents("truncation", 2)
+    key = database.spec.tables["links"].key("own")
+    for region in (None, Region.of_parents(key)):
+        counts = Histogram.of(database.spec, "posts", ("c",), region)
+        assert counts.sensitivity(database.spec).l1 == 2 * GRID
+        one = replace(counts, tau=1)
+        assert one.sensitivity(database.spec) == Sensitivity(GRID, GRID, GRID)
+        assert caught(one, database) == set()
+        whole = EveryParentWhole("posts", counts.axes, Region.of_parents(key), tau=1)
+        assert {"l1", "l2"} <= caught(whole, database)
+
+
 class EveryParentWhole(Histogram):
     """Every row that owns some counts 1, however many the unit has."""
 

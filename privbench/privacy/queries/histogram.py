@@ -39,8 +39,8 @@ class Histogram(Query):
 
     With ``tau`` given, a row weighs ⌊GRID·min(n, τ)/(τ·n)⌋ with that τ, n the number of its unit's
     rows in the table, or among the parents that the region starts from. Weights follow from the
-    unit's own rows alone, and those of a unit sum to at most GRID·min(n, τ)/τ ≤ GRID, whatever τ:
-    the claim above holds for C = GRID, and truncation's is larger.
+    unit's own rows alone, and those of a unit sum to at most GRID·min(n, τ)/τ ≤ GRID, whatever τ,
+    also where the table is truncated: these weights are not truncated. So C = GRID.
 
     Attributes:
         source: The table.
@@ -96,7 +96,7 @@ class Histogram(Query):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        return weighted(spec, self.source)
+        return weighted(spec, self.source, total=None if self.tau is None else GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """The statistic, in grid units."""
