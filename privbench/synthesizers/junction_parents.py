@@ -9,7 +9,7 @@ from privbench.learning.junction.budget import is_made_up, table_parts
 from privbench.learning.junction.context import Variable
 from privbench.learning.junction.learner import Learner
 from privbench.learning.junction.numbered import Numbered
-from privbench.learning.junction.parents import Known, with_children
+from privbench.learning.junction.parents import Known, telling_most, with_children
 from privbench.learning.junction.planning import largest_axes
 from privbench.learning.junction.structure import Pair
 from privbench.learning.keys import own_keys
@@ -23,6 +23,9 @@ from privbench.synthesizers.common import Fitting
 _EACH, _ALL = 0.08, 0.2
 #: Units with rows that own some are told from none if they are this many standard deviations.
 _CLEAR = 4.0
+#: Most tables of one number of children. Where attributes are many, nearly all tables are noise,
+#: and numbers of children that all of them hang on would not come out as they were measured.
+_MOST = 12
 #: Part of the rows up to which few own any.
 _FEW = 0.3
 
@@ -111,7 +114,7 @@ def _tables(
         scale = scale_of(sd, learner.noise)
         table = with_children(known, noisy, owning, scale, learner.noise)
         found[min(one, two), max(one, two)] = table if one < two else table.T
-    return found
+    return telling_most(found, _MOST)
 
 
 def planned_parents(

@@ -116,3 +116,29 @@ def test_where_all_rows_own_some_it_is_told_how_many(begin):
         assert 0.95 * session.amount_total < session.spent <= (1 + 1e-9) * session.amount_total
     few, many = np.median(means, axis=0)
     assert many > 3.0 * few
+
+
+def test_numbers_of_children_come_out_however_many_attributes_there_are(begin):
+    g = np.random.default_rng(1)
+    owners = np.repeat(np.arange(4000), g.integers(0, 8, 4000))
+    notes = len(owners)
+    sizes = [(12, 4)[number % 2] for number in range(60)]
+    codes = {
+        f"a{number}": Cells(g.integers(0, size, notes), Domain(size, size == 12))
+        for number, size in enumerate(sizes)
+    }
+    users = {"u": Cells(g.integers(0, 4, 4000), Domain(4))}
+    tables = {
+        "users": PrivateTable(4000, users, {}),
+        "notes": PrivateTable(notes, codes, {"user": owners}),
+    }
+    keys = {"notes": (KeySpec("user", "notes", "users", "own"),)}
+    for name in (f"items{number}" for number in range(8)):
+        some = np.repeat(np.flatnonzero(g.random(notes) < 0.1), 2)
+        tables[name] = PrivateTable(len(some), {}, {"note": some})
+        keys[name] = (KeySpec("note", name, "notes", "own"),)
+    specs = {name: TableSpec(name, {}, keys.get(name, ())) for name in tables}
+    session, totals, amount = begin(PrivateDatabase(DatabaseSpec(specs), tables), 30.0, noise=3)
+    made = JunctionSynthesizer().fit(session, totals, amount).sample(1.0, 1).tables
+    found = [made[name].rows / totals[name] for name in keys if name != "notes"]
+    assert sorted(found)[1] > 0.5

@@ -73,6 +73,12 @@ def strongest(tables: Mapping[Pair, Floats], forest: Components) -> Pair | None:
     return max(joining, key=lambda pair: _shared(tables[pair]), default=None)
 
 
+def telling_most(tables: Mapping[Pair, Floats], most: int) -> dict[Pair, Floats]:
+    """Those of some tables whose variables say most about each other, in their order."""
+    ranked = sorted(tables, key=lambda pair: -_shared(tables[pair]))
+    return {pair: tables[pair] for pair in tables if pair in ranked[:most]}
+
+
 def _shared(table: Floats) -> float:
     """Mutual information in nats."""
     mass = table / max(float(table.sum()), 1e-300)
