@@ -176,7 +176,7 @@ def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
     if region is None:
         return None
     if not region.path:
-        return None if region.parents is None else _parent_rows(data, region.parents, None)[0]
+        return None if region.parents is None else _parent_rows(data, region.parents)
     split, part = region.path[-1]
     parent = Region(region.table, region.path[:-1], region.parents)
     return divide(data, parent, split)[part]
@@ -192,42 +192,47 @@ def region_weights(
     With ``tau`` given, τ is that, and there is no truncation.
     """
     if region is not None and region.parents is not None:
-        return _parent_rows(data, region.parents, tau)[1]
+        return _parent_weights(data, region.parents, tau)
     if tau is not None:
         return row_weights(data._units.sizes(table), tau)
     return data._units.weights(table)
 
 
-def _parent_rows(
-    data: PrivateDatabase, key: KeySpec, tau: int | None
-) -> tuple[Index, NDArray[np.int64]]:
-    """The parents of an OWN key, ascending, and the weights of all rows; cached."""
+def _parent_rows(data: PrivateDatabase, key: KeySpec) -> Index:
+    """The parents of an OWN key, ascending; cached."""
 
-    def make() -> tuple[Index, NDArray[np.int64]]:
-        table, units = key.parent, data._units
+    def make() -> tuple[Index]:
         edges = data._parents(key)
-        owns = np.zeros(data._rows(table), dtype=bool)
+        owns = np.zeros(data._rows(key.parent), dtype=bool)
         owns[edges[edges >= 0]] = True
-        rows = np.flatnonzero(owns).astype(index_type(owns.size))
-        order, place, sizes = _grouped(units.identity(table)[rows], units.ranks(table)[rows])
-        most = bound(data.spec, table)
-        weights = np.zeros(owns.size, dtype=np.int64)
+        return (np.flatnonzero(owns).astype(index_type(owns.size)),)
+
+    return data._cache.get(("parents", key), make)[0]
+
+
+def _parent_weights(data: PrivateDatabase, key: KeySpec, tau: int | None) -> NDArray[np.int64]:
+    """Weights of all rows, parents of an OWN key weighed among themselves; cached."""
+
+    def make() -> tuple[NDArray[np.int64]]:
+        table, rows = key.parent, _parent_rows(data, key)
+        weights = np.zeros(data._rows(table), dtype=np.int64)
+        unit, most = data._units.identity(table)[rows], bound(data.spec, table)
         if tau is None and data.spec.tables[table].bound == "truncation":
+            order, place = _grouped(unit, data._units.ranks(table)[rows])
             weights[rows[order]] = np.where(place < most, GRID, 0)
         else:
-            weights[rows[order]] = row_weights(sizes, tau or most)
-        return rows, weights
+            _, inverse, sizes = np.unique(unit, return_inverse=True, return_counts=True)
+            weights[rows] = row_weights(sizes[inverse], tau or most)
+        return (weights,)
 
-    found: tuple[Index, NDArray[np.int64]] = data._cache.get(("parents", key, tau), make)  # type: ignore[assignment]
-    return found
+    return data._cache.get(("parent weights", key, tau), make)[0]
 
 
-def _grouped(unit: Index, rank: Index) -> tuple[Index, Index, Index]:
-    """Rows by unit and rank; in that order, each one's place in its unit and its unit's size."""
+def _grouped(unit: Index, rank: Index) -> tuple[Index, Index]:
+    """Rows by unit and rank; in that order, each one's place in its unit."""
     order = np.lexsort((rank, unit))
     _, first, counts = np.unique(unit[order], return_index=True, return_counts=True)
-    sizes = np.repeat(counts, counts)
-    return order, np.arange(unit.size) - np.repeat(first, counts), sizes
+    return order, np.arange(unit.size) - np.repeat(first, counts)
 
 
 def divide(data: PrivateDatabase, region: Region, split: Split) -> tuple[Index, ...]:
