@@ -35,15 +35,16 @@ def parents_part(spec: DatabaseSpec, table: str) -> float:
 
     Nothing where a unit has one row, which weighs as much among all rows as among these.
     """
-    if single(spec, table) or not parents_axes(spec, table, 1):
+    domains = spec.tables[table].attributes
+    if single(spec, table) or all(is_made_up(name, domain) for name, domain in domains.items()):
         return 0.0
     return min(_EACH * len(own_keys(spec, table)), _ALL)
 
 
 def measure_parents(
     fitting: Fitting, learner: Learner, table: str, amount: float
-) -> list[dict[Pair, Floats]]:
-    """Tables of every attribute with every number of children that few rows have, by the latter.
+) -> dict[Pair, Floats]:
+    """Tables of every attribute with every number of children that few rows have.
 
     What is not asked for goes to other pairs.
 
@@ -57,7 +58,7 @@ def measure_parents(
     each = amount / max(len(own_keys(fitting.spec, table)), 1)
     learner.grant(amount - each * len(own))
     if amount <= 0 or not own:
-        return []
+        return {}
     asked = [place for place, item in enumerate(learner.variables) if _tells(item)]
     parts = table_parts([learner.variables[place].bins.size for place in asked])
     questions = [
@@ -68,10 +69,10 @@ def measure_parents(
         for number, (place, part) in enumerate(zip(asked, parts, strict=True))
     ]
     answers = fitting.measure_all(questions)
-    found = []
+    found: dict[Pair, Floats] = {}
     for number, (child, _) in enumerate(own):
         some = answers[number * len(asked) : (number + 1) * len(asked)]
-        found.append(_tables(learner, child, asked, [(a.ravel(), sd) for a, sd in some]))
+        found |= _tables(learner, child, asked, [(a.ravel(), sd) for a, sd in some])
     return found
 
 

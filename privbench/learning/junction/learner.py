@@ -77,7 +77,7 @@ class Learner:
         tables: Denoised pair tables.
         sums: Sum of every one-way histogram, and the variance of its noise.
         fine: Joint laws of the codes of two variables, by their places in ``variables``.
-        held: Tables of attributes with numbers of children that are known already, by the latter.
+        held: Tables of attributes with numbers of children that are known already.
         by_rows: Laws of some variables by rows, and τ of those.
         clip: See ``by_rows``.
     """
@@ -96,7 +96,7 @@ class Learner:
     tables: dict[Pair, Floats] = field(default_factory=dict)
     sums: list[tuple[float, float]] = field(default_factory=list)
     fine: dict[Pair, Floats] = field(default_factory=dict)
-    held: list[dict[Pair, Floats]] = field(default_factory=list)
+    held: dict[Pair, Floats] = field(default_factory=dict)
     by_rows: tuple[RowLaw, ...] = ()
     clip: int = 1
     _edges: list[Pair] = field(default_factory=list)
@@ -131,8 +131,7 @@ class Learner:
         edges = self._tree(forest) if self.budget.edges else list(self.tables)
         new = [pair for pair in edges if pair not in self.tables]
         self._measure_pairs(new, self.budget.tree, self._independent(new), "tree")
-        for held in self.held:
-            self.tables |= {pair: table for pair, table in held.items() if pair not in self.tables}
+        self.tables |= self.held
         if self.budget.rounds:
             self._rounds(edges)
         self._edges = edges
@@ -150,9 +149,8 @@ class Learner:
             forest.join((fixed + i, fixed + j))
         # Numbers of children hang together already. One edge leads to them: with another, two
         # attributes would be joined by what they share with children, and no more by a pair.
-        every = {pair: table for held in self.held for pair, table in held.items()}
-        if best := strongest(every, forest):
-            self.tables[best] = every[best]
+        if best := strongest(self.held, forest):
+            self.tables[best] = self.held[best]
             forest.join(best)
         return forest
 
@@ -245,7 +243,7 @@ class Learner:
     def _tree(self, forest: Components) -> list[Pair]:
         """Edges by noisy maximum over pairs that join components of what is known already."""
         numbered = self._numbered
-        known = set(self.tables).union(*self.held)
+        known = self.tables.keys() | self.held.keys()
         pairs = [pair for pair in numbered.pairs() if pair not in known]
         choice = self._choice(self._independent(pairs), self.tree_sd)
         edges = list(self.tables)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import rel_entr
 
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.implied import Ints
@@ -75,13 +76,11 @@ def strongest(tables: Mapping[Pair, Floats], forest: Components) -> Pair | None:
 
 def telling_most(tables: Mapping[Pair, Floats], most: int) -> dict[Pair, Floats]:
     """Those of some tables whose variables say most about each other, in their order."""
-    ranked = sorted(tables, key=lambda pair: -_shared(tables[pair]))
-    return {pair: tables[pair] for pair in tables if pair in ranked[:most]}
+    kept = set(sorted(tables, key=lambda pair: -_shared(tables[pair]))[:most])
+    return {pair: table for pair, table in tables.items() if pair in kept}
 
 
 def _shared(table: Floats) -> float:
     """Mutual information in nats."""
     mass = table / max(float(table.sum()), 1e-300)
-    even = np.outer(mass.sum(axis=1), mass.sum(axis=0))
-    there = mass > 0
-    return float((mass[there] * np.log(mass[there] / even[there])).sum())
+    return float(rel_entr(mass, np.outer(mass.sum(axis=1), mass.sum(axis=0))).sum())
