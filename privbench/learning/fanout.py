@@ -12,11 +12,12 @@ import numpy as np
 
 from privbench.learning.denoise import Floats, by_precision, project
 from privbench.learning.falloff import CURVE_ERROR, concave
-from privbench.learning.fanfamily import bucket_centres, masses, posterior
+from privbench.learning.fanfamily import MEAN_PRIOR, bucket_centres, masses, posterior
 from privbench.learning.fanlaw import FanLaw, Ints, law_from_counts
 
-#: Below so many standard deviations of noise there are too few parents to take bucket by bucket.
-_FEW = 120.0
+#: Below so many standard deviations of noise there are too few parents to take bucket by bucket;
+#: the same of those that have children, which may be spread over all buckets.
+_FEW, _FEW_OWN = 120.0, 60.0
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
 #: The same of the largest bucket where it is past the first few.
@@ -54,8 +55,8 @@ def fit(
         more: Log likelihood of laws by what else was released (`fanfamily.posterior`); read where
             parents are few, instead of the target.
 
-    Few parents against the noise give a law of a small family (`fanfamily.posterior`), mended where
-    a bucket says clearly otherwise. Where the parents themselves are lost in it, the law is a plain
+    Few parents against the noise, or few that have children, give a law of a small family
+    (`fanfamily.posterior`), mended where a bucket says clearly otherwise. Where the parents themselves are lost in it, the law is a plain
     one with the target's mean, at most 10, so that noise alone never makes a clone explode; a
     target that is lost too says nothing, and the mean is 1.
     """
@@ -63,9 +64,13 @@ def fit(
         told = target is not None and target[0] >= 3 * target[2]
         mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
-    if parents < _FEW * sd:
-        goal = target if more is None else None
-        family, _ = posterior(noisy, sd, starts, ends, parents, goal, more=more)
+    if parents < _FEW * sd or (len(starts) > 2 and parents - noisy[0] < _FEW_OWN * sd):
+        goal, centres = target if more is None else None, bucket_centres(starts, ends)
+
+        def believed(laws: Floats) -> Floats:
+            return _belief(laws, centres) + (0.0 if more is None else more(laws))
+
+        family, _ = posterior(noisy, sd, starts, ends, parents, goal, more=believed)
         return law_from_counts(_against(parents * family, noisy, sd), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
@@ -73,13 +78,36 @@ def fit(
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
 
 
+def _belief(laws: Floats, centres: Floats) -> Floats:
+    """Log prior of laws by which few parents own many children each, beside that of their means.
+
+    Where next to no parent has children, noise leaves open by any factor how many these have. That
+    the mean is near one child per parent does not make them likely then: it would take giants, and
+    many tables are small. So the distance from one child per parent is that of the share of parents
+    that have some and that of their number of children together, and not what they leave of each
+    other in the mean.
+
+    Args:
+        laws: Masses of buckets, the first of which is of parents without children; shape (laws,
+            buckets).
+        centres: Number of children of every bucket.
+    """
+    some = np.clip(1.0 - laws[:, 0], 1e-12, 1.0)
+    each = np.maximum(laws @ centres / some, 1.0)
+    return np.asarray(2.0 * MEAN_PRIOR * np.log(np.maximum(some, 1.0 / each)))
+
+
 def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
     """A family's counts and the histogram's, each at its precision.
 
-    Where noise does not explain the difference, the histogram is right.
+    Where noise does not explain the difference, the histogram is right. Parents that one bucket has
+    more of are missing in others, or else they are noise.
     """
     seen = np.arange(len(noisy)) <= last_clear(noisy, sd)
-    wrong = np.maximum((noisy - family) ** 2 - (_WRONG * sd) ** 2, 0.0)
+    more = noisy - family
+    held = np.where(family > sd, more, 0.0)
+    made_up = held - held.sum() < 0.5 * more
+    wrong = np.where(made_up, 0.0, np.maximum(more**2 - (_WRONG * sd) ** 2, 0.0))
     off = np.where(seen, np.maximum(wrong, (_LOOSE * family) ** 2), 0.0)
     variance = max(sd * sd, 1e-18)
     return np.maximum((noisy * off + family * variance) / (off + variance), 1e-12)
