@@ -28,6 +28,8 @@ _BEYOND_DOUBT = 8.0
 _WRONG = 6.0
 #: Standard deviation of a bucket about what the family says, as a part of it.
 _LOOSE = 0.4
+#: Below this part of a bucket's noise the number of parents is taken as it is.
+_SURE = 0.1
 #: How many times as much a tilt may change the logarithm of the mean as that of the clipped mean,
 #: which is all that is told, and how much in any case.
 _LEVER, _SLACK = 3.0, 0.02
@@ -41,6 +43,7 @@ def fit(
     parents: float,
     target: tuple[float, float, float] | None = None,
     more: Callable[[Floats], Floats] | None = None,
+    parents_sd: float = 0.0,
 ) -> FanLaw:
     """Fit a law to a noisy bucket histogram.
 
@@ -54,6 +57,8 @@ def fit(
             the noise; the law is tilted toward it where it stands out from its noise.
         more: Log likelihood of laws by what else was released (`fanfamily.posterior`); read where
             parents are few, instead of the target.
+        parents_sd: Standard deviation of the noise of their number, which this histogram's own sum
+            is part of.
 
     Few parents against the noise, or few that have children, give a law of a small family
     (`fanfamily.posterior`), mended where a bucket says clearly otherwise. Where the parents themselves are lost in it, the law is a plain
@@ -70,12 +75,30 @@ def fit(
         def believed(laws: Floats) -> Floats:
             return _belief(laws, centres) + (0.0 if more is None else more(laws))
 
-        family, _ = posterior(noisy, sd, starts, ends, parents, goal, more=believed)
-        return law_from_counts(_against(parents * family, noisy, sd), starts, ends)
+        shades = _shades(noisy, sd, parents, parents_sd)
+        family, shade = posterior(
+            noisy, sd, starts, ends, parents, goal, shades=shades, more=believed
+        )
+        return law_from_counts(_against(shade * parents * family, noisy, sd), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
+
+
+def _shades(noisy: Floats, sd: float, parents: float, off: float) -> tuple[Floats, Floats]:
+    """Factors on the number of parents, and what all but the histogram itself says of them.
+
+    Otherwise parents that noise made up, and that no bucket has, would be taken for parents of any
+    number of children.
+    """
+    own = max(sd * sd * len(noisy), 1e-18)
+    beside = max(1.0 / max(off * off, 1e-18) - 1.0 / own, 0.0)
+    if off <= _SURE * sd:
+        return np.ones(1), np.zeros(1)
+    numbers = np.maximum(parents + off * np.linspace(-4.0, 4.0, 17), 0.05 * parents)
+    middle = parents + (parents - float(noisy.sum())) / (own * max(beside, 1e-18))
+    return numbers / parents, -0.5 * beside * (numbers - middle) ** 2
 
 
 def _belief(laws: Floats, centres: Floats) -> Floats:

@@ -35,14 +35,15 @@ class Sizes:
         sd: Standard deviation of the noise per table; missing means unknown, taken as 0.
         weights: Released weight of the rows per table; missing means their number.
         drawn: Rows of owned tables as their synthetic owners have them.
-        owners: Weight of the rows of owned tables that own others, as far as fan-outs tell it.
+        owners: Weight of the rows of owned tables that own others, as far as fan-outs tell it, and
+            the standard deviation of that.
     """
 
     rows: Mapping[str, float]
     sd: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     drawn: Mapping[str, float] = field(default_factory=dict)
-    owners: Mapping[str, float] = field(default_factory=dict)
+    owners: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def weight(self, table: str) -> float:
         """Released weight of the rows of a table."""
@@ -164,8 +165,10 @@ def _fan_out(
     evidence: Evidence | None,
 ) -> FanLaw:
     is_root = spec.tables[key.parent].own is None
-    told = sizes.owners.get(key.parent, max(float(noisy.sum()), 1.0))
-    parents = sizes.rows[key.parent] if is_root else told
+    parents, off = sizes.rows[key.parent], sizes.sd.get(key.parent, 0.0)
+    if not is_root:
+        whole = max(float(noisy.sum()), 1.0), sd * len(noisy) ** 0.5
+        parents, off = sizes.owners.get(key.parent, whole)
     starts, ends = buckets(bounds_of(key))
     if key.unique:
         ends = starts
@@ -175,7 +178,7 @@ def _fan_out(
     clip = float(TOTAL_CLIP) if is_root else np.inf
     target = (total, clip, sizes.sd.get(key.table, 0.0) * part)
     known = sizes.clear(key.parent) or key.parent in sizes.drawn
-    return fit(noisy, sd, starts, ends, parents, target if known else None, more)
+    return fit(noisy, sd, starts, ends, parents, target if known else None, more, off)
 
 
 def _public(key: KeySpec, noisy: Floats, sd: float, noise: Noise) -> KeyModel:

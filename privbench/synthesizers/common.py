@@ -144,11 +144,12 @@ class Fitting:
         found = {name: self._rows(name) for name in tables}
         rows = {name: max(value, 1.0) for name, (value, _) in found.items()}
         deviations = {name: variance**0.5 for name, (_, variance) in found.items()}
-        owners = {
-            name: max(by_precision(self.sums[name])[0], 1.0)
+        told = {
+            name: by_precision(self.sums[name])
             for name in tables
             if self.sums.get(name) and self.spec.tables[name].own
         }
+        owners = {name: (max(weight, 1.0), var**0.5) for name, (weight, var) in told.items()}
         return Sizes(rows, deviations, self.weights, self.drawn, owners)
 
     def rows_amount(self, table: str) -> float:
