@@ -70,6 +70,75 @@ def test_an_empty_table_gets_few_rows():
     assert max(rows) < 400
 
 
+def sizes(held, sd, parents, off=4714.0, seeds=40, **more):
+    """Numbers of children that fits to seeded noise give, where the total is lost in its noise."""
+    centre = np.minimum(np.sqrt(STARTS * (ENDS + 1.0)), 100.0)
+    found = []
+    for seed in range(seeds):
+        total = float(held @ centre) + np.random.default_rng(1000 + seed).laplace(0, off / 2**0.5)
+        noisy, target = held + laplace(sd, seed), (max(total, 1.0), 100.0, off)
+        found.append(parents * fit(noisy, sd, STARTS, ENDS, parents, target, **more).mean())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("sd", [14.0, 25.9, 45.0])
+def test_few_rows_of_many_parents_stay_few(sd):
+    """24 of 3,000 employees manage: noise leaves open how many departments each, and not giants.
+
+    A mean near one per employee was the likeliest before: 700 rows in the middle, 20,000 at worst.
+    """
+    held = np.zeros(len(STARTS))
+    held[:2] = 2976.0, 24.0
+    found = sizes(held, sd, 3000.0)
+    assert np.median(found) < 24 + 2 * sd
+    assert np.quantile(found, 0.9) < 24 + 10 * sd
+
+
+def test_a_bucket_that_noise_alone_fills_makes_no_giants():
+    """Parents of 20,000 children are missing nowhere else: they were taken for 800,000 rows."""
+    held = np.zeros(len(STARTS))
+    held[0] = 3000.0
+    for seed in range(10):
+        noisy = held + laplace(25.9, seed)
+        noisy[14] = 6.6 * 25.9
+        law = fit(noisy, 25.9, STARTS, ENDS, 3000.0, (1.0, 100.0, 4714.0))
+        assert 3000 * law.mean() < 500
+
+
+def test_a_clear_bucket_whose_parents_are_missing_in_others_stays():
+    held = np.zeros(len(STARTS))
+    held[[0, 8]] = 2700.0, 300.0
+    children = 300.0 * np.sqrt(STARTS[8] * (ENDS[8] + 1.0))
+    ratios = sizes(held, 25.9, 3000.0) / children
+    assert 0.8 < np.median(ratios) < 1.25
+    assert ratios.min() > 0.6
+
+
+def test_parents_that_noise_made_up_own_nothing():
+    """91 of 91 customers have no type; 123 are reported, and 32 were taken for owners of any number.
+
+    What is reported is off by 15, and one bucket tells much better that there are 91.
+    """
+    held = np.zeros(len(STARTS))
+    held[0] = 91.0
+    found = sizes(held, 4.6, 123.0, off=3771.0, parents_sd=15.0)
+    assert np.median(found) < 50
+    assert np.quantile(found, 0.75) < 300
+    # Parents that are known, and that no bucket has, do own something.
+    sure = sizes(held, 4.6, 123.0, off=3771.0)
+    assert np.median(sure) > 32
+
+
+def test_few_of_many_parents_keep_their_children():
+    """400 of 3,000 parents with children in all buckets up to 1,000: bucket by bucket none is seen."""
+    g = np.random.default_rng(3)
+    counts = np.zeros(3000, int)
+    counts[:420] = np.clip(np.round(20 * np.exp(1.6 * g.standard_normal(420) - 1.28)), 1, 1000)
+    ratios = sizes(buckets(counts), 24.0, 3000.0) / counts.sum()
+    assert 0.6 < np.median(ratios) < 1.6
+    assert (ratios > 0.4).mean() > 0.8
+
+
 def test_children_of_few_parents_are_not_lost_and_do_not_explode():
     sd = 17.0
     g = np.random.default_rng(5)
