@@ -30,6 +30,8 @@ _WRONG = 6.0
 _LOOSE = 0.4
 #: Below this part of a bucket's noise the number of parents is taken as it is.
 _SURE = 0.1
+#: Numbers of parents that are weighed, in standard deviations from the likeliest.
+_STEPS = np.linspace(-3.2, 3.2, 9)
 #: How many times as much a tilt may change the logarithm of the mean as that of the clipped mean,
 #: which is all that is told, and how much in any case.
 _LEVER, _SLACK = 3.0, 0.02
@@ -61,9 +63,10 @@ def fit(
             is part of.
 
     Few parents against the noise, or few that have children, give a law of a small family
-    (`fanfamily.posterior`), mended where a bucket says clearly otherwise. Where the parents themselves are lost in it, the law is a plain
-    one with the target's mean, at most 10, so that noise alone never makes a clone explode; a
-    target that is lost too says nothing, and the mean is 1.
+    (`fanfamily.posterior`), mended where a bucket says clearly otherwise. Where the parents
+    themselves are lost in it, the law is a plain one with the target's mean, at most 10, so that
+    noise alone never makes a clone explode; a target that is lost too says nothing, and the mean
+    is 1.
     """
     if parents < 4 * sd and more is None:
         told = target is not None and target[0] >= 3 * target[2]
@@ -73,7 +76,7 @@ def fit(
         goal, centres = target if more is None else None, bucket_centres(starts, ends)
 
         def believed(laws: Floats) -> Floats:
-            return _belief(laws, centres) + (0.0 if more is None else more(laws))
+            return _giants(laws, centres) + (0.0 if more is None else more(laws))
 
         shades = _shades(noisy, sd, parents, parents_sd)
         family, shade = posterior(
@@ -91,17 +94,23 @@ def _shades(noisy: Floats, sd: float, parents: float, off: float) -> tuple[Float
 
     Otherwise parents that noise made up, and that no bucket has, would be taken for parents of any
     number of children.
+
+    Args:
+        noisy: Noisy number of parents per bucket.
+        sd: Standard deviation of that noise.
+        parents: Inverse-variance mean of the histogram's own sum and all else.
+        off: Standard deviation of that.
     """
-    own = max(sd * sd * len(noisy), 1e-18)
-    beside = max(1.0 / max(off * off, 1e-18) - 1.0 / own, 0.0)
     if off <= _SURE * sd:
         return np.ones(1), np.zeros(1)
-    numbers = np.maximum(parents + off * np.linspace(-4.0, 4.0, 17), 0.05 * parents)
-    middle = parents + (parents - float(noisy.sum())) / (own * max(beside, 1e-18))
+    own = max(sd * sd * len(noisy), 1e-18)
+    beside = max(1.0 / off**2 - 1.0 / own, 1e-18)
+    middle = parents + (parents - float(noisy.sum())) / (own * beside)
+    numbers = np.maximum(parents + off * _STEPS, 0.05 * parents)
     return numbers / parents, -0.5 * beside * (numbers - middle) ** 2
 
 
-def _belief(laws: Floats, centres: Floats) -> Floats:
+def _giants(laws: Floats, centres: Floats) -> Floats:
     """Log prior of laws by which few parents own many children each, beside that of their means.
 
     Where next to no parent has children, noise leaves open by any factor how many these have. That

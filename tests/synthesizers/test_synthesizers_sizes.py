@@ -107,3 +107,38 @@ def test_what_is_counted_follows_from_the_catalog_and_totals(begin):
     for event in events:
         assert planned[event.label].amount == pytest.approx(event.amount)
         assert planned[event.label].roots == frozenset(event.roots)
+
+
+def make_staff() -> PrivateDatabase:
+    """Of 3,000 employees 24 manage a department; all have a title, and up to nine salaries."""
+    g, staff = np.random.default_rng(5), 3000
+    owners = {
+        "managers": np.arange(0, staff, staff // 24)[:24],
+        "salaries": np.repeat(np.arange(staff), np.arange(staff) % 9 + 1),
+        "titles": np.arange(staff),
+    }
+    keys = {name: (under(name, "staff"),) for name in owners}
+    tables = {
+        name: PrivateTable(
+            len(edges),
+            {"kind": Cells(g.integers(0, 6, len(edges)), Domain(6))},
+            {keys[name][0].name: edges},
+        )
+        for name, edges in owners.items()
+    }
+    tables["staff"] = PrivateTable(staff, {"kind": Cells(g.integers(0, 6, staff), Domain(6))}, {})
+    specs = {name: TableSpec(name, {}, keys.get(name, ())) for name in tables}
+    return PrivateDatabase(DatabaseSpec(specs, Relation("add-remove")), tables)
+
+
+def test_a_table_of_few_rows_is_not_swelled_by_noise(begin):
+    """Managers were a thousand at ε = 0.5: a mean near one per employee was the likeliest."""
+    managers = []
+    for seed in range(1, 10):
+        session, totals, amount = begin(make_staff(), 0.5, noise=seed)
+        model = JunctionSynthesizer().fit(session, totals, amount)
+        sizes = {name: table.rows for name, table in model.sample(1.0, seed).tables.items()}
+        managers.append(sizes["managers"])
+        assert sizes["titles"] == pytest.approx(3000, rel=0.25)
+        assert sizes["salaries"] == pytest.approx(15_000, rel=0.4)
+    assert np.median(managers) < 200, managers
