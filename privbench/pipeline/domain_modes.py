@@ -20,13 +20,15 @@ from privbench.privacy.queries import LargestCount
 #: Part of the amount for domains that largest counts are to take, and how many times that they may,
 #: where columns of few units need more than their equal part.
 _PART, _ROOM = 0.3, 1.25
-#: Least and most rows in noise scales of a largest count.
-_LEAST, _MOST = 7.0, 100.0
+#: Least and most rows in noise scales of a largest count. At the most, a value that one row in 70
+#: holds is seen for sure.
+_LEAST, _MOST = 7.0, 300.0
 #: Rows in noise scales of all that there is, below which no list could pass its threshold.
 _HOPELESS = 40.0
-#: Standard deviations from which on a value is shared for sure, where that is unlikely, and else;
-#: within which a list is not ruled out.
-_SURE, _SEEN, _OPEN = 3.0, 1.5, 1.0
+#: Standard deviations from which on a value is shared for sure; the same of texts that are seldom
+#: shared, of which noise makes one in 50 look so, and of others; within which a list is not ruled
+#: out.
+_SURE, _OWN, _SEEN, _OPEN = 3.0, 2.25, 1.5, 1.0
 #: Standard deviations by which a largest count may well be too large.
 _CAUTION = 0.5
 #: Share of the units that the largest label of a list is taken to have where nothing is known.
@@ -162,7 +164,8 @@ def expected(need: CategoriesNeed, weight: float, mode: Mode | None) -> float:
     if mode is None:
         return 0.0 if need.grid else SHARED * weight
     likely = not (need.own or need.grid)
-    if mode.units >= (_SEEN if likely else _SURE) * mode.sd:
+    least = _SEEN if likely else _SURE if need.grid else _OWN
+    if mode.units >= least * mode.sd:
         # A list that is paid too little is paid for nothing.
         return mode.units - _CAUTION * mode.sd
     open_ = mode.units + _OPEN * mode.sd >= SHARED * weight
