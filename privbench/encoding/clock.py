@@ -164,6 +164,11 @@ class IntervalScale(Scale):
     octaves: ClassVar[bool] = True
 
     @property
+    def crowded(self) -> bool:
+        """Durations are mostly a few round ones, such as three hours or thirty days."""
+        return True
+
+    @property
     def limits(self) -> tuple[int, int]:
         """About ± 10,000 years."""
         return -315_576_000_000, 315_576_000_000

@@ -147,8 +147,10 @@ def test_a_name_tells_a_range_of_numbers_only():
     assert (need.usual.lo, need.usual.hi) == (-90, 91)
     (need,) = plan("n", INT).needs
     assert (need.usual.lo, need.usual.hi) == (0, 100)
-    (need,) = plan("day_hour", SPAN).needs
+    need, shared = plan("day_hour", SPAN).needs
     assert need.usual.lo == 0
+    # Durations are mostly a few round ones: values that many share are asked for.
+    assert shared.grid == "day_hour"
 
 
 def test_ranges_that_nobody_saw_reach_millions_but_seldom():
