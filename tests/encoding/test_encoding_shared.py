@@ -21,6 +21,7 @@ TYPES = {
     "date": (ColumnType("date", "date"), "2022-02-14"),
     "timestamp": (ColumnType("timestamp", "timestamp"), "2022-02-15 09:34:33.123456"),
     "timestamptz": (ColumnType("timestamptz", "timestamptz"), "2022-02-15T09:34:33+00:00"),
+    "interval": (ColumnType("interval", "interval"), "3:00:00"),
 }
 
 

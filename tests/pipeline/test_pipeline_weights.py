@@ -11,7 +11,7 @@ import pytest
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed
-from privbench.pipeline.domain_modes import Mode, mode_epsilons
+from privbench.pipeline.domain_modes import Mode, expected, is_clear, mode_epsilons
 from privbench.pipeline.domain_shares import Shares
 from privbench.pipeline.domain_weights import Count, Weights, weight_amounts, weight_questions
 from privbench.pipeline.fit import STAGES, begin
@@ -126,6 +126,25 @@ def test_lists_count_units_whatever_their_rows_weigh(forest, tau, units):
     wide = planned(tables, needs)
     shares = Shares.of(wide, weights, 0.5, "pure", 1e-9, {})
     assert bool(shares.amounts) == (units == 2000.0)
+
+
+def test_labels_of_equal_share_are_seen_for_sure_where_there_is_plenty(forest):
+    """Of 24 names that as many units bear each, none is shared by many; all are asked for."""
+    lists = {"user\x1fname": ("user", CategoriesNeed("name", own=True))}
+    units = {"user": 3000.0}
+    (epsilon,) = mode_epsilons(lists, forest.spec, units, 100.0).values()
+    mode = Mode(3000.0 / 24, 2**0.5 / epsilon)
+    assert is_clear(mode)
+    (little,) = mode_epsilons(lists, forest.spec, units, 0.2).values()
+    assert little < epsilon < 0.3 * 100.0
+
+
+def test_texts_that_are_seldom_shared_need_less_evidence_than_values():
+    mode, doubtful = Mode(240.0, 100.0), Mode(200.0, 100.0)
+    text, value = CategoriesNeed("name", own=True), CategoriesNeed("at", own=True, grid="at")
+    assert expected(text, 3000.0, mode) == 190.0
+    assert expected(text, 3000.0, doubtful) == 0.0
+    assert expected(value, 3000.0, mode) == 0.0
 
 
 @pytest.fixture(scope="module")
