@@ -18,6 +18,8 @@ from privbench.learning.fanlaw import FanLaw, Ints, law_from_counts
 #: Below so many standard deviations of noise there are too few parents to take bucket by bucket;
 #: the same of those that have children, which may be spread over all buckets.
 _FEW, _FEW_OWN = 120.0, 60.0
+#: So many standard deviations of parents without children are as good as any number of them.
+_EMPTY = 240.0
 #: How much less likely beforehand few parents of many children each are: the power of the share of
 #: parents that have some, or of 1 over their mean, whichever is more. At 1 the distances of both
 #: from one child per parent would add up, and a tenth of all parents who own hundreds each is lost.
@@ -77,20 +79,44 @@ def fit(
         mean = min(max(target[0] / parents, 0.0), 10.0) if target and told else 1.0
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     if parents < _FEW * sd or (len(starts) > 2 and parents - noisy[0] < _FEW_OWN * sd):
-        goal, centres = target if more is None else None, bucket_centres(starts, ends)
-
-        def believed(laws: Floats) -> Floats:
-            return _giants(laws, centres) + (0.0 if more is None else more(laws))
-
-        shades = _shades(noisy, sd, parents, parents_sd)
-        family, shade = posterior(
-            noisy, sd, starts, ends, parents, goal, shades=shades, more=believed
+        return law_from_counts(
+            _by_family(noisy, sd, starts, ends, parents, target, more, parents_sd), starts, ends
         )
-        return law_from_counts(_against(shade * parents * family, noisy, sd), starts, ends)
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
         return law
     return _calibrate(law, _both(law, sd, parents, target) / parents, target[1])
+
+
+def _by_family(
+    noisy: Floats,
+    sd: float,
+    starts: Ints,
+    ends: Ints,
+    parents: float,
+    target: tuple[float, float, float] | None,
+    more: Callable[[Floats], Floats] | None,
+    parents_sd: float,
+) -> Floats:
+    """Parents per bucket by the posterior of a family of laws; as `fit`.
+
+    Parents that surely have no children are set aside. Shares of the family are steps, and of very
+    many parents a step is many times the noise: the law would be the one that has the share of
+    parents without children right, whatever it says of the others.
+    """
+    aside = np.zeros(len(noisy))
+    aside[0] = max(noisy[0] - _EMPTY * sd, 0.0)
+    aside = np.minimum(aside, max(parents - _EMPTY * sd, 0.0))
+    left, pool = noisy - aside, parents - float(aside[0])
+    centres, whole = bucket_centres(starts, ends), aside / parents
+
+    def believed(laws: Floats) -> Floats:
+        told = 0.0 if more is None else more(laws * (pool / parents) + whole)
+        return _giants(laws, centres) + told
+
+    goal, shades = target if more is None else None, _shades(left, sd, pool, parents_sd)
+    family, shade = posterior(left, sd, starts, ends, pool, goal, shades=shades, more=believed)
+    return _against(shade * pool * family + aside, noisy, sd)
 
 
 def _shades(noisy: Floats, sd: float, parents: float, off: float) -> tuple[Floats, Floats]:
@@ -135,12 +161,13 @@ def _against(family: Floats, noisy: Floats, sd: float) -> Floats:
     """A family's counts and the histogram's, each at its precision.
 
     Where noise does not explain the difference, the histogram is right. Parents that one bucket has
-    more of are missing in others, or else they are noise.
+    more of are missing in others, or else they are noise, unless it is clear beyond doubt.
     """
     seen = np.arange(len(noisy)) <= last_clear(noisy, sd)
     more = noisy - family
     held = np.where(family > sd, more, 0.0)
-    made_up = held - held.sum() < 0.5 * more
+    noise = (more > 0) & (noisy <= _BEYOND_DOUBT * sd)
+    made_up = noise & (held - held.sum() < 0.5 * more)
     wrong = np.where(made_up, 0.0, np.maximum(more**2 - (_WRONG * sd) ** 2, 0.0))
     off = np.where(seen, np.maximum(wrong, (_LOOSE * family) ** 2), 0.0)
     variance = max(sd * sd, 1e-18)
