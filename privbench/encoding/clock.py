@@ -25,12 +25,17 @@ from privbench.encoding.scale import (
     register_scale,
 )
 from privbench.encoding.temporal import draw_time, precision_of
+from privbench.schema import ColumnType
 
 _DAY = 86_400_000_000
 _UNITS = {
     "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "day": 86400, "week": 604800,
-    "mon": 2592000, "month": 2592000, "year": 31557600,
+    "mon": 2592000, "month": 2592000, "year": 31104000,
 }  # fmt: skip
+#: Fields of types that keep no hours.
+_COARSE = ("year", "month", "year to month", "day")
+#: Seconds by which the length of a year passes that of the 12 months it is compared as.
+_YEAR_MORE = 453_600
 _PIECE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
 
@@ -53,10 +58,12 @@ def clock_seconds(text: str) -> float:
 
 
 def interval_seconds(text: str) -> int:
-    """Whole seconds of an interval literal, months of 30 days as PostgreSQL counts them.
+    """Whole seconds of an interval literal, months of 30 days as PostgreSQL compares them.
 
     >>> interval_seconds("1 day 01:00:00"), interval_seconds("2 hours"), interval_seconds("90")
     (90000, 7200, 90)
+    >>> interval_seconds("1 year") == interval_seconds("360 days")
+    True
 
     Raises:
         ValueError: Not an interval.
@@ -159,9 +166,15 @@ class TimeScale(Scale):
 
 @dataclass(frozen=True)
 class IntervalScale(Scale):
-    """interval, in whole seconds; months count 30 days."""
+    """interval, in whole seconds; months count 30 days and years 12 months, as in comparisons.
+
+    Attributes:
+        unit: What values are written in, for types that keep no seconds.
+    """
 
     octaves: ClassVar[bool] = True
+
+    unit: str = "second"
 
     @property
     def crowded(self) -> bool:
@@ -176,7 +189,12 @@ class IntervalScale(Scale):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """Seconds as int8, those beyond the limits at the limits."""
         lo, hi = self.limits
-        seconds = sql.SQL("date_part('epoch', {})").format(identifier)
+        # Of infinite intervals the length is all there is.
+        seconds = sql.SQL(
+            "date_part('epoch', {c})"
+            " - CASE WHEN abs(date_part('year', {c})) < 1e12 THEN {more} * date_part('year', {c})"
+            " ELSE 0 END"
+        ).format(c=identifier, more=sql.SQL(str(_YEAR_MORE)))
         # least and greatest pass over NULL.
         return sql.SQL(
             "CASE WHEN {c} IS NOT NULL THEN floor(least(greatest({s}, {lo}), {hi}))::int8 END"
@@ -198,14 +216,16 @@ class IntervalScale(Scale):
         return min(max(interval_seconds(text), lo), hi)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """Text such as ``90 seconds``."""
+        """Text such as ``90 seconds``; whole units."""
         null = marked(marks, "null", len(points))
-        text = integer_array(points, null, pa.int64()).cast(pa.string())
-        return pc.binary_join_element_wise(text, "seconds", " ")
+        whole = points // _UNITS[self.unit]
+        text = integer_array(whole, null, pa.int64()).cast(pa.string())
+        return pc.binary_join_element_wise(text, self.unit + "s", " ")
 
     def unbuild(self, array: pa.Array) -> Points:
         """Seconds."""
-        return int64_points(pc.replace_substring(array, " seconds", "").cast(pa.int64()))
+        number = pc.replace_substring(array, f" {self.unit}s", "").cast(pa.int64())
+        return int64_points(pc.multiply(number, _UNITS[self.unit]))
 
     def candidates(self) -> Points:
         """Four points an octave from one second up, and whole days."""
@@ -218,6 +238,12 @@ class IntervalScale(Scale):
         return octave_grids(*self.limits)
 
 
+def _unit_of(type_: ColumnType) -> str:
+    """The smallest unit of a type's fields: ``interval day`` turns 86,400 seconds into none."""
+    fields = type_.sql.removeprefix("interval ") if type_.domain is None else ""
+    return fields.split()[-1] if fields in _COARSE else "second"
+
+
 register_scale(lambda type_: TimeScale(False, precision_of(type_)), "time")
 register_scale(lambda type_: TimeScale(True, precision_of(type_)), "timetz")
-register_scale(lambda _: IntervalScale(), "interval")
+register_scale(lambda type_: IntervalScale(_unit_of(type_)), "interval")
