@@ -12,7 +12,7 @@ from typing import Self
 
 from privbench.encoding import CategoriesNeed, DecimalsNeed
 from privbench.encoding.base import Need
-from privbench.pipeline.domain_modes import Mode, expected
+from privbench.pipeline.domain_modes import Mode, expected, is_clear
 from privbench.pipeline.domain_stages import amount_of, delta_shares, epsilon_of, item_of, needs
 from privbench.pipeline.domain_weights import Weights
 from privbench.pipeline.prepare import FitPlan
@@ -123,10 +123,24 @@ class Items:
         cheapest = sorted(thin, key=lambda name: self.prices[name])
         return [name for name in cheapest if not purse.take(self.roots[name], self.prices[name])]
 
+    def hopeless(self, amount: float) -> list[str]:
+        """Lists that would drown in all of the amount: ranges are not to make room for them."""
+        whole = epsilon_of(amount, self.accounting)
+        return [
+            name
+            for name, (_, need) in self.needs.items()
+            if isinstance(need, CategoriesNeed)
+            and _drowned(need, self.weights[name], whole, self.deltas[name])
+        ]
+
     def lists(self, modes: Mapping[str, Mode]) -> int:
-        """Number of category lists that may well be there, and of what else thin tables need."""
+        """Number of category lists that may well be there, and of what else thin tables need.
+
+        Of texts that are seldom shared those that are for sure: no budget is moved for the one in
+        50 that noise makes look so.
+        """
         return sum(
-            name in modes or not need.own
+            not need.own or is_clear(modes.get(name))
             if isinstance(need, CategoriesNeed)
             else table in self.thin
             for name, (table, need) in self.needs.items()

@@ -110,6 +110,7 @@ class Shares:
         kept = Items.of(plan, weights, accounting, delta, modes, wanted)
         possible = kept.lists(modes)
         kept = kept.without(kept.unaffordable(amount))
+        kept = kept.without(kept.hopeless(amount))
         for turn in _turns(kept, modes):
             left = turn
             while left and (gone := kept.drowned(left, amount)):
