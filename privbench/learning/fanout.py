@@ -106,7 +106,7 @@ def _by_family(
     """
     aside = np.zeros(len(noisy))
     aside[0] = max(noisy[0] - _EMPTY * sd, 0.0)
-    aside = np.minimum(aside, max(parents - _EMPTY * sd, 0.0))
+    aside = np.minimum(aside, max(parents - max(_EMPTY * sd, 1.0), 0.0))
     left, pool = noisy - aside, parents - float(aside[0])
     centres, whole = bucket_centres(starts, ends), aside / parents
 
@@ -134,7 +134,7 @@ def _shades(noisy: Floats, sd: float, parents: float, off: float) -> tuple[Float
     if off <= _SURE * sd:
         return np.ones(1), np.zeros(1)
     own = max(sd * sd * len(noisy), 1e-18)
-    beside = max(1.0 / off**2 - 1.0 / own, 1e-18)
+    beside = max(1.0 / max(off * off, 1e-18) - 1.0 / own, 1e-18)
     middle = parents + (parents - float(noisy.sum())) / (own * beside)
     numbers = np.maximum(parents + off * _STEPS, 0.05 * parents)
     return numbers / parents, -0.5 * beside * (numbers - middle) ** 2

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import ModelError
@@ -180,6 +180,8 @@ def test_children_of_few_parents_are_not_lost_and_do_not_explode():
 
 
 @settings(deadline=None, max_examples=60)
+@example([2.0] + [0.0] * (len(STARTS) - 1), 0.0, 1.0, None, 1.0)
+@example([2.0] + [0.0] * (len(STARTS) - 1), 0.0, 1.0, None, 1e-165)
 @given(
     st.lists(st.floats(-1e5, 1e5), min_size=len(STARTS), max_size=len(STARTS)),
     st.floats(0, 1e4),
