@@ -104,10 +104,9 @@ def _by_family(
     many parents a step is many times the noise: the law would be the one that has the share of
     parents without children right, whatever it says of the others.
     """
-    aside = np.zeros(len(noisy))
-    aside[0] = max(noisy[0] - _EMPTY * sd, 0.0)
-    aside = np.minimum(aside, max(parents - max(_EMPTY * sd, 1.0), 0.0))
-    left, pool = noisy - aside, parents - float(aside[0])
+    empty = max(min(noisy[0] - _EMPTY * sd, parents - max(_EMPTY * sd, 1.0)), 0.0)
+    aside = np.where(np.arange(len(noisy)) == 0, empty, 0.0)
+    left, pool = noisy - aside, parents - empty
     centres, whole = bucket_centres(starts, ends), aside / parents
 
     def believed(laws: Floats) -> Floats:

@@ -21,7 +21,7 @@ from privbench.privacy.queries import LargestCount
 #: where columns of few units need more than their equal part.
 _PART, _ROOM = 0.3, 1.25
 #: Least and most rows in noise scales of a largest count. At the most, a value that one row in 70
-#: holds is seen for sure.
+#: holds (in 50 under zCDP) is seen for sure.
 _LEAST, _MOST = 7.0, 300.0
 #: Rows in noise scales of all that there is, below which no list could pass its threshold.
 _HOPELESS = 40.0
