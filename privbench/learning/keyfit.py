@@ -24,6 +24,8 @@ TOTAL_CLIP = 100
 _UNKNOWN = 0.5
 #: Rows without an owner are few against the others below this share.
 _LITTLE = 0.25
+#: Standard deviations of noise by which they are believed where they are not few.
+_CLEAR = 3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +146,13 @@ def _null(spec: DatabaseSpec, key: KeySpec, noisy: Floats, sd: float) -> float:
 
     A row without an owner is a unit of its own and weighs 1/τ (1 under truncation), so the weighted
     count tells their number. Below one standard deviation it is taken as none: most keys that may
-    be NULL seldom are. Below two it is, where it would add much to a table of few owned rows.
+    be NULL seldom are. Where it would add much to a table of few owned rows it has to be clear:
+    times τ, what noise passes two deviations once in thirty would be most of the table.
     """
     if key.role == "own":
         weighs = spec.tables[key.table].bound == "weights"
         rows = float(noisy[0]) * (bound(spec, key.table) if weighs else 1)
-        clear = 1.0 if noisy[0] < _LITTLE * noisy[1] else 2.0
+        clear = 1.0 if noisy[0] < _LITTLE * noisy[1] else _CLEAR
         return max(rows, 0.0) if noisy[0] > clear * sd else 0.0
     missing, present = (float(count) if count > sd else 0.0 for count in noisy[:2])
     return missing / (missing + present) if missing else 0.0

@@ -5,8 +5,8 @@ import pytest
 
 from privbench.learning.attach import attach
 from privbench.learning.denoise import noise_law
-from privbench.learning.keyasks import measure_key
-from privbench.learning.keyfit import Sizes, fit_key, parents_of
+from privbench.learning.keyasks import NULLS, measure_key
+from privbench.learning.keyfit import Sizes, fit_key, measured_null, parents_of
 from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.rng import generator
 
@@ -34,6 +34,25 @@ def test_a_null_share_within_its_noise_is_none(missing, present, share):
     answer = np.array([missing, present]), 5.0
     model = fitted(spec, key, 1.0, lambda *ask: answer, sizes, {}, noise_law("pure"))
     assert model.null == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("missing", "present", "rows"),
+    [
+        (110.0, 30.0, 0.0),
+        (110.0, 900.0, 3520.0),
+        (160.0, 30.0, 5120.0),
+        (30.0, 900.0, 0.0),
+    ],
+)
+def test_rows_without_an_owner_have_to_be_clear_where_they_are_most_of_a_table(
+    missing, present, rows
+):
+    key = KeySpec("k", "child", "parent", "own", True)
+    tables = {"parent": TableSpec("parent", {}), "child": TableSpec("child", {}, (key,), tau=32)}
+    spec = DatabaseSpec(tables, Relation())
+    nulls = {NULLS: (None, np.array([missing, present]), 40.0)}
+    assert measured_null(spec, key, nulls) == rows
 
 
 @pytest.mark.parametrize("seed", range(6))
