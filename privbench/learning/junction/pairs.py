@@ -14,6 +14,7 @@ from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.copulas import expected
 from privbench.learning.junction.implied import Ints, implied, ruled_out
 from privbench.learning.junction.ratios import rake, shrink
+from privbench.learning.junction.tails import bent
 from privbench.learning.junction.trends import trended
 
 #: What a cell that is ruled out holds, of what independence would put there; and a noisy count that
@@ -46,5 +47,5 @@ def related(
     most = np.where(empty, _LEFT * np.outer(first, second) / max(first.sum(), 1e-300), np.inf)
     base = rake(np.minimum(implied(noisy, predicted, scale, noise, blocks), most), *margins, 8)
     base = expected(noisy, base, scale, noise, ordered)
-    base = np.minimum(trended(noisy, base, scale, noise, ordered), most)
+    base = np.minimum(bent(trended(noisy, base, scale, noise, ordered), ordered), most)
     return np.minimum(shrink(noisy, base, scale, noise), most)
