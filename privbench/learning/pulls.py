@@ -1,8 +1,9 @@
 """Which rows references lead to: what is known of targets beyond how often each is referred to.
 
-A *pull* says how much more often than others rows with certain values are referred to. A target's
-weight is the product of its factors; targets race by weight for the numbers of references that the
-fan-in law gives, so that the heaviest are likely to become the hubs.
+A *pull* says how much more often than others rows with certain values are referred to, or rows with
+much of everything (`junction.overall`). A target's weight is the product of its factors; targets
+race by weight for the numbers of references that the fan-in law gives, so that the heaviest are
+likely to become the hubs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from privbench.learning.denoise import Floats
 Ints = NDArray[np.int64]
 #: Weights of targets are cut at this part of the largest.
 _LEAST = 1e-12
+#: Largest score of a code, either way.
+_LARGEST = 2**40
 #: Power that large differences of weights are raised to, beyond 1, in the race of those that are
 #: referred to for the largest numbers; part of all references that is beyond what weights explain
 #: from which on they are raised to all of it.
@@ -28,26 +31,47 @@ _SHARP, _BEYOND = 3.0, 1 / 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pull:
-    """How much a variable of the rows that a key refers to speaks for them.
+class Term:
+    """What a variable adds to the score of a row.
 
     Attributes:
         variable: Name of the variable in the law of the table that is referred to.
-        of: Bin of every code, shape (codes,).
-        factors: Factor of every bin on the weight of a target, shape (bins,).
+        scores: Score of every code, shape (codes,).
     """
 
     variable: str
-    of: Ints
+    scores: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pull:
+    """How much variables of the rows that a key refers to speak for them.
+
+    Attributes:
+        terms: Variables whose scores are added up; mostly a single one, with its bins as scores.
+        ends: Least sum of scores of every bin but the first, ascending, shape (bins - 1,).
+        factors: Factor of every bin on the weight of a target, shape (bins,).
+    """
+
+    terms: tuple[Term, ...]
+    ends: Ints
     factors: Floats
+
+    @classmethod
+    def of(cls, variable: str, bins: Ints, factors: Floats) -> Self:
+        """The pull of one variable, from the bin of every code."""
+        return cls((Term(variable, bins),), np.arange(1, len(factors)), factors)
+
+    def bins(self, codes: Mapping[str, Codes]) -> Ints | None:
+        """Bin of every row, shape (rows,); None where a variable is missing."""
+        if any(term.variable not in codes for term in self.terms):
+            return None
+        return binned_sums([term.scores[codes[term.variable]] for term in self.terms], self.ends)
 
     def to_state(self) -> dict[str, Any]:
         """A JSON object that `from_state` reads back."""
-        return {
-            "variable": self.variable,
-            "of": self.of.tolist(),
-            "factors": self.factors.tolist(),
-        }
+        terms = [[term.variable, term.scores.tolist()] for term in self.terms]
+        return {"terms": terms, "ends": self.ends.tolist(), "factors": self.factors.tolist()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -57,31 +81,47 @@ class Pull:
             ModelError: Not a pull.
         """
         try:
-            of = np.array(state["of"], np.int64)
-            factors = np.array(state["factors"], np.float64)
-            pull = cls(str(state["variable"]), of, factors)
-            valid = of.ndim == factors.ndim == 1 and len(of) > 0
-            valid = valid and bool(((of >= 0) & (of < len(factors))).all())
-            valid = valid and bool((np.isfinite(factors) & (factors >= 0)).all())
-            valid = valid and bool(factors.max() > 0)
+            terms = tuple(
+                Term(str(name), np.array(scores, np.int64)) for name, scores in state["terms"]
+            )
+            ends = np.array(state["ends"], np.int64)
+            pull = cls(terms, ends, np.array(state["factors"], np.float64))
+            valid = pull._is_valid()
         except (KeyError, TypeError, ValueError, OverflowError):
             valid = False
         if not valid:
             raise ModelError("a key in the model is damaged.")
         return pull
 
+    def _is_valid(self) -> bool:
+        scores = [term.scores for term in self.terms]
+        plain = bool(scores) and all(part.ndim == 1 and len(part) > 0 for part in scores)
+        plain = plain and all(part.min() >= -_LARGEST and part.max() <= _LARGEST for part in scores)
+        plain = plain and self.ends.ndim == 1 and bool((np.diff(self.ends) > 0).all())
+        plain = plain and self.factors.shape == (len(self.ends) + 1,)
+        good = np.isfinite(self.factors) & (self.factors >= 0)
+        return bool(plain and good.all() and self.factors.max() > 0)
+
+
+def binned_sums(scores: Sequence[Ints], ends: Ints) -> Ints:
+    """Bin of sums of scores, by the least sum of every bin but the first.
+
+    >>> binned_sums([np.array([0, 5, 2]), np.array([1, 1, 0])], np.array([2, 6])).tolist()
+    [0, 2, 1]
+    """
+    return np.asarray(np.searchsorted(ends, np.sum(scores, axis=0), side="right"), np.int64)
+
 
 def attraction(pulls: Sequence[Pull], codes: Mapping[str, Codes], targets: int) -> Floats:
     """Weight of every target, the largest 1, shape (targets,).
 
     Args:
-        pulls: What is known of targets; those whose variable is missing are left out.
+        pulls: What is known of targets; those of which a variable is missing are left out.
         codes: Variables of the targets.
         targets: Number of targets.
     """
-    bins = [pull.of[codes[pull.variable]] for pull in pulls if pull.variable in codes]
-    factors = [pull.factors for pull in pulls if pull.variable in codes]
-    return product(factors, bins, targets)
+    known = [(pull.factors, bins) for pull in pulls if (bins := pull.bins(codes)) is not None]
+    return product([part for part, _ in known], [bins for _, bins in known], targets)
 
 
 def product(factors: Sequence[Floats], bins: Sequence[Ints], targets: int) -> Floats:

@@ -51,6 +51,6 @@ def _check_key(name: str, key: KeyModel, laws: Mapping[str, TableLaw]) -> None:
     fan = target.get(fan_variable(name, key.name))
     if fan is not None:
         _require(key.law is not None and len(key.law.mass) == fan.size, name)
-    for pull in key.pulls:
-        domain = target.get(pull.variable)
-        _require(domain is not None and domain.size == len(pull.of), name)
+    for term in (term for pull in key.pulls for term in pull.terms):
+        domain = target.get(term.variable)
+        _require(domain is not None and domain.size == len(term.scores), name)

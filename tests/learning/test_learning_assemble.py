@@ -195,7 +195,7 @@ def test_all_rows_of_a_unit_refer_to_rows_of_their_own_each_to_another():
 def test_rows_of_the_own_unit_that_are_never_referred_to_are_not_taken():
     units = np.repeat(np.arange(500), 20)
     codes = np.tile(np.repeat([0, 1, 2], [1, 1, 18]), 500)
-    pull = Pull("kind", np.arange(3), np.array([1.0, 0.25, 1e-9]))
+    pull = Pull.of("kind", np.arange(3), np.array([1.0, 0.25, 1e-9]))
     pick = replace(key("k", "t", "ref", law=FEW), pulls=(pull,))
     places = Places(units, units, np.full(10_000, INSIDE), {"kind": codes})
     edges = attach(pick, 10_000, 10_000, generator(4), places)

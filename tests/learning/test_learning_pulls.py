@@ -176,13 +176,13 @@ def test_attraction_multiplies_factors():
     kind, age = np.array([0, 1, 2, 2], np.uint8), np.array([0, 5, 1, 4], np.uint8)
     codes = {"kind": kind, "age": age}
     pulls = [
-        Pull("kind", np.arange(3), np.array([2.0, 6.0, 4.0])),
-        Pull("age", np.array([0, 0, 0, 1, 1, 1]), np.array([1.0, 3.0])),
+        Pull.of("kind", np.arange(3), np.array([2.0, 6.0, 4.0])),
+        Pull.of("age", np.array([0, 0, 0, 1, 1, 1]), np.array([1.0, 3.0])),
     ]
     assert attraction(pulls, codes, 4) == pytest.approx(np.array([2, 18, 4, 12]) / 18)
-    unknown = attraction([Pull("gone", np.zeros(2, int), np.ones(1))], codes, 4)
+    unknown = attraction([Pull.of("gone", np.zeros(2, int), np.ones(1))], codes, 4)
     assert unknown.tolist() == [1.0] * 4
-    assert attraction([Pull("kind", np.arange(3), np.array([0.0, 1, 1]))], codes, 4)[0] > 0
+    assert attraction([Pull.of("kind", np.arange(3), np.array([0.0, 1, 1]))], codes, 4)[0] > 0
     assert attraction(pulls, {"kind": kind[:0], "age": age[:0]}, 0).shape == (0,)
 
 
@@ -420,7 +420,7 @@ def test_tied_places_are_correlated_and_uniform():
 
 
 def key_model(role="ref"):
-    pulls = (Pull("kind", np.array([0, 1, 1]), np.array([1.0, 0.75])),)
+    pulls = (Pull.of("kind", np.array([0, 1, 1]), np.array([1.0, 0.75])),)
     targets = np.array([1.0, 2.0]) if role == "public" else None
     return KeyModel("k", "t", role, True, False, 0.2, constant(2), targets, pulls)
 
@@ -430,21 +430,27 @@ def test_keys_round_trip(role):
     state, arrays = key_model(role).to_state()
     again = KeyModel.from_state(json.loads(json.dumps(state)), arrays)
     assert again.to_state()[0] == state
-    assert again.pulls[0].of.tolist() == [0, 1, 1]
+    assert again.pulls[0].terms[0].scores.tolist() == [0, 1, 1]
     assert again.pulls[0].factors.tolist() == [1.0, 0.75]
     assert (again.targets is not None) == (role == "public")
 
 
 PULL_FAULTS = {
-    "variable gone": lambda s: s.pop("variable"),
-    "of gone": lambda s: s.pop("of"),
-    "of empty": lambda s: s.update(of=[]),
-    "of far": lambda s: s.update(of=[0, 1, 2]),
-    "of below": lambda s: s.update(of=[0, -1, 1]),
-    "of text": lambda s: s.update(of="all"),
-    "of table": lambda s: s.update(of=[[0, 1]]),
-    "of ragged": lambda s: s.update(of=[[0], [0, 1]]),
-    "of huge": lambda s: s.update(of=[2**70]),
+    "terms gone": lambda s: s.pop("terms"),
+    "ends gone": lambda s: s.pop("ends"),
+    "no terms": lambda s: s.update(terms=[]),
+    "terms number": lambda s: s.update(terms=3),
+    "terms single": lambda s: s.update(terms=[["kind"]]),
+    "scores empty": lambda s: s.update(terms=[["kind", []]]),
+    "scores text": lambda s: s.update(terms=[["kind", "all"]]),
+    "scores table": lambda s: s.update(terms=[["kind", [[0, 1]]]]),
+    "scores ragged": lambda s: s.update(terms=[["kind", [[0], [0, 1]]]]),
+    "scores huge": lambda s: s.update(terms=[["kind", [2**70]]]),
+    "scores large": lambda s: s.update(terms=[["kind", [2**50]]]),
+    "scores least": lambda s: s.update(terms=[["kind", [-(2**63)]]]),
+    "ends too many": lambda s: s.update(ends=[1, 2]),
+    "ends falling": lambda s: s.update(ends=[2, 1], factors=[1.0, 1.0, 1.0]),
+    "ends table": lambda s: s.update(ends=[[1]]),
     "no factors": lambda s: s.update(factors=[]),
     "factors 0": lambda s: s.update(factors=[0.0, 0.0]),
     "factors below": lambda s: s.update(factors=[-0.5, 1.5]),

@@ -281,8 +281,9 @@ def test_references_stay_in_their_unit_as_often_as_they_did(real, made):
 
 def test_references_prefer_the_right_kind_of_target(real, model, made):
     pull = model.tables["visits"].keys["product"].pulls[0]
-    assert pull.variable == "sort"
-    assert pull.factors[pull.of[2]] == pull.factors.max()
+    (term,) = pull.terms
+    assert term.variable == "sort"
+    assert pull.factors[term.scores[2]] == pull.factors.max()
     laws = []
     for rows in (real, made):
         sort, edges = rows.codes["products", "sort"], rows.edges["visits", "product"]

@@ -1,8 +1,9 @@
 """Measuring which rows a REF key refers to.
 
-Which variables of the target are worth measuring is told by what is released already: those that
-say most about the others (mutual information over synthetic rows), so that rows that are right in
-them are about right in the rest. What noisy counts of them say of the targets is in `tilts`.
+What of the targets is worth measuring is told by what is released already: how much of everything
+they have (`overall`), and the variable that says most about the others (mutual information over
+synthetic rows), so that rows that are right in them are about right in the rest. What noisy counts
+of both say of the targets is in `tilts`.
 """
 
 from __future__ import annotations
@@ -17,23 +18,22 @@ from privbench.domain import Codes
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.context import Variable, in_order
+from privbench.learning.junction.overall import BEYOND, overall
 from privbench.learning.junction.tilts import Races, Seen, preferences
 from privbench.learning.keys import KeyModel
-from privbench.learning.pulls import Pull
+from privbench.learning.pulls import Pull, Term, binned_sums
 from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries import Axis, TargetHistogram
 from privbench.privacy.queries.fanin import most_kept
 from privbench.rng import generator
 
 Ints = NDArray[np.int64]
-#: Most pulls of a key.
-MOST = 2
+#: Most pulls of a key, and their parts of its amount.
+MOST, PARTS = 2, (0.6, 0.4)
 #: The most that a target unit counts, in source units: against 1, noise grows by 1.4 at 2, by 2.1
 #: at 4, by 6.2 at 16 (2.8 at 4 for single rows that refer within their tree), and what is counted
 #: of hubs by more up to about 4.
 CAP = 4
-#: Masses beyond the ends of the bins of an ordered variable.
-_BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
 #: Most bins of a variable without an order, or of a small domain.
 _BINS = 10
 #: Synthetic rows that dependence is taken from.
@@ -111,27 +111,69 @@ def fit_pulls(
         targets: Synthetic rows of the table that is referred to.
         outside: Whether references into the row's own unit are told apart.
     """
-    chosen = telling(targets.variables, targets.codes)
-    if not chosen or not len(targets.units):
+    looks = _looks(targets)
+    if not looks or not len(targets.units):
         return model
-    whole, targets = targets, targets.some(generator(0, "runners", key.table, key.name))
+    targets = targets.some(generator(0, "runners", key.table, key.name))
     cap, seen = cap_of(spec, key), []
-    ofs = [binned(item, whole.codes[item.name]) for item in chosen]
-    for number, (variable, of) in enumerate(zip(chosen, ofs, strict=True)):
-        query = TargetHistogram.of(spec, key, [], [variable.binned(of)], cap=cap, outside=outside)
+    for number, (look, part) in enumerate(zip(looks, _parts(len(looks)), strict=True)):
+        query = TargetHistogram.of(spec, key, [], [look.axis], cap=cap, outside=outside)
         label = f"targets {number + 1} of {key.table}.{key.name}"
-        noisy, sd = measure(query, amount / len(chosen), label)
-        ordered = in_order(variable.domain, of)
-        belief = _BELIEF if variable.early else 0.0
-        bins = of[targets.codes[variable.name]]
-        part = targets.scale
-        seen.append(Seen.of(noisy.ravel() * part, sd * part, noise, bins, ordered, belief))
+        noisy, sd = measure(query, amount * part, label)
+        bins, scale = look.bins(targets.codes), targets.scale
+        raw = noisy.ravel() * scale
+        seen.append(Seen.of(raw, sd * scale, noise, bins, look.ordered, look.belief))
     races = _races(key, model, targets, float(cap))
     factors = preferences(seen, races, noise)
-    pulls = [
-        Pull(item.name, of, factor) for item, of, factor in zip(chosen, ofs, factors, strict=True)
-    ]
-    return replace(model, pulls=tuple(pulls), counted=races.counted)
+    pulls = tuple(look.pull(factor) for look, factor in zip(looks, factors, strict=True))
+    return replace(model, pulls=pulls, counted=races.counted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """What is measured of targets at once.
+
+    Attributes:
+        axis: Its bins.
+        terms: Scores of codes that are added up.
+        ends: Least sum of every bin but the first.
+        ordered: How many of the bins, the first ones, follow an order.
+        belief: Slope that is likeliest beforehand.
+    """
+
+    axis: Axis
+    terms: tuple[Term, ...]
+    ends: Ints
+    ordered: int
+    belief: float
+
+    def bins(self, codes: Mapping[str, Codes]) -> Ints:
+        """Bin of every row."""
+        return binned_sums([part.scores[codes[part.variable]] for part in self.terms], self.ends)
+
+    def pull(self, factors: Floats) -> Pull:
+        """The pull with these factors of bins."""
+        return Pull(self.terms, self.ends, factors)
+
+
+def _looks(targets: Targets) -> list[_Look]:
+    """How much of everything targets have, and what says most about the rest of them."""
+    whole, found = overall(targets.variables, targets.codes), []
+    if whole is not None:
+        belief = _BELIEF if whole.leads else 0.0
+        found = [_Look(whole.axis, whole.terms, whole.ends, len(whole.ends) + 1, belief)]
+    for item in telling(targets.variables, targets.codes, MOST - len(found)):
+        of = binned(item, targets.codes[item.name])
+        belief = _BELIEF if item.early else 0.0
+        ends = np.arange(1, int(of.max()) + 1)
+        ordered = in_order(item.domain, of)
+        found.append(_Look(item.binned(of), (Term(item.name, of),), ends, ordered, belief))
+    return found
+
+
+def _parts(events: int) -> tuple[float, ...]:
+    """Parts of the amount of events; a single one takes it all."""
+    return PARTS if events == MOST else (1.0,)
 
 
 def _races(key: KeySpec, model: KeyModel, targets: Targets, cap: float) -> Races:
@@ -164,7 +206,7 @@ def planned_pulls(
     for number, axis in enumerate(largest):
         label = f"targets {number + 1} of {key.table}.{key.name}"
         query = TargetHistogram.of(spec, key, [], [axis], cap=cap_of(spec, key), outside=outside)
-        yield label, query, 1.0 / len(largest)
+        yield label, query, _parts(len(largest))[number]
 
 
 def binned(variable: Variable, codes: Codes) -> Ints:
@@ -177,7 +219,7 @@ def binned(variable: Variable, codes: Codes) -> Ints:
         return _most_frequent(counts)
     inner = counts[: domain.values]
     beyond = 1.0 - (np.cumsum(inner) - inner) / max(inner.sum(), 1.0)
-    raw = np.searchsorted(-np.array(_BEYOND), -beyond, side="left")
+    raw = np.searchsorted(-np.array(BEYOND), -beyond, side="left")
     if variable.early:
         raw[1:] = np.maximum(raw[1:], raw[0] + 1)
     of = np.concatenate([raw, raw[-1] + 1 + np.arange(domain.size - domain.values)])
