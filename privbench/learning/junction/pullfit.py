@@ -41,7 +41,7 @@ _ROWS = 20_000
 #: Races that the expected law is averaged over, and most synthetic targets that run.
 _RACES, _RUNNERS = 2, 50_000
 #: Slope that numbers of children are believed to have.
-_BELIEF = 1.5
+_BELIEF = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
