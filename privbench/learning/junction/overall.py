@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from privbench.domain import Codes
 from privbench.learning.denoise import Floats, middle_ranks
 from privbench.learning.junction.context import Variable
-from privbench.learning.pulls import Term, binned_sums
+from privbench.learning.pulls import Term, binned_sums, summed
 from privbench.privacy.queries import Axis
 from privbench.privacy.queries.axes import Joined
 from privbench.privacy.queries.public import PublicArray
@@ -95,7 +95,7 @@ def overall(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> Overal
     terms = tuple(
         Term(part.variable.name, score[part.of]) for part, score in zip(chosen, scores, strict=True)
     )
-    ends = _ends(np.sum([term.scores[codes[term.variable]] for term in terms], axis=0))
+    ends = _ends(summed(term.scores[codes[term.variable]] for term in terms))
     groups = binned_sums([reduce(np.add.outer, scores)], ends)
     axes = tuple(part.variable.binned(part.of) for part in chosen)
     leads = any(part.variable.early for part in found)
