@@ -8,8 +8,9 @@ likely to become the hubs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -66,7 +67,7 @@ class Pull:
         """Bin of every row, shape (rows,); None where a variable is missing."""
         if any(term.variable not in codes for term in self.terms):
             return None
-        return binned_sums([term.scores[codes[term.variable]] for term in self.terms], self.ends)
+        return binned_sums((term.scores[codes[term.variable]] for term in self.terms), self.ends)
 
     def to_state(self) -> dict[str, Any]:
         """A JSON object that `from_state` reads back."""
@@ -97,19 +98,25 @@ class Pull:
         scores = [term.scores for term in self.terms]
         plain = bool(scores) and all(part.ndim == 1 and len(part) > 0 for part in scores)
         plain = plain and all(part.min() >= -_LARGEST and part.max() <= _LARGEST for part in scores)
-        plain = plain and self.ends.ndim == 1 and bool((np.diff(self.ends) > 0).all())
+        # Compared, not subtracted: differences of far ends wrap around.
+        plain = plain and self.ends.ndim == 1 and bool((self.ends[1:] > self.ends[:-1]).all())
         plain = plain and self.factors.shape == (len(self.ends) + 1,)
         good = np.isfinite(self.factors) & (self.factors >= 0)
         return bool(plain and good.all() and self.factors.max() > 0)
 
 
-def binned_sums(scores: Sequence[Ints], ends: Ints) -> Ints:
+def summed(scores: Iterable[Ints]) -> Ints:
+    """Sum of scores, one array after the other: a clone's tables are long, so none are stacked."""
+    return np.asarray(reduce(np.add, scores), np.int64)
+
+
+def binned_sums(scores: Iterable[Ints], ends: Ints) -> Ints:
     """Bin of sums of scores, by the least sum of every bin but the first.
 
     >>> binned_sums([np.array([0, 5, 2]), np.array([1, 1, 0])], np.array([2, 6])).tolist()
     [0, 2, 1]
     """
-    return np.asarray(np.searchsorted(ends, np.sum(scores, axis=0), side="right"), np.int64)
+    return np.asarray(np.searchsorted(ends, summed(scores), side="right"), np.int64)
 
 
 def attraction(pulls: Sequence[Pull], codes: Mapping[str, Codes], targets: int) -> Floats:

@@ -10,15 +10,23 @@ from privbench.learning.bins import Bins
 from privbench.learning.junction.context import Variable
 from privbench.learning.junction.overall import BEYOND, overall
 from privbench.learning.pulls import Pull
+from privbench.privacy import KeySpec
+from privbench.privacy.queries import FAN_OUT_BOUNDS, Children
 from privbench.rng import generator
 
 VALUES, ROWS = 30, 20_000
 
 
-def variable(name, *, ordered=True, nullable=False):
-    domain = Domain(VALUES, ordered=ordered, nullable=nullable)
+def variable(name, *, values=VALUES, ordered=True, nullable=False, key=None):
+    domain = Domain(values, ordered=ordered, nullable=nullable)
     one = np.ones(domain.size)
-    return Variable(name, domain, Bins(np.zeros(domain.size, np.int64), one / one.sum(), one))
+    bins = Bins(np.zeros(domain.size, np.int64), one / one.sum(), one)
+    return Variable(name, domain, bins, key)
+
+
+def children(name):
+    """A number of children."""
+    return variable(name, values=len(FAN_OUT_BOUNDS), key=KeySpec(name, "c", "p", "own", False))
 
 
 def rows(seed=1, noise=0.7):
@@ -100,3 +108,58 @@ def test_at_most_seven_variables_and_no_fewer_than_two():
     same = {"v0": codes["v0"], "flat": np.zeros(ROWS, np.uint8)}
     assert found(same) is None
     assert found({name: held[:0] for name, held in codes.items()}) is None
+
+
+def test_numbers_of_children_count_in_their_buckets_and_the_sum_grows_with_them():
+    _, codes = rows()
+    codes = {f"v{number}": VALUES - 1 - codes[f"v{number}"] for number in range(5)}
+    codes["fan"] = np.minimum((VALUES - 1 - codes["v0"]) // 2, 12).astype(np.uint8)
+    variables = [children("fan"), *(variable(name) for name in codes if name != "fan")]
+    whole = overall(variables, codes)
+    place = [term.variable for term in whole.terms].index("fan")
+    axis, scores = whole.axis.axes[place], whole.terms[place].scores
+    assert isinstance(axis, Children)
+    starts = np.searchsorted(FAN_OUT_BOUNDS, axis.bounds)
+    assert (np.diff(scores) >= 0).all()
+    assert (np.flatnonzero(np.diff(scores)) + 1).tolist() == starts[1:].tolist()
+    assert whole.leads
+
+
+def test_numbers_of_children_that_are_left_out_lead_nothing():
+    _, codes = rows()
+    codes["fan"] = generator(5, "fan").integers(0, 9, ROWS).astype(np.uint8)
+    whole = overall([children("fan"), *(variable(f"v{number}") for number in range(6))], codes)
+    assert "fan" not in [term.variable for term in whole.terms]
+    assert not whole.leads
+
+
+@pytest.mark.parametrize("size", [30, 300, ROWS])
+@pytest.mark.parametrize("variables", [2, 6])
+def test_variables_that_have_nothing_to_do_with_each_other_are_not_added_up(variables, size):
+    """Preferences for one of them would be told by noise of all of them."""
+    for seed in range(10):
+        g = generator(seed, "apart")
+        codes = {f"v{number}": g.integers(0, VALUES, size) for number in range(variables)}
+        assert found(codes) is None
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_numbers_of_children_that_are_left_out_do_not_turn_the_sum(flipped):
+    """Turned, nine tenths of the rows had the largest sum, and all of them one bin."""
+    few = np.arange(ROWS) % 10 == 0
+    fan = generator(6, "fan").random(ROWS) < 0.5
+    codes = {"fan": (fan ^ flipped).astype(np.uint8)}
+    codes |= {f"v{number}": few.astype(np.uint8) for number in range(3)}
+    whole = overall([children("fan"), *(variable(f"v{number}") for number in range(3))], codes)
+    assert np.bincount(pull(whole).bins(codes)).tolist() == [ROWS - ROWS // 10, ROWS // 10]
+
+
+def test_ties_hang_on_no_order_of_rows():
+    """Ten variables in five equal pairs, of which seven variables are kept."""
+    _, codes = rows()
+    twice = {f"v{number}": codes[f"v{number // 2}"] for number in range(10)}
+    first = found(twice)
+    for seed in range(20):
+        order = generator(seed, "order").permutation(ROWS)
+        again = found({name: held[order] for name, held in twice.items()})
+        assert first.axis == again.axis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from privbench.learning.junction.pool import Pool
 from privbench.learning.junction.ties import find_ties, tie
 from privbench.learning.junction.tilts import Races, Seen, preferences
 from privbench.learning.keys import KeyModel
-from privbench.learning.pulls import Pull, attraction, largest_first, popularity, winners
+from privbench.learning.pulls import Pull, Term, attraction, largest_first, popularity, winners
 from privbench.rng import generator
 
 NOISES = pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -419,6 +420,20 @@ def test_tied_places_are_correlated_and_uniform():
 # Stored keys
 
 
+def test_sums_of_many_variables_take_little_memory():
+    """Clones have tables of many millions of rows: scores of all variables are not kept at once."""
+    codes = {f"v{number}": np.zeros(1_000_000, np.uint8) for number in range(7)}
+    terms = tuple(Term(name, np.arange(3)) for name in codes)
+    pull = Pull(terms, np.array([1]), np.ones(2))
+    tracemalloc.start()
+    try:
+        assert not pull.bins(codes).any()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4.5 * 8_000_000
+
+
 def key_model(role="ref"):
     pulls = (Pull.of("kind", np.array([0, 1, 1]), np.array([1.0, 0.75])),)
     targets = np.array([1.0, 2.0]) if role == "public" else None
@@ -450,6 +465,7 @@ PULL_FAULTS = {
     "scores least": lambda s: s.update(terms=[["kind", [-(2**63)]]]),
     "ends too many": lambda s: s.update(ends=[1, 2]),
     "ends falling": lambda s: s.update(ends=[2, 1], factors=[1.0, 1.0, 1.0]),
+    "ends wrap": lambda s: s.update(ends=[2**63 - 1, -(2**63)], factors=[1.0, 1.0, 1.0]),
     "ends table": lambda s: s.update(ends=[[1]]),
     "no factors": lambda s: s.update(factors=[]),
     "factors 0": lambda s: s.update(factors=[0.0, 0.0]),

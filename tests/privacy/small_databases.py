@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,9 @@ def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     far: list[Any] = [Children(child, (0, 1, 3)) for child in own_keys(spec, key.parent)]
     far += [] if target is None else [Owner(target, Column("c0", SIZES[0]))]
     yield TargetHistogram.of(spec, key, (*near, Refers(key)), far, outside=True)
+    score = reduce(np.add.outer, [np.arange(part.size) for part in (Column("c0", SIZES[0]), *far)])
+    whole = Joined((Column("c0", SIZES[0]), *far), PublicArray(np.maximum(score - 1, 0)))
+    yield TargetHistogram.of(spec, key, (), [whole], cap=4, outside=True)
     for by in ("c2", *far, Joined((Column("c0", SIZES[0]), *far))):
         yield FanIn(key, buckets=3, by=Column.of(spec, key.parent, by) if by == "c2" else by)
 

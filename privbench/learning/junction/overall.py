@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from privbench.domain import Codes
 from privbench.learning.denoise import Floats, middle_ranks
 from privbench.learning.junction.context import Variable
-from privbench.learning.pulls import Term, binned_sums
+from privbench.learning.pulls import Term, binned_sums, summed
 from privbench.privacy.queries import Axis
 from privbench.privacy.queries.axes import Joined
 from privbench.privacy.queries.public import PublicArray
@@ -29,8 +29,11 @@ from privbench.privacy.queries.public import PublicArray
 Ints = NDArray[np.int64]
 #: Masses beyond the ends of the bins of one variable, and of those of the sum.
 _EACH, BEYOND = (0.6, 0.3, 0.1, 0.03, 0.008), (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
-#: Most variables, fewest, and least loading of one.
-_MOST, _FEWEST, _LOADED = 7, 2, 0.2
+#: Most variables, fewest, and least loading of one; decimals of loadings, so that ties do not
+#: hang on the last bit of a sum.
+_MOST, _FEWEST, _LOADED, _DECIMALS = 7, 2, 0.2, 6
+#: Least share of the first component, against the most that as many variables have by chance.
+_TOGETHER = 1.2
 #: Score of a value without an order (NULL), in standard deviations; steps of scores per deviation.
 _APART, _STEPS = -1.0, 100.0
 #: Synthetic rows that loadings are taken from, and least spread of a variable that counts.
@@ -60,7 +63,7 @@ class Overall:
         axis: Its bins as an axis of queries.
         terms: Scores of the codes of every variable.
         ends: Least sum of every bin but the first.
-        leads: Whether the sum grows with numbers of children, so that much is surely more.
+        leads: Whether numbers of children are part of the sum, so that much is surely more.
     """
 
     axis: Axis
@@ -70,7 +73,7 @@ class Overall:
 
 
 def overall(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> Overall | None:
-    """The score that says most about all ordered variables; None where fewer than two are.
+    """The score that says most about all ordered variables; None where too few go together.
 
     Args:
         variables: Variables of the rows.
@@ -82,24 +85,25 @@ def overall(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> Overal
     if len(found) < _FEWEST:
         return None
     sample = np.array([rows[part.variable.name] for part in found])
-    loadings = _loadings(sample, [part.variable.early for part in found])
+    loadings = _loadings(sample)
     largest = np.argsort(-np.abs(loadings), kind="stable")[:_MOST]
     kept = [k for k in sorted(largest.tolist()) if abs(loadings[k]) > _LOADED]
     if len(kept) < _FEWEST:
         return None
     chosen = [found[k] for k in kept]
+    early = np.array([part.variable.early for part in chosen])
+    steps = _STEPS * _signed(loadings[kept], early) / sample[kept].std(axis=1)
     scores = [
-        np.rint(_STEPS * loadings[k] / sample[k].std() * found[k].scores).astype(np.int64)
-        for k in kept
+        np.rint(step * part.scores).astype(np.int64)
+        for step, part in zip(steps, chosen, strict=True)
     ]
     terms = tuple(
         Term(part.variable.name, score[part.of]) for part, score in zip(chosen, scores, strict=True)
     )
-    ends = _ends(np.sum([term.scores[codes[term.variable]] for term in terms], axis=0))
+    ends = _ends(summed(term.scores[codes[term.variable]] for term in terms))
     groups = binned_sums([reduce(np.add.outer, scores)], ends)
     axes = tuple(part.variable.binned(part.of) for part in chosen)
-    leads = any(part.variable.early for part in found)
-    return Overall(Joined(axes, PublicArray(groups)), terms, ends, leads)
+    return Overall(Joined(axes, PublicArray(groups)), terms, ends, bool(early.any()))
 
 
 def binned(variable: Variable, codes: Codes) -> Binned | None:
@@ -129,10 +133,21 @@ def _rows(part: Binned, codes: Mapping[str, Codes]) -> Floats:
     return np.asarray(part.scores[part.of[codes[part.variable.name][:_ROWS]]])
 
 
-def _loadings(sample: Floats, early: Sequence[bool]) -> Floats:
-    """First principal component; positive by numbers of children, else by its largest loading."""
-    loadings = np.linalg.eigh(np.corrcoef(sample))[1][:, -1]
-    lead = float(loadings[np.array(early)].sum())
+def _loadings(sample: Floats) -> Floats:
+    """First principal component of variables; zeros where they have little to do with each other.
+
+    Variables that are independent have eigenvalues up to (1 + √(variables/rows))², by Marchenko and
+    Pastur: a sum of them would blur what each says.
+    """
+    chance = (1.0 + math.sqrt(len(sample) / sample.shape[1])) ** 2
+    shares, components = np.linalg.eigh(np.corrcoef(sample))
+    together = shares[-1] > _TOGETHER * chance
+    return np.round(components[:, -1], _DECIMALS) if together else np.zeros(len(sample))
+
+
+def _signed(loadings: Floats, early: NDArray[np.bool_]) -> Floats:
+    """Positive by numbers of children, else by the largest loading."""
+    lead = float(loadings[early].sum())
     sign = lead if lead else float(loadings[np.argmax(np.abs(loadings))])
     return np.asarray(loadings * math.copysign(1.0, sign))
 

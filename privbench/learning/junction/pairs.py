@@ -47,5 +47,5 @@ def related(
     most = np.where(empty, _LEFT * np.outer(first, second) / max(first.sum(), 1e-300), np.inf)
     base = rake(np.minimum(implied(noisy, predicted, scale, noise, blocks), most), *margins, 8)
     base = expected(noisy, base, scale, noise, ordered)
-    base = np.minimum(bent(trended(noisy, base, scale, noise, ordered), ordered), most)
+    base = np.minimum(bent(trended(noisy, base, scale, noise, ordered), scale, ordered), most)
     return np.minimum(shrink(noisy, base, scale, noise), most)

@@ -149,7 +149,7 @@ class _Look:
 
     def bins(self, codes: Mapping[str, Codes]) -> Ints:
         """Bin of every row."""
-        return binned_sums([part.scores[codes[part.variable]] for part in self.terms], self.ends)
+        return binned_sums((part.scores[codes[part.variable]] for part in self.terms), self.ends)
 
     def pull(self, factors: Floats) -> Pull:
         """The pull with these factors of bins."""
