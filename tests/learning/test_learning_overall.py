@@ -163,3 +163,14 @@ def test_ties_hang_on_no_order_of_rows():
         order = generator(seed, "order").permutation(ROWS)
         again = found({name: held[order] for name, held in twice.items()})
         assert first.axis == again.axis
+
+
+def test_of_thirty_variables_that_tell_as_much_seven_are_taken():
+    active, _ = rows()
+    g = generator(5, "thirty")
+    codes = {
+        f"v{number}": np.clip(np.floor(8 + 5 * (active + g.normal(size=ROWS))), 0, VALUES - 1)
+        for number in range(30)
+    }
+    whole = found({name: held.astype(np.uint8) for name, held in codes.items()})
+    assert len(whole.terms) == 7

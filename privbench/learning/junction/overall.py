@@ -29,9 +29,9 @@ from privbench.privacy.queries.public import PublicArray
 Ints = NDArray[np.int64]
 #: Masses beyond the ends of the bins of one variable, and of those of the sum.
 _EACH, BEYOND = (0.6, 0.3, 0.1, 0.03, 0.008), (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
-#: Most variables, fewest, and least loading of one; decimals of loadings, so that ties do not
-#: hang on the last bit of a sum.
-_MOST, _FEWEST, _LOADED, _DECIMALS = 7, 2, 0.2, 6
+#: Most variables, fewest, and least loading of one against the largest; decimals of loadings, so
+#: that ties do not hang on the last bit of a sum.
+_MOST, _FEWEST, _LOADED, _DECIMALS = 7, 2, 0.37, 6
 #: Least share of the first component, against the most that as many variables have by chance.
 _TOGETHER = 1.2
 #: Score of a value without an order (NULL), in standard deviations; steps of scores per deviation.
@@ -87,7 +87,9 @@ def overall(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> Overal
     sample = np.array([rows[part.variable.name] for part in found])
     loadings = _loadings(sample)
     largest = np.argsort(-np.abs(loadings), kind="stable")[:_MOST]
-    kept = [k for k in sorted(largest.tolist()) if abs(loadings[k]) > _LOADED]
+    kept = [
+        k for k in sorted(largest.tolist()) if abs(loadings[k]) > _LOADED * np.abs(loadings).max()
+    ]
     if len(kept) < _FEWEST:
         return None
     chosen = [found[k] for k in kept]
