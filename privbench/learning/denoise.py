@@ -48,6 +48,15 @@ def middle_ranks(mass: Floats) -> Floats:
     return np.asarray((np.cumsum(mass) - 0.5 * mass) / mass.sum())
 
 
+def tail_scores(mass: Floats) -> Floats:
+    """−log of the mass beyond the middle of every cell, shape of ``mass``, which has a sum.
+
+    >>> tail_scores(np.array([1.0, 2.0, 1.0])).round(3).tolist()
+    [0.134, 0.693, 2.079]
+    """
+    return np.asarray(-np.log(np.clip(1.0 - middle_ranks(mass), 1e-6, 1.0)))
+
+
 def project(noisy: Floats, total: float) -> Floats:
     """The nearest counts (least squares) that are non-negative and sum to ``total``.
 

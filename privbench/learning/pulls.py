@@ -63,10 +63,12 @@ class Pull:
         """The pull of one variable, from the bin of every code."""
         return cls((Term(variable, bins),), np.arange(1, len(factors)), factors)
 
-    def bins(self, codes: Mapping[str, Codes]) -> Ints | None:
-        """Bin of every row, shape (rows,); None where a variable is missing."""
-        if any(term.variable not in codes for term in self.terms):
-            return None
+    def is_told(self, codes: Mapping[str, Codes]) -> bool:
+        """Whether no variable is missing."""
+        return all(term.variable in codes for term in self.terms)
+
+    def bins(self, codes: Mapping[str, Codes]) -> Ints:
+        """Bin of every row, shape (rows,)."""
         return binned_sums((term.scores[codes[term.variable]] for term in self.terms), self.ends)
 
     def to_state(self) -> dict[str, Any]:
@@ -127,8 +129,8 @@ def attraction(pulls: Sequence[Pull], codes: Mapping[str, Codes], targets: int) 
         codes: Variables of the targets.
         targets: Number of targets.
     """
-    known = [(pull.factors, bins) for pull in pulls if (bins := pull.bins(codes)) is not None]
-    return product([part for part, _ in known], [bins for _, bins in known], targets)
+    known = [pull for pull in pulls if pull.is_told(codes)]
+    return product([pull.factors for pull in known], [pull.bins(codes) for pull in known], targets)
 
 
 def product(factors: Sequence[Floats], bins: Sequence[Ints], targets: int) -> Floats:

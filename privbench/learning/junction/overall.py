@@ -86,10 +86,9 @@ def overall(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> Overal
         return None
     sample = np.array([rows[part.variable.name] for part in found])
     loadings = _loadings(sample)
-    largest = np.argsort(-np.abs(loadings), kind="stable")[:_MOST]
-    kept = [
-        k for k in sorted(largest.tolist()) if abs(loadings[k]) > _LOADED * np.abs(loadings).max()
-    ]
+    sizes = np.abs(loadings)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:_MOST])
+    kept = largest[sizes[largest] > _LOADED * sizes.max()]
     if len(kept) < _FEWEST:
         return None
     chosen = [found[k] for k in kept]
@@ -117,7 +116,7 @@ def binned(variable: Variable, codes: Codes) -> Binned | None:
     inner = counts[: domain.values]
     if not inner.sum() > 0:
         return None
-    bins = np.unique(_cut(inner, _EACH), return_inverse=True)[1]
+    bins = np.unique(cut(inner, _EACH), return_inverse=True)[1]
     values = int(bins.max()) + 1
     if values < _FEWEST:
         return None
@@ -154,14 +153,19 @@ def _signed(loadings: Floats, early: NDArray[np.bool_]) -> Floats:
     return np.asarray(loadings * math.copysign(1.0, sign))
 
 
-def _cut(counts: Floats, beyond: Sequence[float]) -> Ints:
-    """Bins of ordered values by the mass from each on."""
-    mass = 1.0 - (np.cumsum(counts) - counts) / counts.sum()
+def cut(counts: Floats, beyond: Sequence[float]) -> Ints:
+    """Bins of ordered values by the mass from each on.
+
+    Args:
+        counts: Rows per value, shape (values,).
+        beyond: Masses at which bins end, falling.
+    """
+    mass = 1.0 - (np.cumsum(counts) - counts) / max(counts.sum(), 1.0)
     return np.asarray(np.searchsorted(-np.array(beyond), -mass, side="left"), np.int64)
 
 
 def _ends(sums: Ints) -> Ints:
     """Least sum of every bin but the first, by the mass of rows beyond."""
     values, counts = np.unique(sums, return_counts=True)
-    bins = _cut(counts.astype(np.float64), BEYOND)
+    bins = cut(counts.astype(np.float64), BEYOND)
     return np.asarray(values[1:][np.diff(bins) > 0], np.int64)

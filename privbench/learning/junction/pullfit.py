@@ -18,10 +18,10 @@ from privbench.domain import Codes
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.junction.context import Variable, in_order
-from privbench.learning.junction.overall import BEYOND, overall
+from privbench.learning.junction.overall import BEYOND, cut, overall
 from privbench.learning.junction.tilts import Races, Seen, preferences
 from privbench.learning.keys import KeyModel
-from privbench.learning.pulls import Pull, Term, binned_sums
+from privbench.learning.pulls import Pull
 from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries import Axis, TargetHistogram
 from privbench.privacy.queries.fanin import most_kept
@@ -120,12 +120,14 @@ def fit_pulls(
         query = TargetHistogram.of(spec, key, [], [look.axis], cap=cap, outside=outside)
         label = f"targets {number + 1} of {key.table}.{key.name}"
         noisy, sd = measure(query, amount * part, label)
-        bins, scale = look.bins(targets.codes), targets.scale
+        bins, scale = look.pull.bins(targets.codes), targets.scale
         raw = noisy.ravel() * scale
         seen.append(Seen.of(raw, sd * scale, noise, bins, look.ordered, look.belief))
     races = _races(key, model, targets, float(cap))
     factors = preferences(seen, races, noise)
-    pulls = tuple(look.pull(factor) for look, factor in zip(looks, factors, strict=True))
+    pulls = tuple(
+        replace(look.pull, factors=factor) for look, factor in zip(looks, factors, strict=True)
+    )
     return replace(model, pulls=pulls, counted=races.counted)
 
 
@@ -135,39 +137,28 @@ class _Look:
 
     Attributes:
         axis: Its bins.
-        terms: Scores of codes that are added up.
-        ends: Least sum of every bin but the first.
+        pull: Its bins of codes, all factors 1.
         ordered: How many of the bins, the first ones, follow an order.
         belief: Slope that is likeliest beforehand.
     """
 
     axis: Axis
-    terms: tuple[Term, ...]
-    ends: Ints
+    pull: Pull
     ordered: int
     belief: float
-
-    def bins(self, codes: Mapping[str, Codes]) -> Ints:
-        """Bin of every row."""
-        return binned_sums((part.scores[codes[part.variable]] for part in self.terms), self.ends)
-
-    def pull(self, factors: Floats) -> Pull:
-        """The pull with these factors of bins."""
-        return Pull(self.terms, self.ends, factors)
 
 
 def _looks(targets: Targets) -> list[_Look]:
     """How much of everything targets have, and what says most about the rest of them."""
     whole, found = overall(targets.variables, targets.codes), []
     if whole is not None:
-        belief = _BELIEF if whole.leads else 0.0
-        found = [_Look(whole.axis, whole.terms, whole.ends, len(whole.ends) + 1, belief)]
+        belief, size = _BELIEF if whole.leads else 0.0, len(whole.ends) + 1
+        found = [_Look(whole.axis, Pull(whole.terms, whole.ends, np.ones(size)), size, belief)]
     for item in telling(targets.variables, targets.codes, MOST - len(found)):
         of = binned(item, targets.codes[item.name])
-        belief = _BELIEF if item.early else 0.0
-        ends = np.arange(1, int(of.max()) + 1)
-        ordered = in_order(item.domain, of)
-        found.append(_Look(item.binned(of), (Term(item.name, of),), ends, ordered, belief))
+        belief, ordered = _BELIEF if item.early else 0.0, in_order(item.domain, of)
+        pull = Pull.of(item.name, of, np.ones(int(of.max()) + 1))
+        found.append(_Look(item.binned(of), pull, ordered, belief))
     return found
 
 
@@ -217,9 +208,7 @@ def binned(variable: Variable, codes: Codes) -> Ints:
         return np.arange(domain.size)
     if not domain.ordered or not domain.values:
         return _most_frequent(counts)
-    inner = counts[: domain.values]
-    beyond = 1.0 - (np.cumsum(inner) - inner) / max(inner.sum(), 1.0)
-    raw = np.searchsorted(-np.array(BEYOND), -beyond, side="left")
+    raw = cut(counts[: domain.values], BEYOND)
     if variable.early:
         raw[1:] = np.maximum(raw[1:], raw[0] + 1)
     of = np.concatenate([raw, raw[-1] + 1 + np.arange(domain.size - domain.values)])

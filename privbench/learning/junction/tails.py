@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privbench.learning.denoise import Floats, middle_ranks
+from privbench.learning.denoise import Floats, tail_scores
 from privbench.learning.junction.ratios import rake
 
 #: Exponent of the bend, where scores of both tails are fully correlated; from 1.5 to 2.5 it makes
@@ -47,7 +47,7 @@ def bent(table: Floats, scale: float, ordered: tuple[int, int]) -> Floats:
     first, second = held.sum(axis=1), held.sum(axis=0)
     if not held.sum() > 0 or held[-1, -1] > _CLEAR * scale:
         return table
-    scores = _scores(first), _scores(second)
+    scores = tail_scores(first), tail_scores(second)
     together = _correlation(held, *scores)
     if together <= 0:
         return table
@@ -55,11 +55,6 @@ def bent(table: Floats, scale: float, ordered: tuple[int, int]) -> Floats:
     out = np.array(table)
     out[inner] = rake(held * np.exp(np.minimum(steps, _MOST)), first, second, _SWEEPS)
     return out
-
-
-def _scores(mass: Floats) -> Floats:
-    """−log of the part of the rows beyond the middle of every bin."""
-    return np.asarray(-np.log(np.clip(1.0 - middle_ranks(mass), 1e-6, 1.0)))
 
 
 def _correlation(table: Floats, first: Floats, second: Floats) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from privbench.learning.denoise import Floats, Noise, middle_ranks
+from privbench.learning.denoise import Floats, Noise, middle_ranks, tail_scores
 from privbench.learning.junction.copulas import likeliest
 from privbench.learning.junction.ratios import rake
 
@@ -68,6 +68,5 @@ def _rows(
 
 def _scores(mass: Floats) -> Floats:
     """Scores of bins by rank, shape (2, bins): normal, and by the mass beyond, which tails need."""
-    ranks = middle_ranks(mass)
-    beyond = -np.log(np.clip(1.0 - ranks, 1e-6, 1.0))
+    ranks, beyond = middle_ranks(mass), tail_scores(mass)
     return np.stack([ndtri(np.clip(ranks, 1e-6, 1 - 1e-6)), beyond - beyond @ mass / mass.sum()])
