@@ -1,0 +1,5 @@
+"""SQL that is judged before it runs: PostgreSQL's own parser, and what trees may hold."""
+
+from privbench.pgsql.parser import SETTINGS, Node, SqlError, Statement, statement, statements
+
+__all__ = ["SETTINGS", "Node", "SqlError", "Statement", "statement", "statements"]

@@ -1,0 +1,152 @@
+"""The parser's own process: reads SQL texts, writes their trees.
+
+libpg_query is PostgreSQL's parser in C. It recurses, and a text of a hundred thousand terms ends
+the process that it runs in. So it runs in a process of its own, whose end is only a refusal.
+
+Both directions carry frames: the length as 4 bytes, then as many bytes. A request is one text in
+UTF-8. The answer is a frame of JSON for every statement, ``[start, length, nodes]``, with positions
+in bytes of the text, then ``null``; or, as its last frame, ``"what is wrong"``. Nodes are listed
+children first, each as ``[kind, scalars, children]``: children are places in the list, by field;
+None stands for an empty one. The list is flat, so that no nesting can trouble its reader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+from postgast import PgQueryError, pg_query_pb2, scan
+from postgast.native import lib
+
+#: Of one statement: bytes, and tokens. The largest of 3,700 real ones has 9,000 and 2,500.
+_LONGEST, _TOKENS = 1 << 20, 100_000
+#: A stack for trees of that many tokens, and Python's limit within it.
+_STACK, _DEPTH = 1 << 29, 500_000
+#: Bytes of memory; a text of 64 MiB takes 2 GiB.
+_MEMORY = 1 << 32
+_MESSAGE = 11  # FieldDescriptor.TYPE_MESSAGE
+_TYPES: dict[str, Descriptor] = pg_query_pb2.DESCRIPTOR.message_types_by_name
+_FIELDS = {
+    name: {
+        field.json_name: field.message_type.name for field in kind.fields if field.type == _MESSAGE
+    }
+    for name, kind in _TYPES.items()
+}
+_HEAD = struct.Struct("!I")
+#: What every version of PostgreSQL reads as one number.
+_DECIMAL = re.compile(rb"\d+|(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
+_KEPT = 63
+_NUMBERS = (pg_query_pb2.ICONST, pg_query_pb2.FCONST)
+_NAMES = (pg_query_pb2.IDENT, pg_query_pb2.UIDENT)
+
+
+def answers(text: bytes) -> Iterator[Any]:
+    """The frames of one answer, see the module's first lines."""
+    split = lib.pg_query_split_with_parser(text)
+    try:
+        if split.error:
+            yield split.error.contents.message.decode(errors="replace")
+            return
+        found = [split.stmts[place].contents for place in range(split.n_stmts)]
+        pieces = [(piece.stmt_location, piece.stmt_len) for piece in found]
+    finally:
+        lib.pg_query_free_split_result(split)
+    for start, length in pieces:
+        piece = text[start : start + length]
+        fault = _fault(piece)
+        if fault:
+            yield fault
+            return
+        said = _parsed(piece)
+        if isinstance(said, str):
+            yield said
+            return
+        yield [[start + at, size, nodes] for at, size, nodes in said]
+    yield None
+
+
+def _fault(piece: bytes) -> str | None:
+    """What servers might read otherwise than this parser, or what is too large for it."""
+    if len(piece) > _LONGEST:
+        return f"a statement is longer than {_LONGEST >> 10} KiB"
+    try:
+        tokens = scan(piece.decode()).tokens
+    except PgQueryError as error:
+        return str(error.message)
+    if len(tokens) > _TOKENS:
+        return f"a statement has more than {_TOKENS:,} tokens"
+    for token in tokens:
+        word = piece[token.start : token.end]
+        if token.token in _NUMBERS and not _DECIMAL.fullmatch(word):
+            return f"{word.decode(errors='replace')} is a number that not all servers know"
+        if token.token in _NAMES and len(word.strip(b'"').replace(b'""', b'"')) > _KEPT:
+            return f"a name is longer than {_KEPT} bytes"
+    return None
+
+
+def _parsed(piece: bytes) -> str | list[tuple[int, int, list[Any]]]:
+    """Position, length and nodes of the statements of a piece; or what is wrong with it."""
+    result = lib.pg_query_parse(piece)
+    try:
+        if result.error:
+            return str(result.error.contents.message.decode(errors="replace"))
+        tree = json.loads(result.parse_tree)
+    except RecursionError:
+        return "a statement is nested too deeply"
+    finally:
+        lib.pg_query_free_parse_result(result)
+    raws = tree.get("stmts", [])
+    if len(raws) > 1:
+        return "a statement is cut in two ways"
+    found = []
+    for raw in raws:
+        nodes: list[list[Any]] = []
+        _flatten("Node", raw["stmt"], nodes)
+        start = raw.get("stmt_location", 0)
+        found.append((start, raw.get("stmt_len", 0) or len(piece) - start, nodes))
+    return found
+
+
+def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | None:
+    """Append a message and what it holds; its own place. None for an empty ``Node``."""
+    if kind == "Node":
+        if not value:
+            return None
+        ((kind, value),) = value.items()
+    scalars: dict[str, Any] = {}
+    children: dict[str, Any] = {}
+    for name, held in value.items():
+        inner = _FIELDS[kind].get(name)
+        if inner is None:
+            scalars[name] = held
+        elif isinstance(held, list):
+            children[name] = [_flatten(inner, item, nodes) for item in held]
+        else:
+            children[name] = _flatten(inner, held, nodes)
+    nodes.append([kind, scalars, children])
+    return len(nodes) - 1
+
+
+def _serve() -> None:
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while len(head := source.read(_HEAD.size)) == _HEAD.size:
+        for frame in answers(source.read(_HEAD.unpack(head)[0])):
+            data = json.dumps(frame).encode()
+            sink.write(_HEAD.pack(len(data)) + data)
+        sink.flush()
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    sys.setrecursionlimit(_DEPTH)
+    threading.stack_size(_STACK)
+    worker = threading.Thread(target=_serve)
+    worker.start()
+    worker.join()

@@ -1,0 +1,243 @@
+"""Whether a tree only computes: the allow-list of expressions and queries.
+
+A tree passes if every node in it is of a listed kind, and everything that it names (functions,
+operators, types, collations, tables, fields) is what its `Scope` lets it name. What is not listed
+is refused, whatever it may be: a later PostgreSQL's node, a clause that nobody thought of.
+
+Calls hide where no call stands. ``(x).name`` and ``alias.name`` call ``name(x)`` where x has no
+such field, so a field must be a known column and must not have the name of a function that may not
+be called. Operators, casts, ``ORDER BY … USING``, TABLESAMPLE and joins by USING name functions
+too, and each is asked for here. What a name leads to is the scope's affair: it knows the search
+path under which the statement will run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from privbench.pgsql import names
+from privbench.pgsql.parser import Node
+
+#: A name as it is written: its words, one or several.
+Name = tuple[str, ...]
+
+
+class NotAllowed(Exception):
+    """What a tree holds that is not on the list, as the end of a sentence: ``it calls …``."""
+
+
+class Scope(Protocol):
+    """What a statement may name, and where names lead."""
+
+    def function(self, name: Name) -> bool:
+        """Whether a call of this name only computes."""
+
+    def sequence(self, name: str) -> bool:
+        """Whether this text names a sequence that may be moved."""
+
+    def operator(self, name: Name) -> bool:
+        """Whether an operator of this name only computes."""
+
+    def type(self, name: Name) -> bool:
+        """Whether values may be cast to this type."""
+
+    def collation(self, name: Name) -> bool:
+        """Whether this collation may be used."""
+
+    def relation(self, name: Name) -> bool:
+        """Whether rows may be read from this table or view."""
+
+    def column(self, name: str) -> bool:
+        """Whether some table that may be read has a column of this name."""
+
+    def calls(self, field: str) -> bool:
+        """Whether a field of this name might call a function that may not be called."""
+
+
+#: Kinds of nodes that expressions and queries are made of.
+EXPRESSIONS = frozenset(
+    """
+    A_ArrayExpr A_Const A_Expr A_Indices A_Indirection A_Star Alias BitString BoolExpr Boolean
+    BooleanTest CTECycleClause CTESearchClause CaseExpr CaseWhen CoalesceExpr CollateClause
+    ColumnDef ColumnRef CommonTableExpr Float FuncCall GroupingFunc GroupingSet Integer
+    JoinExpr JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor
+    JsonArrayQueryConstructor JsonBehavior JsonFormat JsonFuncExpr JsonIsPredicate JsonKeyValue
+    JsonObjectAgg JsonObjectConstructor JsonOutput JsonParseExpr JsonReturning JsonScalarExpr
+    JsonSerializeExpr JsonTable JsonTableColumn JsonTablePathSpec JsonValueExpr List MinMaxExpr
+    NamedArgExpr NullTest RangeFunction RangeSubselect RangeTableFunc RangeTableFuncCol
+    RangeTableSample RangeVar ResTarget RowExpr SQLValueFunction SelectStmt SortBy String SubLink
+    TypeCast TypeName WindowDef WithClause XmlExpr XmlSerialize
+    """.split()
+)
+#: Columns that PostgreSQL itself names.
+_GIVEN = frozenset(
+    "array case coalesce ctid exists greatest grouping least nullif ordinality row tableoid xmin"
+    " xmax cmin cmax key value lexeme positions weights word ndoc nentry".split()
+)
+_SAMPLES = {("system",), ("bernoulli",)}
+_BETWEEN = (("<=",), (">=",))
+
+
+def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> frozenset[str]:
+    """Refuse a tree that does anything but compute.
+
+    Args:
+        tree: Of an expression or a query.
+        scope: What it may name.
+        kinds: Kinds of nodes that it may be made of.
+
+    Returns:
+        Names that the statement itself gives to columns.
+
+    Raises:
+        NotAllowed: With the first thing that is not on the list.
+    """
+    nodes = list(tree.walk())
+    known = _named(nodes)
+    for node in nodes:
+        if node.kind not in kinds:
+            raise NotAllowed(f"it holds a node of kind {node.kind}")
+        check = _CHECKS.get(node.kind)
+        if check is not None:
+            check(node, scope)
+        for field in _fields(node):
+            if not (field in known or scope.column(field)) or scope.calls(field):
+                raise NotAllowed(f"it selects {field}, which is no known column")
+    ctes = {str(node.get("ctename")) for node in nodes if node.kind == "CommonTableExpr"}
+    for node in nodes:
+        if node.kind == "RangeVar":
+            _relation(node, scope, ctes)
+    return known
+
+
+def plain(name: Name) -> str | None:
+    """The name within `pg_catalog`, for a scope whose search path leads nowhere else."""
+    if len(name) == 1:
+        return name[0]
+    return name[1] if len(name) == 2 and name[0] == "pg_catalog" else None
+
+
+def shown(name: Iterable[str]) -> str:
+    """A name for people."""
+    return ".".join(name)
+
+
+def _named(nodes: list[Node]) -> frozenset[str]:
+    """Names that the statement itself gives to columns."""
+    found = set(_GIVEN)
+    for node in nodes:
+        for field in ("name", "colname", "aliasname"):
+            given = node.get(field)
+            if isinstance(given, str):
+                found.add(given)
+        for field in ("colnames", "aliascolnames", "aliases", "names", "funcname"):
+            found.update(node.names(field))
+        if node.kind == "ColumnRef" and len(node.nodes("fields")) == 1:
+            found.update(node.names("fields"))
+    return frozenset(found)
+
+
+def _fields(node: Node) -> list[str]:
+    """Fields that a node selects of something, each of which may be a call in disguise."""
+    if node.kind == "ColumnRef":
+        return [word for word in node.names("fields")[1:] if word != "*"]
+    if node.kind == "A_Indirection":
+        return [str(n.get("sval", "")) for n in node.nodes("indirection") if n.kind == "String"]
+    return []
+
+
+def _relation(node: Node, scope: Scope, ctes: set[str]) -> None:
+    words = [node.get(part) for part in ("catalogname", "schemaname", "relname")]
+    name = tuple(str(word) for word in words if word)
+    # Only the server's own relations are found without a schema under an empty search path, and
+    # their names begin alike: no WITH query may cover one up.
+    if len(name) == 1 and name[0] in ctes and not names.is_system(name[0]):
+        return
+    if not scope.relation(name):
+        raise NotAllowed(f"it reads {shown(name)}")
+
+
+def _call(node: Node, scope: Scope) -> None:
+    name = node.names("funcname")
+    if plain(name) == names.NEXTVAL:
+        args = node.nodes("args")
+        if not (len(args) == 1 and scope.sequence(constant(args[0]) or "")):
+            raise NotAllowed("it calls nextval for something else than a sequence of its own")
+    elif not scope.function(name):
+        raise NotAllowed(f"it calls {shown(name)}")
+
+
+def constant(node: Node) -> str | None:
+    """The text of a constant string, also where it is cast to regclass."""
+    if node.kind == "TypeCast" and plain(node.nodes("typeName")[0].names("names")) == "regclass":
+        node = node.nodes("arg")[0]
+    held = node.nodes("sval") if node.kind == "A_Const" else []
+    return str(held[0].get("sval", "")) if held else None
+
+
+def operators(scope: Scope, used: Iterable[Name]) -> None:
+    """Refuse operators that may do more than compute.
+
+    Raises:
+        NotAllowed: With the first of them.
+    """
+    for name in used:
+        if not scope.operator(name):
+            raise NotAllowed(f"it uses the operator {shown(name)}")
+
+
+def _operator(node: Node, scope: Scope) -> None:
+    between = str(node.get("kind", "")).startswith(("AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN"))
+    operators(scope, _BETWEEN if between else [node.names("name")])
+
+
+def _equality(node: Node, scope: Scope) -> None:
+    """Comparisons that no operator is written for."""
+    if node.get("usingClause") or node.get("isNatural") or node.get("arg"):
+        operators(scope, [("=",)])
+
+
+def type_of(node: Node, scope: Scope) -> None:
+    """Refuse a type that may not be named.
+
+    Raises:
+        NotAllowed: It may not, or is written as ``table.column%TYPE``.
+    """
+    name = node.names("names")
+    if node.get("pct_type") or node.get("typeOid") or not scope.type(name):
+        raise NotAllowed(f"it names the type {shown(name)}")
+
+
+def _collation(node: Node, scope: Scope) -> None:
+    name = node.names("collname")
+    if not scope.collation(name):
+        raise NotAllowed(f"it names the collation {shown(name)}")
+
+
+def _sample(node: Node, scope: Scope) -> None:
+    if node.names("method") not in _SAMPLES:
+        raise NotAllowed(f"it samples by {shown(node.names('method'))}")
+
+
+def _sublink(node: Node, scope: Scope) -> None:
+    used = node.names("operName")
+    operators(scope, [used] if used else [("=",)] if node.get("testexpr") else [])
+
+
+def _sort(node: Node, scope: Scope) -> None:
+    used = node.names("useOp")
+    operators(scope, [used] if used else [])
+
+
+_CHECKS: dict[str, Callable[[Node, Scope], None]] = {
+    "A_Expr": _operator,
+    "CaseExpr": _equality,
+    "CollateClause": _collation,
+    "FuncCall": _call,
+    "JoinExpr": _equality,
+    "RangeTableSample": _sample,
+    "SortBy": _sort,
+    "SubLink": _sublink,
+    "TypeName": type_of,
+}

@@ -1,0 +1,59 @@
+"""What SQL that is judged may name: functions, types and operators that only compute.
+
+The lists stand in ``names.json``, which ``scripts/sqlnames`` makes from servers of several major
+versions. A name of `pg_catalog` is allowed if every function of that name computes its result from
+its arguments, the clock or the session's locale. Volatility alone tells nothing: ``table_to_xml``
+is stable. Every other name of `pg_catalog` is listed too, since ``(x).name`` can call a function.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+#: Reserved for the server: nothing that a model makes or a workload selects from is here.
+SYSTEM_SCHEMAS = ("pg_", "information_schema")
+#: Draws a number and moves a sequence: only of sequences that the statements make themselves.
+NEXTVAL = "nextval"
+
+
+@cache
+def _listed() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((files("privbench.pgsql") / "names.json").read_text())
+    return found
+
+
+@cache
+def functions() -> frozenset[str]:
+    """Names of `pg_catalog` that may be called."""
+    return frozenset(_listed()["functions"])
+
+
+@cache
+def others() -> frozenset[str]:
+    """All other names of functions of `pg_catalog`, in every version that is known."""
+    return frozenset(_listed()["others"])
+
+
+@cache
+def extension(name: str) -> dict[str, frozenset[str]] | None:
+    """What a listed extension brings, by kind (functions, types, operators …); None if unlisted.
+
+    >>> "hstore" in extension("hstore")["types"], extension("dblink")
+    (True, None)
+    """
+    found = _listed()["extensions"].get(name)
+    return None if found is None else {kind: frozenset(names) for kind, names in found.items()}
+
+
+@cache
+def extensions() -> frozenset[str]:
+    """Names of the extensions that are listed."""
+    return frozenset(_listed()["extensions"])
+
+
+def is_system(schema: str) -> bool:
+    """Whether a schema is the server's own."""
+    return schema.startswith(SYSTEM_SCHEMAS)

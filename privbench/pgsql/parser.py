@@ -1,0 +1,233 @@
+"""SQL texts as trees, by PostgreSQL's own parser (libpg_query, of PostgreSQL 18).
+
+What a stranger wrote is judged by its tree and then run as it stands, so both must be one reading.
+Three things see to that. A text is cut by PostgreSQL's scanner, and each piece must parse as one
+statement. A server reads a statement as this parser does only under the settings that the parser
+assumes: whoever sends it sets and checks `SETTINGS` first. And what servers of other versions or
+encodings might read otherwise is refused: names longer than PostgreSQL keeps, and numbers that are
+not plain decimals.
+
+The parser runs in a process of its own (`privbench.pgsql.child`): a text that ends it, in whatever
+way, or that takes it too long, is refused.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privbench.errors import PrivbenchError
+
+#: Settings of a session under which a server reads a text as the parser does.
+SETTINGS = {
+    "standard_conforming_strings": "on",
+    "backslash_quote": "safe_encoding",
+    "client_encoding": "UTF8",
+}
+#: Bytes of one text: the schema of 10,000 tables takes about 20 MB.
+_LONGEST = 1 << 26
+#: Seconds for one text: 3,700 statements take 2.
+_PATIENCE = 60.0
+_HEAD = struct.Struct("!I")
+
+
+class SqlError(PrivbenchError):
+    """A text that PostgreSQL's parser does not take, or that is too large to be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a tree.
+
+    Attributes:
+        kind: PostgreSQL's name of it: ``SelectStmt``.
+        fields: Scalars, nodes, and lists of nodes by PostgreSQL's names: ``whereClause``. A field
+            that has its default is absent; None in a list stands for an empty node.
+    """
+
+    kind: str
+    fields: dict[str, Any]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A field, or the default where it is absent."""
+        return self.fields.get(name, default)
+
+    def nodes(self, name: str) -> list[Node]:
+        """The nodes of a field: several, one or none."""
+        found = self.fields.get(name)
+        listed = found if isinstance(found, list) else [found]
+        return [item for item in listed if isinstance(item, Node)]
+
+    def children(self) -> Iterator[Node]:
+        """All nodes right beneath."""
+        for name in self.fields:
+            yield from self.nodes(name)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all beneath it, parents first; without recursion."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(node.children())
+
+    def names(self, field: str) -> tuple[str, ...]:
+        """The words of a qualified name; ``*`` for what is no word."""
+        found = self.nodes(field)
+        return tuple(str(n.get("sval", "")) if n.kind == "String" else "*" for n in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement.
+
+    Attributes:
+        text: Its own text, as the parser cut it: what is to be sent to a server.
+        tree: Its tree.
+    """
+
+    text: str
+    tree: Node
+
+
+def statements(text: str) -> list[Statement]:
+    """The statements of a text, in order.
+
+    Raises:
+        SqlError: The text is not SQL that PostgreSQL takes, or is too large or too deeply nested.
+
+    >>> [found.text for found in statements("SELECT 1; SELECT ';'")]
+    ['SELECT 1', "SELECT ';'"]
+    >>> statements("SELECT 1")[0].tree.kind
+    'SelectStmt'
+    >>> statements("SELEKT")
+    Traceback (most recent call last):
+    ...
+    privbench.pgsql.parser.SqlError: syntax error at or near "SELEKT".
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise SqlError("the text is not UTF-8.") from None
+    if b"\0" in data:
+        raise SqlError("the text holds a NUL byte.")
+    if len(data) > _LONGEST:
+        raise SqlError(f"the text is longer than {_LONGEST >> 20} MiB.")
+    return _PARSER.ask(data)
+
+
+def statement(text: str) -> Statement:
+    """The one statement of a text.
+
+    Raises:
+        SqlError: As `statements`; or there are several, or none.
+    """
+    found = statements(text)
+    if len(found) != 1:
+        raise SqlError("it is not exactly one statement.")
+    return found[0]
+
+
+class _Parser:
+    """The parser's process: started when it is needed, and anew after it has ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def ask(self, data: bytes) -> list[Statement]:
+        """The statements of a text; whatever ends the process is the text's fault."""
+        with self._lock:
+            process = self._running()
+            alarm = threading.Timer(_PATIENCE, process.kill)
+            alarm.start()
+            try:
+                frames = list(_conversation(process, data))
+            except (OSError, EOFError):
+                raise SqlError("the text is too large or too deeply nested to be read.") from None
+            except BaseException:
+                # What is still to come must not be taken for the answer to the next text.
+                process.kill()
+                raise
+            finally:
+                alarm.cancel()
+        if isinstance(frames[-1], str):
+            raise SqlError(f"{frames[-1]}.")
+        return [
+            Statement(data[start : start + length].decode(), _tree(nodes))
+            for frame in frames[:-1]
+            for start, length, nodes in frame
+        ]
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        process = self._process
+        # A process that was forked has its parent's pipes, which are not its own.
+        if process is None or process.poll() is not None or self._owner != os.getpid():
+            # -P: the working directory is not searched for modules.
+            command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
+            process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            atexit.register(_end, process, os.getpid())
+            self._process, self._owner = process, os.getpid()
+        return process
+
+
+_PARSER = _Parser()
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    if owner == os.getpid():
+        with contextlib.suppress(OSError):
+            process.kill()
+            process.communicate()
+
+
+def _conversation(process: subprocess.Popen[bytes], data: bytes) -> Iterator[Any]:
+    """Ask for one text: a list for every statement, then None, or a text of what is wrong."""
+    source, sink = process.stdout, process.stdin
+    if source is None or sink is None:
+        raise EOFError
+    sink.write(_HEAD.pack(len(data)) + data)
+    sink.flush()
+    while True:
+        head = source.read(_HEAD.size)
+        size = _HEAD.unpack(head)[0] if len(head) == _HEAD.size else 0
+        body = source.read(size)
+        if not body or len(body) != size:
+            process.kill()
+            process.wait()
+            raise EOFError
+        frame = json.loads(body)
+        yield frame
+        if not isinstance(frame, list):
+            return
+
+
+def _tree(listed: list[Any]) -> Node:
+    """The tree of nodes that are listed children first."""
+    made: list[Node] = []
+
+    def held(place: Any) -> Any:
+        if isinstance(place, list):
+            return [held(item) for item in place]
+        return None if place is None else made[place]
+
+    for kind, scalars, children in listed:
+        made.append(Node(kind, scalars | {name: held(at) for name, at in children.items()}))
+    return made[-1]
