@@ -141,9 +141,8 @@ def _write(
         split=None if trusted else statements,
     ) as loader:
         mending = Mending(
-            loader.connection,
+            loader,
             [item.table for item in tables if not item.public],
-            loader.rehearsal,
             [item.table.key for item in tables if item.torn],
             seed=seed,
         )

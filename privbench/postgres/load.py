@@ -6,21 +6,25 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, LiteralString, Self
 
+import postgast
 import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.errors import TargetError
-from privbench.postgres import staging, target, upkeep
+from privbench.errors import ModelError, TargetError
+from privbench.postgres import role, staging, target, upkeep
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.ddl import Ddl
-from privbench.postgres.failures import database_errors
+from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.header import as_made
+from privbench.postgres.introspect import introspect
 from privbench.postgres.sequences import move_sequences
+from privbench.postgres.statement import run
 from privbench.postgres.views import fill_views
-from privbench.schema import Schema, Table
+from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +36,9 @@ _SETTINGS = {
     "client_encoding": "UTF8",
     "check_function_bodies": "off",
     "client_min_messages": "warning",
+    # How the server reads a text: with other settings it could see other statements in it.
     "standard_conforming_strings": "on",
+    "backslash_quote": "safe_encoding",
     "xmloption": "content",
     "row_security": "off",
     # Rows whose commit is not on disk yet are not marked visible by the VACUUM that follows.
@@ -43,6 +49,17 @@ _SETTINGS = {
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+#: What no text of a model may change: the transaction, how texts are read, the role, and whether
+#: there are temporary objects, which would come before the system's own of the same name.
+_STATE: LiteralString = """
+SELECT pg_catalog.txid_current()::text, pg_catalog.current_setting('search_path'),
+  pg_catalog.current_setting('standard_conforming_strings'),
+  pg_catalog.current_setting('backslash_quote'), pg_catalog.current_setting('client_encoding'),
+  current_user, pg_catalog.pg_my_temp_schema()
+"""
+_NO_PUBLIC: LiteralString = """
+SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'public')
+"""
 #: Any number will do that nobody else is likely to lock.
 _LOCK = 0x70726976_6C6F6164
 
@@ -61,11 +78,17 @@ class Loader:
         source: A connection to the source, so that it is not taken for the target.
         lock_timeout: Seconds to wait for an object that somebody is using.
         progress: Told of every step.
-        split: Cuts DDL that is not trusted into statements; each is then sent by the protocol that
-            takes one at a time. None sends trusted DDL as a whole.
+        split: Cuts DDL into statements, each of which is sent by itself; None: PostgreSQL's own
+            parser.
+        as_role: Go on as this role before anything of the model's runs, see `role.become`.
+
+    Attributes:
+        connection: In the transaction.
+        lost: What of the schema the target does not have, a line each; complete after `finish`.
 
     Raises:
         ConnectionFailed: The target is unreachable.
+        ModelError: The schema and its DDL do not fit.
         TargetError: It is the source, is not empty, lacks an extension, or is being loaded.
         AccessDenied: The role may not create or drop.
         DatabaseError: The server refused.
@@ -82,10 +105,13 @@ class Loader:
         lock_timeout: float = 30,
         progress: Progress | None = None,
         split: Callable[[str], Iterable[str]] | None = None,
+        as_role: str | None = None,
     ) -> None:
-        self._split = split
+        self._split = split or _statements
         self._schema = schema
         self._ddl = ddl
+        self._role = as_role
+        self.lost: list[str] = []
         self._progress = progress or (lambda step, rows: None)
         self.connection = connect(dsn, lock_timeout=lock_timeout)
         try:
@@ -111,6 +137,14 @@ class Loader:
             self.connection.rollback()
         self.connection.close()
 
+    def table(self, table: Table | TableName | str) -> Table:
+        """The table as the target's own catalog states it.
+
+        Raises:
+            SchemaError: The schema has no such table.
+        """
+        return self._schema.table(table.name if isinstance(table, Table) else table)
+
     def copy_table(
         self,
         table: Table | str,
@@ -132,7 +166,7 @@ class Loader:
             ValueError: A generated column is named, or a batch has another number of columns.
             DatabaseError: The server refused a row; the message names the constraint, not the row.
         """
-        table = table if isinstance(table, Table) else self._schema.table(table)
+        table = self.table(table)
         generated = [name for name in columns if table.column(name).generated]
         if generated:
             raise ValueError(f"{table.key}: generated columns cannot be copied: {generated}")
@@ -150,13 +184,15 @@ class Loader:
         Raises:
             DatabaseError: The server refused.
         """
-        names = [c.name for c in table.columns if c.type.base == "xml" and not c.not_null]
+        names = [
+            c.name for c in self.table(table).columns if c.type.base == "xml" and not c.not_null
+        ]
         if not names:
             return []
         with database_errors("asking for xml"):
             try:
                 with self.connection.transaction():
-                    self.connection.execute("SELECT '<a/>'::xml")
+                    run(self.connection, "SELECT '<a/>'::xml")
             except psycopg.errors.FeatureNotSupported:
                 logger.warning("%s: this server knows no xml; NULL instead: %s", table.key, names)
                 return names
@@ -171,7 +207,7 @@ class Loader:
         statement = sql.SQL("INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})")
         named = sql.Identifier(table.name.schema, table.name.name)
         with database_errors("loading rows", table.key):
-            return self.connection.execute(statement.format(named, count)).rowcount
+            return run(self.connection, statement.format(named, count)).rowcount
 
     @contextlib.contextmanager
     def rehearsal(self) -> Iterator[None]:
@@ -184,8 +220,10 @@ class Loader:
             database_errors("making indexes and constraints"),
             self.connection.transaction(force_rollback=True),
         ):
-            self._script(self._ddl.constraints)
-            self._protect()
+            with self._contained():
+                self._script(self._ddl.constraints)
+                lost = self._protect()
+            self.lost += [line for line in lost if line not in self.lost]
             yield
 
     def finish(self) -> None:
@@ -194,29 +232,29 @@ class Loader:
         A relation that cannot be vacuumed is logged: the load stands, with its statistics.
 
         Raises:
+            TargetError: Something has left the transaction of the load.
             DatabaseError: A constraint does not hold, or the server refused.
         """
         self._progress("indexes and constraints", None)
-        with database_errors("making indexes and constraints"):
+        with database_errors("making indexes and constraints"), self._contained():
             self._script(self._ddl.constraints)
         self._progress("sequences", None)
         move_sequences(self.connection, self._schema)
-        filled = [
-            *(table.name for table in self._schema),
-            *fill_views(self.connection, self._progress),
-        ]
+        views, empty = fill_views(self.connection, self._progress)
+        filled = [*(table.name for table in self._schema), *views]
         self._progress("analyze", None)
         with database_errors("gathering statistics"):
             upkeep.analyze(self.connection, filled)
-        with database_errors("making policies"):
-            for statement in self._protect():
-                logger.warning(
-                    "left out, since it speaks of a role that is not here: %s", statement
-                )
+        with database_errors("making policies"), self._contained():
+            protected = self._protect()
+        self.lost += [line for line in (*empty, *protected) if line not in self.lost]
+        for line in self.lost:
+            logger.warning("%s", line)
         with database_errors("committing the load"):
+            self._require(self._began)
             self.connection.commit()
         self._progress("vacuum", None)
-        skipped = upkeep.vacuum(self.connection, filled)
+        skipped = upkeep.vacuum(self.connection, filled, self._role)
         if skipped:
             listed = ", ".join(map(str, skipped))
             logger.warning("the clone is complete, but these could not be vacuumed: %s", listed)
@@ -225,25 +263,61 @@ class Loader:
         with database_errors("preparing the target"):
             target.refuse_source(self.connection, source)
             for name, value in _SETTINGS.items():
-                self.connection.execute("SELECT set_config(%s, %s, true)", [name, value])
-            row = self.connection.execute(
-                "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::bigint)", [_LOCK]
+                run(self.connection, "SELECT pg_catalog.set_config(%s, %s, true)", [name, value])
+            row = run(
+                self.connection, "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::bigint)", [_LOCK]
             ).fetchone()
         if row is None or not row[0]:
             raise TargetError("another load into this database is running.")
         target.refuse_missing_extensions(
             self.connection, self._ddl.extensions, self._ddl.extension_schemas
         )
+        if self._role is not None:
+            role.become(self.connection, self._role)
+        with database_errors("reading the settings"):
+            self._began = self._state()
         found = target.contents(self.connection)
         if replace:
             target.drop_contents(self.connection, found)
         else:
             target.refuse_contents(found)
         self._progress("schema", None)
-        with database_errors("making the schema"):
-            self.connection.execute("CREATE SCHEMA IF NOT EXISTS public")
+        with database_errors("making the schema"), self._contained():
+            # Where it is there already, nobody is asked for the right to make it.
+            if run(self.connection, _NO_PUBLIC).fetchone():
+                run(self.connection, "CREATE SCHEMA public")
             self._extend()
             self._script(self._ddl.objects)
+        self._schema = as_made(self._schema, introspect(self.connection))
+
+    def _state(self) -> tuple[Any, ...] | None:
+        return run(self.connection, _STATE).fetchone()
+
+    def _require(self, state: tuple[Any, ...] | None) -> None:
+        """Refuse to go on in another transaction, or with other settings or another role.
+
+        Temporary objects are not counted.
+        """
+        now = self._state()
+        if now is None or state is None or now[:-1] != state[:-1]:
+            raise TargetError(
+                "something in the model's DDL has left the transaction of the load, its settings "
+                "or its role: nothing in the target can be relied on.",
+                remedy="Drop the target, and trust nothing that this model has made.",
+            )
+
+    @contextlib.contextmanager
+    def _contained(self) -> Iterator[None]:
+        """Whatever runs within it, transaction, settings and role stay as they are."""
+        before = self._state()
+        yield
+        self._require(before)
+        after = self._state()
+        if before is not None and after is not None and before[-1] != after[-1]:
+            raise TargetError(
+                "the model's DDL makes temporary objects, which could stand in for the system's.",
+                remedy="Trust nothing that this model has made.",
+            )
 
     def _extend(self) -> None:
         """Extensions; those that only the text of functions may need if the server has them.
@@ -258,26 +332,21 @@ class Loader:
                 with self.connection.transaction():
                     self._script(statement)
             except psycopg.Error as error:
-                said = error.diag.message_primary or type(error).__name__
+                said = describe(error)
                 if self.connection.closed:
                     raise TargetError(f"the server broke off at {statement}: {said}") from None
-                logger.warning("left out, since the server refuses it: %s (%s)", statement, said)
+                self.lost.append(f"left out, since the server refuses it: {statement} {said}")
 
     def _script(self, text: str) -> None:
-        if self._split is not None:
-            for statement in self._split(text):
-                # Asking for binary results makes psycopg use the extended protocol.
-                self.connection.execute(statement.encode(), binary=True)
-        elif text.strip():
-            # Bytes without parameters go out as they are: several statements, any % sign.
-            self.connection.execute(text.encode())
+        for statement in self._split(text):
+            run(self.connection, statement.encode())
 
     def _protect(self) -> list[str]:
         """Row-level security, last: it would hide rows from the load itself.
 
         Returns:
-            Policies that speak of roles which the target does not have; without them rows are
-            hidden from more users, never from fewer.
+            A line for every policy that speaks of a role which the target does not have; without
+            them rows are hidden from more users, never from fewer.
         """
         absent = []
         for statement in self._ddl.row_security:
@@ -285,7 +354,8 @@ class Loader:
                 with self.connection.transaction():
                     self._script(statement)
             except psycopg.errors.UndefinedObject:
-                absent.append(" ".join(statement.partition("CREATE POLICY ")[1:]).strip())
+                policy = " ".join(statement.partition("CREATE POLICY ")[1:]).strip()
+                absent.append(f"left out, since it speaks of a role that is not here: {policy}")
         return absent
 
     def _copy(
@@ -300,3 +370,15 @@ class Loader:
         return staging.copy_blocks(
             self.connection, named, columns, blocks, freeze=table.kind == "r"
         )
+
+
+def _statements(text: str) -> list[str]:
+    """The statements of a text, cut by PostgreSQL's own parser.
+
+    Raises:
+        ModelError: It cannot read the text.
+    """
+    try:
+        return postgast.split(text)
+    except postgast.PgQueryError as error:
+        raise ModelError(f"PostgreSQL cannot read the model's DDL: {error}.") from None

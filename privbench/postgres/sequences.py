@@ -8,6 +8,7 @@ from psycopg import sql
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import run
 from privbench.schema import Schema
 from privbench.schema import Sequence as SchemaSequence
 
@@ -32,7 +33,7 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
                 )
     with database_errors("setting sequences"):
         for sequence, columns in users.items():
-            connection.execute(_setval(sequence, columns))
+            run(connection, _setval(sequence, columns))
 
 
 def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import sql
 
 from privbench.postgres.connect import Connection
+from privbench.postgres.statement import run
 from privbench.schema import Table
 
 _STAGE = sql.Identifier("pg_temp", "privbench stage")
@@ -72,24 +73,26 @@ def copy(
     """
     listed = sql.SQL(", ").join(sql.Identifier(name) for name in columns)
     parts = {"stage": _STAGE, "columns": listed, "table": table}
-    connection.execute(
+    run(
+        connection,
         sql.SQL(
             'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
-        ).format(**parts)
+        ).format(**parts),
     )
     copy_blocks(connection, _STAGE, columns, blocks)
     try:
         with connection.transaction():
-            taken = connection.execute(
+            taken = run(
+                connection,
                 sql.SQL(
                     "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE"
                     " SELECT {columns} FROM {stage}"
-                ).format(**parts)
+                ).format(**parts),
             ).rowcount
     except psycopg.DataError:
         body = sql.SQL(_SINGLY).format(**parts).as_string(connection)
-        connection.execute(sql.SQL("DO {}").format(sql.Literal(body)))
-        row = connection.execute(sql.SQL("SELECT count(*) FROM {table}").format(**parts)).fetchone()
+        run(connection, sql.SQL("DO {}").format(sql.Literal(body)))
+        row = run(connection, sql.SQL("SELECT count(*) FROM {table}").format(**parts)).fetchone()
         taken = int(row[0]) if row else 0
-    connection.execute(sql.SQL("DROP TABLE {stage}").format(**parts))
+    run(connection, sql.SQL("DROP TABLE {stage}").format(**parts))
     return taken

@@ -9,6 +9,7 @@ from privbench.errors import TargetError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection, same_database
 from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import run
 
 #: Objects of users, most visible first: relations, routines, types, then schemas besides public and
 #: besides those that an extension lives in.
@@ -123,7 +124,7 @@ def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
         statements = catalog.ask(target, _DROP, listed)
         with database_errors("dropping what the target holds"):
             for row in statements:
-                target.execute(row.statement.encode())
+                run(target, row.statement.encode())
 
 
 def refuse_missing_extensions(

@@ -27,9 +27,7 @@ def loaded(each_server, make_database_on):
             schema = introspect(connection)
             text = dump_ddl(connection, schema)
         with Loader(target, schema, text) as loader:
-            mending = Mending(
-                loader.connection, schema.tables, loader.rehearsal, suspects, seed=seed
-            )
+            mending = Mending(loader, schema.tables, suspects, seed=seed)
             for name, rows in tables.items():
                 loader.copy_table(schema.table(name), rows.column_names, [rows])
             mended = mending.settle()
@@ -684,7 +682,9 @@ def test_unique_indexes_of_partitions_ask_them_alone(server, make_database, monk
         asked = []
         execute = connection.execute
         monkeypatch.setattr(
-            connection, "execute", lambda query, *a: asked.append(query) or execute(query, *a)
+            connection,
+            "execute",
+            lambda query, *a, **k: asked.append(query) or execute(query, *a, **k),
         )
         assert uniques.repair(connection, found, [], TRUE, last=True) == (0, 1)
         texts = [query.as_string(connection) for query in asked]
@@ -722,7 +722,9 @@ def test_checks_of_partitions_that_hold_ask_them_alone_and_once(server, make_dat
         asked = []
         execute = connection.execute
         monkeypatch.setattr(
-            connection, "execute", lambda query, *a: asked.append(query) or execute(query, *a)
+            connection,
+            "execute",
+            lambda query, *a, **k: asked.append(query) or execute(query, *a, **k),
         )
         assert checks.repair() == ({"public.m": 0}, {"public.m": 0})
         texts = [query.as_string(connection) for query in asked]

@@ -11,6 +11,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.proposals import proposals
 from privbench.postgres.mend.rules import Rule, ends
+from privbench.postgres.statement import run
 
 
 def propose(connection: Connection, rule: Rule) -> int:
@@ -39,7 +40,7 @@ def empty(connection: Connection, rule: Rule) -> int:
         rows.nulls(names),
         rule.broken,
     )
-    return connection.execute(statement).rowcount
+    return run(connection, statement).rowcount
 
 
 def end(connection: Connection, rule: Rule) -> int:
@@ -61,7 +62,7 @@ def _tried(connection: Connection, statement: sql.Composed, rule: Rule, left: in
     """How many rows are broken once a statement has run; it is undone unless it helps."""
     # What PostgreSQL refuses is no help.
     with contextlib.suppress(psycopg.Error), connection.transaction() as point:
-        connection.execute(statement)
+        run(connection, statement)
         now = rule.count(connection)[0]
         if now >= left:
             raise psycopg.Rollback(point)

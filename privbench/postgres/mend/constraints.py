@@ -10,6 +10,7 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.statement import run
 
 #: Asked of the target, whose catalog holds what its own parser understood; those of single
 #: partitions, which come with their OID, included.
@@ -81,16 +82,18 @@ class Constraint:
     def drop(self, connection: Connection) -> None:
         """Set it aside."""
         with database_errors("setting CHECK constraints aside", self.place):
-            connection.execute(
-                sql.SQL("{} DROP CONSTRAINT {}").format(self.owner, sql.Identifier(self.name))
+            run(
+                connection,
+                sql.SQL("{} DROP CONSTRAINT {}").format(self.owner, sql.Identifier(self.name)),
             )
 
     def restore(self, connection: Connection, *, kept: bool) -> None:
         """Put it back; as not validated where rows do not keep it."""
         loose = "" if kept or self.definition.endswith((" NOT VALID", "ENFORCED")) else " NOT VALID"
         with database_errors(f"putting back the CHECK constraint {self.name!r}", self.place):
-            connection.execute(
+            run(
+                connection,
                 sql.SQL("{} ADD CONSTRAINT {} {}").format(
                     self.owner, sql.Identifier(self.name), rows.raw(self.definition + loose)
-                )
+                ),
             )

@@ -19,6 +19,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.periods import PeriodKey
 from privbench.postgres.mend.places import TRIES, Mover, Place, place_of
+from privbench.postgres.statement import run
 from privbench.schema import Table
 
 _EXCLUSIONS: LiteralString = """
@@ -131,7 +132,7 @@ def _open(connection: Connection, item: Exclusion) -> int:
 def _conflicts(connection: Connection, item: Exclusion) -> bool:
     try:
         with connection.transaction(force_rollback=True):
-            connection.execute(_add(item))
+            run(connection, _add(item))
     except (errors.ExclusionViolation, errors.UniqueViolation):
         return True
     return False
@@ -149,23 +150,25 @@ def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
     kept = [sql.Identifier(c.name) for c in item.table.columns if not c.generated]
     columns = sql.SQL(", ").join(kept)
     parts = {"table": table, "columns": columns, "stage": _STAGE}
-    made = connection.execute(
-        sql.SQL("CREATE TEMPORARY TABLE {stage} AS SELECT {columns} FROM {table}").format(**parts)
+    made = run(
+        connection,
+        sql.SQL("CREATE TEMPORARY TABLE {stage} AS SELECT {columns} FROM {table}").format(**parts),
     ).rowcount
     body = _program(item, kept)
-    connection.execute(
+    run(
+        connection,
         sql.SQL("CREATE FUNCTION {}(OUT moved int, OUT placed int) LANGUAGE plpgsql AS {}").format(
             _PLACE, sql.Literal(body.as_string(connection))
-        )
+        ),
     )
-    row = connection.execute(sql.SQL("SELECT * FROM {}()").format(_PLACE)).fetchone()
+    row = run(connection, sql.SQL("SELECT * FROM {}()").format(_PLACE)).fetchone()
     moved, placed = row if row else (0, 0)
     for statement in (
         sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(table, sql.Identifier(item.name)),
         sql.SQL("DROP FUNCTION {}").format(_PLACE),
         sql.SQL("DROP TABLE {}").format(_STAGE),
     ):
-        connection.execute(statement)
+        run(connection, statement)
     return moved, made - placed
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
 
-from privbench.postgres.connect import Connection
+from privbench.postgres.load import Loader
 from privbench.postgres.mend import (
     exclusions,
     orphans,
@@ -50,9 +49,9 @@ class Mending:
     """Repairs of one load: made when the tables are there and empty, settled when they are full.
 
     Args:
-        connection: In the transaction of the load.
+        loader: The load. What its target's catalog states of the tables is all that the repairs
+            know of types and expressions.
         tables: Tables that will hold synthetic rows.
-        rehearsal: Within it the clone's indexes and constraints exist.
         suspects: Tables that may lack rows which others refer to.
         seed: Seed of the sample; the same rows are then mended in the same way.
 
@@ -62,20 +61,20 @@ class Mending:
 
     def __init__(
         self,
-        connection: Connection,
+        loader: Loader,
         tables: Sequence[Table],
-        rehearsal: Callable[[], contextlib.AbstractContextManager[None]],
         suspects: Sequence[str] = (),
         *,
         seed: int | None = None,
     ) -> None:
         self._seed = seed
-        self._connection, self._tables = connection, tuple(tables)
+        connection = self._connection = loader.connection
+        tables = self._tables = tuple(loader.table(table) for table in tables)
         self._lost = set(suspects)
         self._touched: set[str] = set()
         self._changed: Counter[str] = Counter()
         self._deleted: Counter[str] = Counter()
-        with rehearsal():
+        with loader.rehearsal():
             self._uniques = uniques.find(connection, tables)
             self._periods = periods.find(connection, tables)
             self._exclusions = exclusions.find(connection, tables, self._periods)

@@ -12,6 +12,7 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.statement import run
 from privbench.schema import ForeignKey, Table
 
 
@@ -63,7 +64,7 @@ def _settle(
         rows.nulls(names),
         orphans,
     )
-    return connection.execute(statement).rowcount, 0
+    return run(connection, statement).rowcount, 0
 
 
 def _adopt(

@@ -16,6 +16,7 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.statement import run
 from privbench.schema import Table
 
 #: Partitioned tables of a tree that want a default partition, and the columns of their keys, those
@@ -87,10 +88,11 @@ def open_rests(connection: Connection, tables: Iterable[Table]) -> list[Rest]:
                 bounds = _DEFAULT if kind == "default" else _missing(connection, schema, name)
                 for bound in bounds:
                     rest = sql.Identifier(table.name.schema, f"privbench rest {len(found)}")
-                    connection.execute(
+                    run(
+                        connection,
                         sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(
                             rest, sql.Identifier(schema, name), bound
-                        )
+                        ),
                     )
                     found.append(Rest(table, rest, free))
     return found
@@ -101,13 +103,13 @@ def _levels(connection: Connection, table: Table) -> list[tuple[str, str, str, l
     return [
         (kind, *row)
         for kind, kinds in (("default", ["l", "r"]), ("hash", ["h"]))
-        for row in connection.execute(_LEVELS, {**names, "kinds": kinds}).fetchall()
+        for row in run(connection, _LEVELS, {**names, "kinds": kinds}).fetchall()
     ]
 
 
 def _missing(connection: Connection, schema: str, name: str) -> list[sql.Composable]:
     """Bounds of the hash partitions that a table lacks."""
-    listed = connection.execute(_HASHES, {"schema": schema, "name": name}).fetchall()
+    listed = run(connection, _HASHES, {"schema": schema, "name": name}).fetchall()
     parts = [
         (int(found[1]), int(found[2])) for (text,) in listed if (found := _HASH.search(str(text)))
     ]
@@ -140,7 +142,7 @@ def close_rests(
         key = rest.table.key
         with database_errors("dropping rows that no partition takes", key):
             gone = rows.delete(connection, rest.table, rest.caught)
-            connection.execute(sql.SQL("DROP TABLE {}").format(rest.name))
+            run(connection, sql.SQL("DROP TABLE {}").format(rest.name))
         deleted[key] = deleted.get(key, 0) + gone
     return changed, deleted
 

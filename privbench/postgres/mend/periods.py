@@ -17,6 +17,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.places import TRIES, between
+from privbench.postgres.statement import run
 from privbench.schema import Table, TableName
 
 #: Draws of a target for rows whose period no drawn target holds.
@@ -176,25 +177,25 @@ def draw(connection: Connection, key: PeriodKey) -> int:
         held = sql.SQL("p.piece @> c.{}").format(sql.Identifier(key.period))
         count = 0
         for _ in range(DRAWS):
-            some = connection.execute(_taking(key, held, moves=False)).rowcount
+            some = run(connection, _taking(key, held, moves=False)).rowcount
             count += some
             if not some and not _left(connection, key):
                 break
         if not key.is_self:
-            count += connection.execute(_taking(key, rows.TRUE, moves=True)).rowcount
+            count += run(connection, _taking(key, rows.TRUE, moves=True)).rowcount
     return count
 
 
 def _left(connection: Connection, key: PeriodKey) -> int:
     """How many rows have no target; all are counted, which PostgreSQL plans as one hash join."""
     statement = sql.SQL("SELECT count(*) FROM {} WHERE {}")
-    row = connection.execute(statement.format(rows.name_of(key.table), _open(key))).fetchone()
+    row = run(connection, statement.format(rows.name_of(key.table), _open(key))).fetchone()
     return int(row[0]) if row else 0
 
 
 def forget(connection: Connection, key: PeriodKey) -> None:
     """Drop the temporary table that `draw` made."""
-    connection.execute(sql.SQL("DROP TABLE {}").format(key.pieces))
+    run(connection, sql.SQL("DROP TABLE {}").format(key.pieces))
 
 
 def end(connection: Connection, key: PeriodKey) -> tuple[int, int]:
@@ -211,7 +212,7 @@ def end(connection: Connection, key: PeriodKey) -> tuple[int, int]:
             statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
                 rows.name_of(key.table), rows.nulls(names), broken
             )
-            changed = connection.execute(statement).rowcount
+            changed = run(connection, statement).rowcount
         else:
             gone = sql.SQL("SELECT {} FROM {} WHERE {}").format(
                 rows.row_of(key.table), rows.name_of(key.table), broken
@@ -248,11 +249,11 @@ def _list(connection: Connection, key: PeriodKey) -> None:
         known=rows.every(sql.SQL("{} IS NOT NULL").format(name) for name in names),
         plain=sql.SQL(", ").join(names[:-1]),
     )
-    connection.execute(made)
+    run(connection, made)
     columns = sql.SQL(", ").join([*among, sql.Identifier("n")])
-    connection.execute(sql.SQL("CREATE INDEX ON {} ({})").format(key.pieces, columns))
+    run(connection, sql.SQL("CREATE INDEX ON {} ({})").format(key.pieces, columns))
     for table in (key.pieces, rows.name_of(key.table)):
-        connection.execute(sql.SQL("ANALYZE {}").format(table))
+        run(connection, sql.SQL("ANALYZE {}").format(table))
 
 
 def _taking(key: PeriodKey, held: sql.Composable, *, moves: bool) -> sql.Composed:

@@ -10,6 +10,7 @@ from psycopg import sql
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import run
 from privbench.schema import Table, TableName
 
 #: Tables that `ask_all` asks for, as ``wanted``; and with them every partition, as ``own``.
@@ -93,13 +94,14 @@ def nulls(names: Iterable[str]) -> sql.Composable:
 def set_seed(connection: Connection, value: float) -> None:
     """Have the session's ``random()`` draw as before; a value in [-1, 1]."""
     with database_errors("seeding the repairs"):
-        connection.execute("SELECT pg_catalog.setseed(%s)", [value])
+        run(connection, "SELECT pg_catalog.setseed(%s)", [value])
 
 
 def holds(connection: Connection, table: Table, condition: sql.Composable) -> bool:
     """Whether some row meets a condition."""
-    row = connection.execute(
-        sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {})").format(name_of(table), condition)
+    row = run(
+        connection,
+        sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {})").format(name_of(table), condition),
     ).fetchone()
     return bool(row and row[0])
 
@@ -196,10 +198,12 @@ def pair_off(connection: Connection, statement: sql.Composed) -> int:
     loops took the square of their number.
     """
     # Plans that need one all the same look so dear that they would be compiled.
-    connection.execute("SET LOCAL enable_nestloop = off; SET LOCAL jit = off")
-    changed = connection.execute(statement).rowcount
+    for name in ("enable_nestloop", "jit"):
+        run(connection, sql.SQL("SET LOCAL {} = off").format(sql.SQL(name)))
+    changed = run(connection, statement).rowcount
     # An error leaves it to the savepoint that is rolled back.
-    connection.execute("SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL jit TO DEFAULT")
+    for name in ("enable_nestloop", "jit"):
+        run(connection, sql.SQL("SET LOCAL {} TO DEFAULT").format(sql.SQL(name)))
     return changed
 
 
@@ -226,13 +230,13 @@ def delete(connection: Connection, table: Table, bad: sql.Composable) -> int:
         "DELETE FROM {} AS broken USING ({}) AS bad"
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
     ).format(name_of(table), bad)
-    return connection.execute(statement).rowcount
+    return run(connection, statement).rowcount
 
 
 def ask(connection: Connection, question: Any, table: Table) -> list[Any]:
     """Rows of a catalog question about one table, by ``%(schema)s`` and ``%(name)s``."""
     names = {"schema": table.name.schema, "name": table.name.name}
-    return connection.execute(question, names).fetchall()
+    return run(connection, question, names).fetchall()
 
 
 def ask_all(
@@ -249,6 +253,6 @@ def ask_all(
         "names": [table.name.name for table in tables],
     }
     asked = sql.SQL(question).format(wanted=_WANTED, parts=_PARTS)
-    for schema, name, *rest in connection.execute(asked, names):
+    for schema, name, *rest in run(connection, asked, names):
         found[TableName(schema, name)].append(tuple(rest))
     return found

@@ -11,6 +11,7 @@ from sqlglot import expressions as exp
 from privbench.postgres.connect import Connection
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.parsed import parsed
+from privbench.postgres.statement import run
 from privbench.schema import Table, TableName
 
 
@@ -78,13 +79,13 @@ class Rule:
     def breaks(self, connection: Connection) -> bool:
         """Whether some row breaks it."""
         query = sql.SQL("SELECT EXISTS ({})").format(self.broken_rows)
-        row = connection.execute(query).fetchone()
+        row = run(connection, query).fetchone()
         return bool(row and row[0])
 
     def count(self, connection: Connection) -> tuple[int, int]:
         """How many rows break it, and how many it speaks of."""
         query = sql.SQL("SELECT count(*) FILTER (WHERE ({}) IS FALSE), count(*) FROM {}")
-        row = connection.execute(query.format(self.condition, self.place)).fetchone()
+        row = run(connection, query.format(self.condition, self.place)).fetchone()
         assert row is not None
         return int(row[0]), int(row[1])
 
@@ -171,10 +172,11 @@ def guarded(connection: Connection, rule: Rule) -> Rule:
         " WHERE {table}.tableoid = $1 AND {table}.ctid = $2);"
         " EXCEPTION WHEN data_exception THEN RETURN false; END"
     ).format(condition=rule.condition, table=rule.place)
-    connection.execute(
+    run(
+        connection,
         sql.SQL(
             "CREATE OR REPLACE FUNCTION {}(oid, tid) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
-        ).format(name, sql.Literal(body.as_string(connection)))
+        ).format(name, sql.Literal(body.as_string(connection))),
     )
     # Without a table's name: both the table and a partition of it are asked.
     return replace(rule, condition=sql.SQL("{}(tableoid, ctid)").format(name))

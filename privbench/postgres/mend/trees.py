@@ -15,6 +15,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.orphans import ending, tied
+from privbench.postgres.statement import run
 from privbench.schema import ForeignKey, Table
 
 
@@ -44,7 +45,7 @@ def _end(connection: Connection, table: Table, key: ForeignKey) -> int:
     ended = _ended(table, key)
     if ended is None:
         return 0
-    found = connection.execute(_pairs(table, key)).fetchall()
+    found = run(connection, _pairs(table, key)).fetchall()
     parents = np.array([-1 if above is None else above for _, _, above in found], np.int64)
     heads = [found[row][:2] for row in circle_heads(parents)]
     if not heads:
@@ -60,7 +61,7 @@ def _end(connection: Connection, table: Table, key: ForeignKey) -> int:
             for part, place in heads
         ),
     )
-    return connection.execute(statement).rowcount
+    return run(connection, statement).rowcount
 
 
 def _ended(table: Table, key: ForeignKey) -> sql.Composable | None:

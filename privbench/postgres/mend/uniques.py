@@ -17,6 +17,7 @@ from psycopg import sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
+from privbench.postgres.statement import run
 from privbench.schema import Table
 
 #: Room that a number may take at the end of a text.
@@ -202,7 +203,7 @@ def _rename(connection: Connection, index: UniqueIndex) -> int:
         " (random() * 1e6)::int FROM ({}) AS bad"
         " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t"
     ).format(rows.name_of(index.table), index.surplus, column=sql.Identifier(index.text))
-    return connection.execute(statement).rowcount
+    return run(connection, statement).rowcount
 
 
 def _renamable(table: Table, name: str) -> bool:

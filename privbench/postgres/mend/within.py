@@ -19,6 +19,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.mend import rows
 from privbench.postgres.mend.parsed import parsed
+from privbench.postgres.statement import run
 from privbench.schema import Table
 
 #: Values that are tried for one domain, and values that are enough.
@@ -141,7 +142,7 @@ def _fill(connection: Connection, gap: _Gap, tried: list[str]) -> int:
     statement = sql.SQL("UPDATE {} SET {} WHERE {}").format(
         rows.name_of(gap.table), gap.filled(taken), gap.empty
     )
-    return connection.execute(statement).rowcount
+    return run(connection, statement).rowcount
 
 
 def _taken(connection: Connection, domain: str, tried: list[str]) -> Iterator[str]:
@@ -151,7 +152,7 @@ def _taken(connection: Connection, domain: str, tried: list[str]) -> Iterator[st
         statement = sql.SQL("SELECT {}::{}").format(sql.Literal(value), rows.raw(domain))
         with contextlib.suppress(psycopg.Error):
             with connection.transaction():
-                connection.execute(statement)
+                run(connection, statement)
             found += 1
             yield value
         if found == _ENOUGH:
