@@ -1,5 +1,23 @@
 """SQL that is judged before it runs: PostgreSQL's own parser, and what trees may hold."""
 
-from privbench.pgsql.parser import SETTINGS, Node, SqlError, Statement, statement, statements
+from privbench.pgsql.parser import (
+    SETTINGS,
+    Node,
+    SqlError,
+    Statement,
+    Token,
+    statement,
+    statements,
+    tokens,
+)
 
-__all__ = ["SETTINGS", "Node", "SqlError", "Statement", "statement", "statements"]
+__all__ = [
+    "SETTINGS",
+    "Node",
+    "SqlError",
+    "Statement",
+    "Token",
+    "statement",
+    "statements",
+    "tokens",
+]

@@ -89,7 +89,8 @@ _OPTIONS = re.compile(
     |as|start|increment|minvalue|maxvalue|cache|cycle|owned_by|sequence_name""",
     re.VERBOSE,
 )
-_SETTINGS = {"default_tablespace": ("",), "default_table_access_method": ("heap",)}
+#: Settings that pg_dump writes between tables, with the values that they may have.
+SETTINGS_OF_TABLES = {"default_tablespace": ("",), "default_table_access_method": ("heap",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,12 @@ class Allowed:
     """DDL that was judged.
 
     Attributes:
-        run: Texts of the statements to run, in order, each alone.
+        parts: Statements to run, in order, each alone; for every text that was given.
         left_out: What is not made, and why, a line each.
     """
 
-    run: tuple[str, ...]
-    left_out: tuple[str, ...]
+    parts: tuple[tuple[Statement, ...], ...]
+    left_out: tuple[str, ...] = ()
 
 
 def allowed(*texts: str) -> Allowed:
@@ -115,33 +116,35 @@ def allowed(*texts: str) -> Allowed:
         ModelError: A statement does what no schema needs, or a table cannot be made without a
             program that is not trusted.
 
-    >>> allowed("CREATE TABLE public.a (i int DEFAULT 1);").run
-    ('CREATE TABLE public.a (i int DEFAULT 1)',)
+    >>> allowed("CREATE TABLE public.a (i int DEFAULT 1);").parts[0][0].text
+    'CREATE TABLE public.a (i int DEFAULT 1)'
     >>> allowed("COPY a TO PROGRAM 'sh'")
     Traceback (most recent call last):
     ...
     privbench.errors.ModelError: the model's DDL holds a statement that is not allowed (CopyStmt).
     """
     made = Made()
-    run, left_out = [], []
+    parts, left_out = [], []
     for text in texts:
+        run = []
         for found in _cut(text):
             try:
                 _judge(found, made)
             except NotAllowed as reason:
-                left_out.append(f"{_head(found.text)}: {reason}")
+                left_out.append(f"left out: {_head(found.text)}: {reason}")
             else:
-                run.append(found.text)
-    return Allowed(tuple(run), tuple(left_out))
+                run.append(found)
+        parts.append(tuple(run))
+    return Allowed(tuple(parts), tuple(left_out))
 
 
 def trusted(*texts: str) -> Allowed:
-    """The statements of DDL whose maker is trusted, cut but not judged.
+    """The statements of DDL whose maker is trusted: cut, not judged.
 
     Raises:
         ModelError: PostgreSQL's parser does not take it.
     """
-    return Allowed(tuple(found.text for text in texts for found in _cut(text)), ())
+    return Allowed(tuple(tuple(_cut(text)) for text in texts))
 
 
 def _cut(text: str) -> list[Statement]:
@@ -216,12 +219,15 @@ def _extension(tree: Node, made: Made) -> None:
         raise ModelError(f"the model's DDL makes the extension {name} otherwise than a dump does.")
     if name not in names.extensions():
         raise NotAllowed("it is none of the extensions that only add types and operators")
-    made.extend(name, str(options["schema"].nodes("arg")[0].get("sval", "")))
+    schema = str(options["schema"].nodes("arg")[0].get("sval", ""))
+    if not schema or names.is_system(schema):
+        raise NotAllowed(f"it puts an extension into {schema}")
+    made.extend(name, schema)
 
 
 def _setting(tree: Node, made: Made) -> None:
     values = tuple(constant(node) for node in tree.nodes("args"))
-    if tree.get("is_local") or _SETTINGS.get(str(tree.get("name"))) != values:
+    if tree.get("is_local") or SETTINGS_OF_TABLES.get(str(tree.get("name"))) != values:
         raise ModelError(f"the model's DDL sets {tree.get('name')}, which no dump does.")
 
 
@@ -419,6 +425,8 @@ _RULES: dict[str, Callable[[Node, Made], None]] = {
     "VariableSetStmt": _setting,
     "ViewStmt": _view,
 }
+#: Kinds of statements that a schema may travel with; programs among them want trust.
+STATEMENTS = frozenset(_RULES) | frozenset(_PROGRAMS)
 
 
 def _of(tree: Node, part: str) -> Name:

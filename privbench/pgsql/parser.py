@@ -21,10 +21,13 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import postgast
+import postgast.pg_query_pb2
 
 from privbench.errors import PrivbenchError
 
@@ -39,6 +42,7 @@ _LONGEST = 1 << 26
 #: Seconds for one text: 3,700 statements take 2.
 _PATIENCE = 60.0
 _HEAD = struct.Struct("!I")
+_COMMENTS = ("SQL_COMMENT", "C_COMMENT")
 
 
 class SqlError(PrivbenchError):
@@ -136,6 +140,53 @@ def statement(text: str) -> Statement:
     if len(found) != 1:
         raise SqlError("it is not exactly one statement.")
     return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word of a text.
+
+    Attributes:
+        kind: PostgreSQL's name of its kind: ``SCONST`` is a string, ``ICONST`` an integer.
+        text: The word as it stands, without the comments and blanks around it.
+        start: Where it begins in the text, in characters.
+        end: Where it ends.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def tokens(text: str) -> list[Token]:
+    """The words of a text, as PostgreSQL's scanner cuts them, comments left out.
+
+    Raises:
+        SqlError: A string, a name or a comment has no end.
+
+    >>> [token.text for token in tokens("SELECT 'a b' -- c")]
+    ['SELECT', "'a b'"]
+    """
+    data = text.encode()
+    try:
+        found = postgast.scan(text).tokens
+    except postgast.PgQueryError as error:
+        raise SqlError(f"{error.message}.") from None
+    places = _characters(data)
+    kinds = postgast.pg_query_pb2.Token
+    return [
+        Token(kinds.Name(t.token), data[t.start : t.end].decode(), places(t.start), places(t.end))
+        for t in found
+        if kinds.Name(t.token) not in _COMMENTS
+    ]
+
+
+def _characters(data: bytes) -> Callable[[int], int]:
+    """Places in characters of places in bytes."""
+    if data.isascii():
+        return int
+    return lambda place: len(data[:place].decode())
 
 
 class _Parser:

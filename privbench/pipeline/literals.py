@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from sqlglot import Token, TokenType
-
 from privbench.config import Config
 from privbench.errors import ConfigError
+from privbench.pgsql import Token, statements, tokens
 from privbench.postgres.ddl import Ddl
-from privbench.workload.split import statements, tokens
 
-_NAME = TokenType.IDENTIFIER
-_STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+_STRINGS = frozenset(["SCONST", "USCONST", "BCONST", "XCONST"])
+_NUMBERS = frozenset(["ICONST", "FCONST"])
 #: Last words of types that take numbers.
 _TYPES = frozenset({"VARYING", "VARCHAR", "CHARACTER", "CHAR", "BPCHAR", "NUMERIC", "DECIMAL"})
 _TYPES |= {"BIT", "VARBIT", "TIMESTAMP", "TIME", "INTERVAL"}
@@ -33,7 +31,8 @@ def literals(ddl: Ddl) -> list[str]:
     >>> literals(Ddl("", "CREATE POLICY p ON t TO auditor USING (true);"))
     ['CREATE POLICY p ON t TO auditor USING (true)']
     """
-    found = (_said(text) for part in (ddl.pre_data, ddl.post_data) for text in statements(part))
+    parts = (ddl.pre_data, ddl.post_data)
+    found = (_said(statement.text) for part in parts for statement in statements(part))
     return [line for line in found if line]
 
 
@@ -68,7 +67,7 @@ def _said(statement: str) -> str:
     """
     read = tokens(statement)
     if [token.text.upper() for token in read[:2]] == ["CREATE", "POLICY"]:
-        return " ".join(statement[read[0].start : read[-1].end + 1].split())
+        return " ".join(statement[read[0].start : read[-1].end].split())
     counts = "SEQUENCE" in {token.text.upper() for token in read}
     marks = [token for at, token in enumerate(read) if _speaks(read, at, counts=counts)]
     if not marks or read[0].text.upper() == "SET":
@@ -87,9 +86,9 @@ def _lines(text: str, start: int, end: int) -> str:
 def _speaks(read: Sequence[Token], at: int, *, counts: bool) -> bool:
     """Whether a token is a literal that may tell something."""
     token = read[at]
-    if token.token_type in _STRINGS:
-        return [after.text.lower() for after in read[at + 1 : at + 3]] != ["::", "regclass"]
-    if token.token_type is not TokenType.NUMBER or (counts and token.text == "1"):
+    if token.kind in _STRINGS:
+        return [after.text for after in read[at + 1 : at + 3]] != ["::", "regclass"]
+    if token.kind not in _NUMBERS or (counts and token.text == "1"):
         return False
     return not _modifies(_before(read, at))
 
@@ -101,10 +100,10 @@ def _before(read: Sequence[Token], at: int) -> Iterator[Token]:
 def _modifies(before: Iterator[Token]) -> bool:
     """Whether what precedes a number is a type with an open bracket: ``numeric(10,``."""
     for token in before:
-        if token.token_type is TokenType.L_PAREN:
+        if token.text == "(":
             name = next(before, None)
-            return name is not None and name.token_type is not _NAME and _ends_in_type(name.text)
-        if token.token_type not in (TokenType.NUMBER, TokenType.COMMA, TokenType.DASH):
+            return name is not None and _ends_in_type(name.text)
+        if not (token.kind in _NUMBERS or token.text in (",", "-")):
             return False
     return False
 

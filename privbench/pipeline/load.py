@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,6 @@ import pyarrow.parquet as papq
 from privbench.config import Config
 from privbench.encoding import CoverageLine, unkept
 from privbench.errors import UsageError
-from privbench.pipeline import ddl_guard
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
@@ -29,15 +27,8 @@ from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mended, Mending
 from privbench.threads import ahead
-from privbench.workload.split import statements
 
 FileFormat = Literal["csv", "parquet"]
-#: Constraints over pairs of rows in what pg_dump prints: the table, and the constraint.
-_OVERLAPS = re.compile(
-    r"^ALTER TABLE (?:ONLY )?(\S.*)\n"
-    r"\s+ADD CONSTRAINT (.* (?:EXCLUDE USING .*|.* WITHOUT OVERLAPS\)));$",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True)
@@ -107,8 +98,7 @@ def load(
     teller = reporter or Reporter()
     with teller.stage("read the model"):
         found = Model.load(model)
-        for text in (found.ddl.pre_data, found.ddl.post_data):
-            ddl_guard.check(text, trust=trust_programs)
+        found.ddl.script(trust=trust_programs)
     with teller.stage("sample"):
         tables = decode(found, scale=check_scale(scale), seed=seed)
     with teller.stage("load"):
@@ -138,7 +128,7 @@ def _write(
         model.ddl,
         replace=replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
-        split=None if trusted else statements,
+        trust=trusted,
     ) as loader:
         mending = Mending(
             loader,
@@ -232,7 +222,7 @@ def _unmended(model: Model, tables: list[CloneTable]) -> list[str]:
     """What files may break, since only a database can tell which rows keep such a rule."""
     lines = [line for item in tables if not item.public for line in unkept(item.table)]
     found = [f"{_place(line)}: {line.why}" for line in lines]
-    found += [f"{table}: {rule}" for table, rule in _OVERLAPS.findall(model.ddl.post_data)]
+    found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps()]
     head = "As drawn: rows of these files may break rules that `load` mends in a database:"
     return [head, *(f"  {line}" for line in found)] if found else []
 

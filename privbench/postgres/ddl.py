@@ -8,10 +8,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from privbench.errors import AccessDenied, DatabaseError, UsageError
+from privbench.pgsql import Node, SqlError, Statement, statements
+from privbench.pgsql.ddl import SETTINGS_OF_TABLES, STATEMENTS, allowed, trusted
 from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
@@ -19,21 +22,6 @@ from privbench.postgres.depend import Dependencies
 from privbench.schema import Schema, TableName
 
 _CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
-#: What may travel. Not here: comments, rights, owners, foreign servers and tables, user mappings,
-#: publications, subscriptions, event triggers, large objects, statistics' data.
-ALLOWED = frozenset(
-    """
-    SCHEMA|EXTENSION|TYPE|SHELL TYPE|DOMAIN|COLLATION|CONVERSION|FUNCTION|PROCEDURE|AGGREGATE
-    OPERATOR|OPERATOR CLASS|OPERATOR FAMILY|ACCESS METHOD|TEXT SEARCH PARSER
-    TEXT SEARCH DICTIONARY|TEXT SEARCH TEMPLATE|TEXT SEARCH CONFIGURATION
-    SEQUENCE|SEQUENCE OWNED BY|TABLE|TABLE ATTACH|DEFAULT|VIEW|MATERIALIZED VIEW|STATISTICS
-    CONSTRAINT|CHECK CONSTRAINT|FK CONSTRAINT|INDEX|INDEX ATTACH|RULE|TRIGGER
-    ROW SECURITY|POLICY
-    """.replace("\n", "|")
-    .replace("  ", "")
-    .strip()
-    .split("|")
-)
 _OPTIONS = (
     "--format=custom",
     "--schema-only",
@@ -48,26 +36,54 @@ _OPTIONS = (
     "--lock-wait-timeout=30000",
 )
 _ENTRY = re.compile(r"(?P<id>\d+); (?P<catalog>\d+) (?P<oid>\d+) (?P<rest>.*)", re.DOTALL)
-_FIRST_OBJECT = re.compile(r"^--\n-- Name: ", re.MULTILINE)
-_PSQL = re.compile(r"^\\(?:un)?restrict .*\n", re.MULTILINE)
-#: The only column options there are, and both are numbers of rows in disguise.
-_N_DISTINCT = re.compile(
-    r"^ALTER (?:FOREIGN )?TABLE ONLY .* ALTER COLUMN .* SET \(n_distinct[^;\n]*\);\n", re.MULTILINE
+#: What current minor releases put around their text, against a server that smuggles in others.
+_RESTRICT = re.compile(
+    r"\A(.*?)^\\restrict (\w+)\n(.*)^\\unrestrict \2\n(.*)\Z", re.MULTILINE | re.DOTALL
 )
-#: Entries of row-level security, from their heading to the next.
-_ROW_SECURITY = re.compile(
-    r"^--\n-- Name: [^\n]*; Type: (?:POLICY|ROW SECURITY); [^\n]*\n--\n.*?(?=^--\n-- Name: |\Z)",
-    re.MULTILINE | re.DOTALL,
-)
-#: Entries of extensions.
-_MAKE_EXTENSION = re.compile(
-    r"^--\n-- Name: (?P<name>[^\n]*?); Type: EXTENSION; [^\n]*\n--\n+"
-    r"(?P<sql>CREATE EXTENSION (?:[^\n]* WITH SCHEMA (?P<space>[^\n]+)|[^\n]*);)\n",
-    re.MULTILINE,
-)
+_CREATE_SCHEMA = "CREATE SCHEMA "
 #: Extensions that serve foreign tables alone, which stay behind.
 _WRAPPER = re.compile(r"EXTENSION - \S+_fdw ")
-_SCHEMA = re.compile(r"^(-- Name: [^\n]*; Type: SCHEMA; [^\n]*\n--\n+CREATE SCHEMA )", re.MULTILINE)
+_SECURED = frozenset({"AT_EnableRowSecurity", "AT_ForceRowSecurity", "AT_NoForceRowSecurity"})
+
+
+@dataclass(frozen=True, slots=True)
+class MadeExtension:
+    """An extension that a schema makes.
+
+    Attributes:
+        name: Its name.
+        schema: The PostgreSQL schema that it lives in, which need not be one that travels; None
+            where the text does not say.
+        text: The statement that makes it.
+        needed: Whether objects need it. The others only the text of functions may need.
+    """
+
+    name: str
+    schema: str | None
+    text: str
+    needed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The statements that make a schema, each to be run by itself.
+
+    Attributes:
+        extensions: What comes first: PostgreSQL reads the text of some functions when it makes a
+            table.
+        objects: What must be there before rows.
+        constraints: What is made after the rows.
+        row_security: Row-level security and its policies, last: some speak of roles.
+        needed: Names of extensions that the target must offer.
+        left_out: What a schema whose maker is not trusted does not get, and why, a line each.
+    """
+
+    extensions: tuple[MadeExtension, ...]
+    objects: tuple[str, ...]
+    constraints: tuple[str, ...]
+    row_security: tuple[str, ...]
+    needed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +104,35 @@ class Ddl:
     extensions: tuple[str, ...] = ()
     server_version: int = 0
 
-    @property
-    def making_extensions(self) -> list[tuple[str, bool]]:
-        """What makes the extensions, one by one, and whether objects need it.
+    def script(self, *, trust: bool) -> Script:
+        """The statements to run.
 
-        The others only the text of functions may need. Each makes the PostgreSQL schema that it
-        lives in, which need not be one that travels.
+        Args:
+            trust: Run them all, programs included; else those on the allow-list
+                (`privbench.pgsql.ddl`).
+
+        Raises:
+            ModelError: The text cannot be read, or may not be run.
         """
-        found = _MAKE_EXTENSION.finditer(self.pre_data)
-        return [(_with_space(item), item["name"] in self.extensions) for item in found]
+        return _script(self, trust)
 
-    @property
-    def extension_schemas(self) -> dict[str, str]:
-        """The schema that each extension lives in, as far as the text says."""
-        found = [item.groupdict() for item in _MAKE_EXTENSION.finditer(self.pre_data)]
-        return {item["name"]: _plain(item["space"]) for item in found if item["space"]}
+    def overlaps(self) -> list[tuple[str, str]]:
+        """Constraints over pairs of rows other than equality: the table, and the constraint.
 
-    @property
-    def objects(self) -> str:
-        """What must be there before rows, but for extensions."""
-        return _MAKE_EXTENSION.sub("", self.pre_data)
-
-    @property
-    def constraints(self) -> str:
-        """What is made after the rows, but for row-level security."""
-        return _ROW_SECURITY.sub("", self.post_data)
-
-    @property
-    def row_security(self) -> list[str]:
-        """Row-level security and its policies, one by one: some speak of roles."""
-        return _ROW_SECURITY.findall(self.post_data)
+        Raises:
+            ModelError: The text cannot be read.
+        """
+        found = []
+        for item in trusted(self.post_data).parts[0]:
+            constraints = [node for node in item.tree.walk() if node.kind == "Constraint"]
+            if any(
+                n.get("contype") == "CONSTR_EXCLUSION" or n.get("without_overlaps")
+                for n in constraints
+            ):
+                relation = item.tree.nodes("relation")[0]
+                table = f"{relation.get('schemaname')}.{relation.get('relname')}"
+                found.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
@@ -132,6 +147,27 @@ class Ddl:
             extensions=tuple(str(name) for name in data["extensions"]),
             server_version=int(data["server_version"]),
         )
+
+
+@lru_cache(maxsize=2)
+def _script(ddl: Ddl, trust: bool) -> Script:
+    judged = (trusted if trust else allowed)(ddl.pre_data, ddl.post_data)
+    before, after = judged.parts
+    return Script(
+        extensions=tuple(_extension(found, ddl) for found in before if _extends(found)),
+        objects=tuple(found.text for found in before if not _extends(found)),
+        constraints=tuple(found.text for found in after if not _secures(found)),
+        row_security=tuple(found.text for found in after if _secures(found)),
+        needed=ddl.extensions,
+        left_out=judged.left_out,
+    )
+
+
+def _extension(found: Statement, ddl: Ddl) -> MadeExtension:
+    name = str(found.tree.get("extname"))
+    options = {str(option.get("defname")): option for option in found.tree.nodes("options")}
+    schema = options["schema"].nodes("arg")[0].get("sval") if "schema" in options else None
+    return MadeExtension(name, schema, found.text, name in ddl.extensions)
 
 
 def find_pg_dump(minimum: int) -> Program:
@@ -183,7 +219,7 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
         _run([program.path, *options], environment(connection))
         restore = program.path.parent / "pg_restore"
         listed = _run([restore, "--list", archive])
-        contents.write_text("".join(_allowed(listed, dependencies)), encoding="utf-8")
+        contents.write_text("".join(_listed(listed, dependencies)), encoding="utf-8")
         common = [restore, f"--use-list={contents}", "--no-owner", "--no-privileges", "--file=-"]
         pre, post = (
             _clean(_run([*common, f"--section={section}", archive]))
@@ -206,12 +242,15 @@ def _excluded(names: Iterable[TableName]) -> list[str]:
     return [f"--exclude-table={pattern}" for pattern in quoted]
 
 
-def _allowed(listed: str, dependencies: Dependencies) -> Iterable[str]:
-    """Lines of an archive's list of contents that may travel."""
+def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
+    """Lines of an archive's list of contents whose objects belong to the schema.
+
+    Lines end at a line feed and nowhere else: a name may hold any other kind of line's end.
+    """
     texts = any(catalog == _PROC for catalog, _ in dependencies.kept)
-    for line in listed.splitlines(keepends=True):
+    for line in listed.split("\n"):
         entry = _ENTRY.match(line)
-        if entry is None or not _may_travel(entry["rest"]):
+        if entry is None:
             continue
         item = (int(entry["catalog"]), int(entry["oid"]))
         if entry["rest"].startswith("ROW SECURITY "):
@@ -222,32 +261,7 @@ def _allowed(listed: str, dependencies: Dependencies) -> Iterable[str]:
         # Entries without an object (attachments, ownership of sequences) go with their tables,
         # which pg_dump was told to leave out.
         if item[1] == 0 or wished or item in dependencies.kept:
-            yield line
-
-
-def _may_travel(rest: str) -> bool:
-    """Whether an entry ``KIND schema name owner`` is of an allowed kind."""
-    words = rest.split(" ")
-    kinds = [" ".join(words[:count]) for count in (4, 3, 2, 1)]
-    longest = next((kind for kind in kinds if kind in ALLOWED or kind in _FORBIDDEN), None)
-    return longest in ALLOWED
-
-
-#: Kinds that begin with the name of an allowed one.
-_FORBIDDEN = frozenset(
-    {
-        "TABLE DATA",
-        "MATERIALIZED VIEW DATA",
-        "SEQUENCE SET",
-        "STATISTICS DATA",
-        "PUBLICATION TABLE",
-        "FOREIGN TABLE",
-        "FOREIGN DATA WRAPPER",
-        "USER MAPPING",
-        "SERVER",
-        "SUBSCRIPTION TABLE",
-    }
-)
+            yield f"{line}\n"
 
 
 def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
@@ -267,23 +281,48 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     raise kind(f"{name} failed: {said[:600]}")
 
 
-def _with_space(found: re.Match[str]) -> str:
-    space = found["space"]
-    if space is None or space.startswith("pg_"):
-        return str(found["sql"])
-    return f"CREATE SCHEMA IF NOT EXISTS {space};\n{found['sql']}"
-
-
-def _plain(identifier: str) -> str:
-    """A name without its quotes."""
-    return identifier[1:-1].replace('""', '"') if identifier.startswith('"') else identifier
-
-
 def _clean(text: str) -> str:
-    """The objects alone: session settings and psql's own commands go."""
-    first = _FIRST_OBJECT.search(text)
-    if first is None:
-        return ""
-    text = _N_DISTINCT.sub("", _PSQL.sub("", text[first.start() :]))
-    # The target may have the schema for an extension's sake.
-    return _SCHEMA.sub(r"\1IF NOT EXISTS ", text).strip() + "\n"
+    """The objects of pg_dump's text alone, a statement each, as far as they may travel."""
+    return "".join(f"{_again(found)};\n" for found in dumped(text) if _travels(found.tree))
+
+
+def dumped(text: str) -> list[Statement]:
+    r"""The statements of pg_dump's text.
+
+    Its first and last line may be psql's own commands ``\restrict KEY`` and ``\unrestrict KEY``,
+    of one key. Any other line of that kind is no SQL.
+
+    Raises:
+        DatabaseError: PostgreSQL's parser does not take the text.
+    """
+    around = _RESTRICT.match(text)
+    try:
+        return statements("".join(around.group(1, 3, 4)) if around else text)
+    except SqlError as error:
+        raise DatabaseError(f"pg_dump's text cannot be read: {error.message}") from None
+
+
+def _travels(tree: Node) -> bool:
+    """Whether a statement may travel: never comments, rights, statistics, foreign servers."""
+    if tree.kind == "VariableSetStmt":
+        return tree.get("name") in SETTINGS_OF_TABLES
+    # The only column options there are: numbers of distinct values, which rows told.
+    options = {str(command.get("subtype")) for command in tree.nodes("cmds")} <= {"AT_SetOptions"}
+    return tree.kind in STATEMENTS and not (tree.kind == "AlterTableStmt" and options)
+
+
+def _again(found: Statement) -> str:
+    """The text of a statement; a schema is made unless it is there, for an extension's sake."""
+    if found.tree.kind != "CreateSchemaStmt" or not found.text.startswith(_CREATE_SCHEMA):
+        return found.text
+    return f"{_CREATE_SCHEMA}IF NOT EXISTS {found.text.removeprefix(_CREATE_SCHEMA)}"
+
+
+def _extends(found: Statement) -> bool:
+    return found.tree.kind == "CreateExtensionStmt"
+
+
+def _secures(found: Statement) -> bool:
+    """Whether a statement is part of row-level security."""
+    commands = {str(command.get("subtype")) for command in found.tree.nodes("cmds")}
+    return found.tree.kind == "CreatePolicyStmt" or bool(commands & _SECURED)

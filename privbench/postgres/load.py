@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, LiteralString, Self
 
-import postgast
 import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.errors import ModelError, TargetError
+from privbench.errors import TargetError
 from privbench.postgres import role, staging, target, upkeep
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.csvtext import csv_blocks
@@ -78,8 +77,7 @@ class Loader:
         source: A connection to the source, so that it is not taken for the target.
         lock_timeout: Seconds to wait for an object that somebody is using.
         progress: Told of every step.
-        split: Cuts DDL into statements, each of which is sent by itself; None: PostgreSQL's own
-            parser.
+        trust: Run all of the DDL, programs included; else what is on the allow-list.
         as_role: Go on as this role before anything of the model's runs, see `role.become`.
 
     Attributes:
@@ -104,14 +102,13 @@ class Loader:
         source: Connection | None = None,
         lock_timeout: float = 30,
         progress: Progress | None = None,
-        split: Callable[[str], Iterable[str]] | None = None,
+        trust: bool = True,
         as_role: str | None = None,
     ) -> None:
-        self._split = split or _statements
         self._schema = schema
-        self._ddl = ddl
+        self._script = ddl.script(trust=trust)
         self._role = as_role
-        self.lost: list[str] = []
+        self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
         self.connection = connect(dsn, lock_timeout=lock_timeout)
         try:
@@ -221,7 +218,7 @@ class Loader:
             self.connection.transaction(force_rollback=True),
         ):
             with self._contained():
-                self._script(self._ddl.constraints)
+                self._run_all(self._script.constraints)
                 lost = self._protect()
             self.lost += [line for line in lost if line not in self.lost]
             yield
@@ -237,7 +234,7 @@ class Loader:
         """
         self._progress("indexes and constraints", None)
         with database_errors("making indexes and constraints"), self._contained():
-            self._script(self._ddl.constraints)
+            self._run_all(self._script.constraints)
         self._progress("sequences", None)
         move_sequences(self.connection, self._schema)
         views, empty = fill_views(self.connection, self._progress)
@@ -269,9 +266,8 @@ class Loader:
             ).fetchone()
         if row is None or not row[0]:
             raise TargetError("another load into this database is running.")
-        target.refuse_missing_extensions(
-            self.connection, self._ddl.extensions, self._ddl.extension_schemas
-        )
+        spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
+        target.refuse_missing_extensions(self.connection, self._script.needed, spaces)
         if self._role is not None:
             role.become(self.connection, self._role)
         with database_errors("reading the settings"):
@@ -287,7 +283,7 @@ class Loader:
             if run(self.connection, _NO_PUBLIC).fetchone():
                 run(self.connection, "CREATE SCHEMA public")
             self._extend()
-            self._script(self._ddl.objects)
+            self._run_all(self._script.objects)
         self._schema = as_made(self._schema, introspect(self.connection))
 
     def _state(self) -> tuple[Any, ...] | None:
@@ -320,26 +316,27 @@ class Loader:
             )
 
     def _extend(self) -> None:
-        """Extensions; those that only the text of functions may need if the server has them.
-
-        They come first: PostgreSQL reads the text of some functions when it makes a table.
-        """
-        for statement, needed in self._ddl.making_extensions:
-            if needed:
-                self._script(statement)
+        """Extensions; those that only the text of functions may need if the server has them."""
+        for extension in self._script.extensions:
+            space = extension.schema
+            if space is not None and not space.startswith("pg_"):
+                make = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(space))
+                run(self.connection, make)
+            if extension.needed:
+                self._run_all([extension.text])
                 continue
             try:
                 with self.connection.transaction():
-                    self._script(statement)
+                    self._run_all([extension.text])
             except psycopg.Error as error:
                 said = describe(error)
                 if self.connection.closed:
-                    raise TargetError(f"the server broke off at {statement}: {said}") from None
-                self.lost.append(f"left out, since the server refuses it: {statement} {said}")
+                    raise TargetError(f"the server broke off at {extension.text}: {said}") from None
+                self.lost.append(f"left out, since the server refuses it: {extension.text}: {said}")
 
-    def _script(self, text: str) -> None:
-        for statement in self._split(text):
-            run(self.connection, statement.encode())
+    def _run_all(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            run(self.connection, text.encode())
 
     def _protect(self) -> list[str]:
         """Row-level security, last: it would hide rows from the load itself.
@@ -349,10 +346,10 @@ class Loader:
             them rows are hidden from more users, never from fewer.
         """
         absent = []
-        for statement in self._ddl.row_security:
+        for statement in self._script.row_security:
             try:
                 with self.connection.transaction():
-                    self._script(statement)
+                    self._run_all([statement])
             except psycopg.errors.UndefinedObject:
                 policy = " ".join(statement.partition("CREATE POLICY ")[1:]).strip()
                 absent.append(f"left out, since it speaks of a role that is not here: {policy}")
@@ -370,15 +367,3 @@ class Loader:
         return staging.copy_blocks(
             self.connection, named, columns, blocks, freeze=table.kind == "r"
         )
-
-
-def _statements(text: str) -> list[str]:
-    """The statements of a text, cut by PostgreSQL's own parser.
-
-    Raises:
-        ModelError: It cannot read the text.
-    """
-    try:
-        return postgast.split(text)
-    except postgast.PgQueryError as error:
-        raise ModelError(f"PostgreSQL cannot read the model's DDL: {error}.") from None

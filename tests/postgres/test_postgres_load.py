@@ -225,10 +225,7 @@ def test_a_missing_extension_is_named_before_anything_is_done(shop, make_databas
 def test_an_extension_that_lives_elsewhere_is_named_before_anything_is_done(shop, make_database):
     """IF NOT EXISTS would leave it there, and tables would look for its types in vain."""
     schema, ddl = shop
-    entry = (
-        "--\n-- Name: plpgsql; Type: EXTENSION; Schema: -; Owner: -\n--\n\n"
-        'CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA "other ""one";\n'
-    )
+    entry = 'CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA "other ""one";'
     moved = Ddl(entry + ddl.pre_data, ddl.post_data, ("plpgsql",), ddl.server_version)
     copy = make_database()
     with pytest.raises(TargetError, match='plpgsql in schema pg_catalog, the source in other "one'):
