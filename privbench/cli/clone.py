@@ -6,7 +6,7 @@ import click
 
 from privbench import pipeline
 from privbench.cli.consent import accept
-from privbench.cli.options import ReleaseOptions, State, release_options
+from privbench.cli.options import ReleaseOptions, State, release_options, target_options
 
 
 @click.command()
@@ -17,6 +17,7 @@ from privbench.cli.options import ReleaseOptions, State, release_options
 @click.option("--replace", is_flag=True, help="Drop what the target holds, in one transaction.")
 @click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
 @click.option("--force", is_flag=True, help="Replace a model file that is there already.")
+@target_options
 @click.pass_obj
 def clone(
     state: State,
@@ -27,6 +28,8 @@ def clone(
     replace: bool,
     output: str | None,
     force: bool,
+    as_role: str | None,
+    strict: bool,
 ) -> None:
     """Make a synthetic clone of SOURCE in TARGET; spends budget.
 
@@ -49,6 +52,10 @@ def clone(
         scale=scale,
         replace=replace,
         resume=release.resume,
+        as_role=as_role,
+        strict=strict,
         reporter=state.reporter,
     )
     click.echo(report.render())
+    if strict:
+        report.loaded.require_whole()

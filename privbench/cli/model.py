@@ -8,7 +8,7 @@ import click
 
 from privbench import pipeline
 from privbench.cli.consent import accept
-from privbench.cli.options import ReleaseOptions, State, release_options
+from privbench.cli.options import ReleaseOptions, State, release_options, target_options
 
 
 @click.command()
@@ -85,6 +85,7 @@ def sample(
 @click.option(
     "--trust-programs", is_flag=True, help="Let the model bring functions, triggers and rules."
 )
+@target_options
 @click.pass_obj
 def load(
     state: State,
@@ -94,6 +95,8 @@ def load(
     seed: int | None,
     replace: bool,
     trust_programs: bool,
+    as_role: str | None,
+    strict: bool,
 ) -> None:
     """Write a clone into TARGET: schema, rows, keys, indexes, sequences, ANALYZE; all or nothing.
 
@@ -108,6 +111,9 @@ def load(
         seed=seed,
         replace=replace,
         trust_programs=trust_programs,
+        as_role=as_role,
         reporter=state.reporter,
     )
     click.echo(report.render())
+    if strict:
+        report.require_whole()

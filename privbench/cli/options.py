@@ -134,6 +134,29 @@ def release_options(command: Command) -> Command:
     return found
 
 
+_TARGET = (
+    click.option(
+        "--as-role",
+        metavar="ROLE",
+        help="Load as this role, which may have no right but on its own objects.",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Exit code 1 if the clone lacks anything of the schema.",
+    ),
+)
+
+
+def target_options(command: Command) -> Command:
+    """The options of a command that fills a target, handed on as ``as_role`` and ``strict``."""
+    wrapped: Any = command
+    for option in reversed(_TARGET):
+        wrapped = option(wrapped)
+    found: Command = wrapped
+    return found
+
+
 def read_config(
     path: str | None,
     *,

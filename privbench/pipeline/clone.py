@@ -41,6 +41,8 @@ def clone(
     seed: int | None = None,
     replace: bool = False,
     resume: str | None = None,
+    as_role: str | None = None,
+    strict: bool = False,
     reporter: Reporter | None = None,
 ) -> CloneReport:
     """Make a synthetic clone of one database in another.
@@ -54,9 +56,12 @@ def clone(
         seed: Seed of the sampling, never of the noise.
         replace: Drop what the target holds.
         resume: Id of a release that was killed.
+        as_role: Role of the target that the load goes on as, see `load`.
+        strict: Refuse a target that lacks anything of the schema, before any budget is spent.
         reporter: Told of stages; CONFIDENTIAL.
 
     Raises:
+        GateFailed: With `strict`, the target lacks something.
         TargetError: The target is the source, is not empty, or cannot hold the schema; before any
             budget is spent.
         PrivbenchError: Whatever `fit` and `load` refuse.
@@ -64,7 +69,7 @@ def clone(
     teller = reporter or Reporter()
     check_scale(scale)
     with teller.stage("rehearse the schema"):
-        rehearse(source, target, config, replace=replace)
+        rehearse(source, target, config, replace=replace, as_role=as_role, strict=strict)
     path = Path(output) if output is not None else _scratch()
     try:
         model = fit(source, config, path, reporter=teller, resume=resume)
@@ -80,6 +85,7 @@ def clone(
             seed=seed,
             replace=replace,
             trust_programs=True,
+            as_role=as_role,
             reporter=teller,
         )
     except BaseException:

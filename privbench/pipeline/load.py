@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
@@ -16,7 +16,7 @@ import pyarrow.parquet as papq
 
 from privbench.config import Config
 from privbench.encoding import CoverageLine, unkept
-from privbench.errors import UsageError
+from privbench.errors import GateFailed, UsageError
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
@@ -40,6 +40,8 @@ class LoadReport:
         dropped: Rows per table for which no valid key was left, or that broke a rule.
         public: Tables that were copied verbatim.
         loose: CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
+        lost: What else of the schema the clone lacks, a line each: materialised views without
+            data, policies of roles that the target does not know, extensions, foreign tables.
         private: False when the model's noise was seeded: NOT PRIVATE (P24).
     """
 
@@ -47,6 +49,7 @@ class LoadReport:
     dropped: dict[str, int]
     public: tuple[str, ...]
     loose: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     private: bool = True
 
     def render(self) -> str:
@@ -57,10 +60,23 @@ class LoadReport:
             for name, count in self.rows.items()
         ]
         total = sum(self.rows.values())
-        loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
         seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
         head = f"{len(self.rows)} tables, {total:,} rows:"
-        return "\n".join([*seeded, head, *lines, *loose])
+        return "\n".join([*seeded, head, *lines, *self.losses])
+
+    @property
+    def losses(self) -> list[str]:
+        """What of the schema the clone does not keep, a line each."""
+        loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
+        return [*loose, *self.lost]
+
+    def require_whole(self) -> None:
+        """Refuse a clone that does not keep everything of the schema.
+
+        Raises:
+            GateFailed: It does not.
+        """
+        require_nothing(self.losses)
 
     def _remark(self, name: str) -> str:
         if name in self.public:
@@ -77,6 +93,7 @@ def load(
     seed: int | None = None,
     replace: bool = False,
     trust_programs: bool = False,
+    as_role: str | None = None,
     reporter: Reporter | None = None,
 ) -> LoadReport:
     """Write a model's clone into a database: all or nothing.
@@ -88,6 +105,8 @@ def load(
         seed: Seed of the sampling.
         replace: Drop what the target holds, in the same transaction.
         trust_programs: Let the model's DDL bring functions, triggers and rules.
+        as_role: A role without any right but on its own objects, which the load goes on as before
+            anything of the model's runs.
         reporter: Told of stages.
 
     Raises:
@@ -102,13 +121,16 @@ def load(
     with teller.stage("sample"):
         tables = decode(found, scale=check_scale(scale), seed=seed)
     with teller.stage("load"):
-        mended = _write(found, tables, target_dsn, replace, trust_programs, teller, seed)
+        mended, missing = _write(
+            found, tables, target_dsn, replace, trust_programs, as_role, teller, seed
+        )
     lost = mended.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
         {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
         mended.loose,
+        missing,
         found.promise.private,
     )
 
@@ -119,9 +141,11 @@ def _write(
     dsn: str,
     replace: bool,
     trusted: bool,
+    as_role: str | None,
     teller: Reporter,
     seed: int | None,
-) -> Mended:
+) -> tuple[Mended, tuple[str, ...]]:
+    """What the repairs did, and what of the schema the target lacks."""
     with Loader(
         dsn,
         model.schema,
@@ -129,6 +153,7 @@ def _write(
         replace=replace,
         progress=lambda step, rows: teller.advance(step, rows or 0),
         trust=trusted,
+        as_role=as_role,
     ) as loader:
         mending = Mending(
             loader,
@@ -145,7 +170,7 @@ def _write(
                 loader.add_rows(item.table, item.rows)
         mended = mending.settle()
         loader.finish()
-    return mended
+    return mended, tuple(loader.lost)
 
 
 def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:
@@ -244,13 +269,30 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
             target.refuse_contents(target.contents(other))
 
 
-def rehearse(source: str, target_dsn: str, config: Config, *, replace: bool) -> None:
+def rehearse(
+    source: str,
+    target_dsn: str,
+    config: Config,
+    *,
+    replace: bool,
+    as_role: str | None = None,
+    strict: bool = False,
+) -> None:
     """Make the empty schema in the target and undo it: refuse now what a load would refuse later.
 
     Missing extensions, rights and roles, and what an older server does not know, show here, before
     any budget is spent.
 
+    Args:
+        source: DSN of the source.
+        target_dsn: DSN of the target.
+        config: Says which schemas and tables.
+        replace: Drop what the target holds.
+        as_role: See `load`.
+        strict: Refuse a target that lacks anything of the schema.
+
     Raises:
+        GateFailed: With `strict`, if it does.
         TargetError: The target is the source, is not empty, or lacks an extension.
         DatabaseError: The target refuses the schema.
     """
@@ -258,10 +300,26 @@ def rehearse(source: str, target_dsn: str, config: Config, *, replace: bool) -> 
         schema = read_catalog(connection, config).schema
         ddl = dump_ddl(connection, schema)
         with (
-            Loader(target_dsn, schema, ddl, replace=replace, source=connection) as loader,
+            Loader(
+                target_dsn, schema, ddl, replace=replace, source=connection, as_role=as_role
+            ) as loader,
             loader.rehearsal(),
         ):
-            pass
+            if strict:
+                require_nothing(loader.lost)
+
+
+def require_nothing(losses: Sequence[str]) -> None:
+    """Refuse losses, which are named.
+
+    Raises:
+        GateFailed: There are some.
+    """
+    if losses:
+        raise GateFailed(
+            f"the clone does not keep everything of the schema, as --strict demands: {losses[0]}"
+            f"{f' (and {len(losses) - 1} more)' if len(losses) > 1 else ''}"
+        )
 
 
 def check_scale(scale: float) -> float:

@@ -51,7 +51,7 @@ _SETTINGS = {
 #: What no text of a model may change: the transaction, how texts are read, the role, and whether
 #: there are temporary objects, which would come before the system's own of the same name.
 _STATE: LiteralString = """
-SELECT pg_catalog.txid_current()::text, pg_catalog.current_setting('search_path'),
+SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
   pg_catalog.current_setting('standard_conforming_strings'),
   pg_catalog.current_setting('backslash_quote'), pg_catalog.current_setting('client_encoding'),
   current_user, pg_catalog.pg_my_temp_schema()

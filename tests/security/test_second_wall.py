@@ -1,0 +1,224 @@
+"""Door: whatever SQL of a model the allow-list lets through. The walls behind it.
+
+The statements here are given to the loader itself, as if the allow-list had a hole. They find a
+role without rights (``--as-role``), a transaction that they cannot leave unseen, and no way to put
+objects of their own before the system's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from dataclasses import replace
+
+import psycopg
+import pyarrow as pa
+import pytest
+from forging import burglary
+from psycopg import conninfo, sql
+
+from privbench.errors import AccessDenied, DatabaseError, TargetError
+from privbench.postgres.connect import connect
+from privbench.postgres.ddl import dump_ddl
+from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
+from privbench.postgres.mend import Mending
+
+__all__ = ["burglary"]
+
+SCHEMA = """
+CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n > 0), m int GENERATED ALWAYS AS (n * 2) STORED);
+CREATE MATERIALIZED VIEW sums AS SELECT sum(n) AS total FROM t;
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY low ON t USING (n < 10);
+"""
+
+
+def script(dsn, text):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return connection.execute(text)
+
+
+@pytest.fixture(scope="module")
+def plan(make_database):
+    source = make_database()
+    script(source, SCHEMA)
+    with connect(source) as connection:
+        schema = introspect(connection)
+        return schema, dump_ddl(connection, schema)
+
+
+@pytest.fixture
+def make_role(server):
+    """``make_role(attributes)``: the name of a new role."""
+    made = []
+
+    def make(attributes=""):
+        made.append(f"role {uuid.uuid4().hex[:12]}")
+        statement = sql.SQL("CREATE ROLE {} " + attributes).format(sql.Identifier(made[-1]))
+        script(server.dsn, statement)
+        return made[-1]
+
+    return make
+
+
+@pytest.fixture
+def weak(make_role, make_database):
+    """The DSN of an empty database, and a role that owns it and has no other right."""
+    target, role = make_database(), make_role()
+    name = conninfo.conninfo_to_dict(target)["dbname"]
+    owned = sql.SQL("ALTER DATABASE {} OWNER TO {}")
+    script(target, owned.format(sql.Identifier(name), sql.Identifier(role)))
+    return target, role
+
+
+def fill(target, plan, more="", after="", **options):
+    """Load with statements of a stranger, before and after the rows."""
+    schema, ddl = plan
+    ddl = replace(ddl, pre_data=ddl.pre_data + more, post_data=ddl.post_data + after)
+    with Loader(target, schema, ddl, **options) as loader:
+        mending = Mending(loader, schema.tables, seed=1)
+        loader.copy_table("t", ["id", "n"], [pa.table({"id": [1, 2, 3], "n": [1, 2, -3]})])
+        mending.settle()
+        loader.finish()
+
+
+def test_a_weak_role_loads_and_owns_everything(plan, weak):
+    """No attack: a role that owns the database alone is enough for a load, VACUUM included."""
+    target, role = weak
+    fill(target, plan, as_role=role)
+    owners = script(
+        target,
+        "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200",
+    ).fetchall()
+    assert owners == [(role,)]
+    whole = "SELECT count(*), (SELECT total FROM sums) FROM t"
+    assert script(target, whole).fetchall() == [
+        (3, script(target, "SELECT sum(n) FROM t").fetchone()[0])
+    ]
+    seen = "SELECT relallvisible = relpages FROM pg_class WHERE relname = 't'"
+    assert script(target, seen).fetchone() == (True,)
+    fill(target, plan, as_role=role, replace=True)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "{program}",
+        "CREATE ROLE burglar SUPERUSER",
+        "CREATE TABLE public.passwords AS SELECT * FROM pg_catalog.pg_authid",
+        "CREATE TABLE public.file AS SELECT pg_catalog.pg_read_file('PG_VERSION')",
+        "ALTER TYPE pg_catalog.int4 OWNER TO CURRENT_USER",
+        "CREATE SCHEMA z GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA pg_catalog TO PUBLIC",
+        "RESET ROLE",
+        "SET ROLE NONE",
+    ],
+)
+@pytest.mark.parametrize("place", ["more", "after"])
+def test_a_hole_in_the_allow_list_behind_a_weak_role(plan, weak, burglary, statement, place):
+    """Attack: a statement that needs rights which the operator has and the weak role has not.
+
+    Door: DDL, before or after the rows.
+    Stopped by: --as-role; where the statement leaves the role, by the look at it afterwards.
+    """
+    target, role = weak
+    text = f"\n{statement.format(program=burglary.statement)};\n"
+    with pytest.raises(DatabaseError) as caught:
+        fill(target, plan, as_role=role, **{place: text})
+    assert isinstance(caught.value, (AccessDenied, TargetError))
+    assert not burglary.done
+    assert script(target, "SELECT 1 FROM pg_class WHERE relnamespace = 2200").fetchall() == []
+    assert script(target, "SELECT 1 FROM pg_roles WHERE rolname = 'burglar'").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "SUPERUSER",
+        "CREATEROLE",
+        "CREATEDB",
+        "REPLICATION",
+        "BYPASSRLS",
+        "IN ROLE pg_execute_server_program",
+        "IN ROLE pg_write_server_files",
+        "IN ROLE pg_read_all_data",
+        "NOINHERIT IN ROLE pg_monitor",
+    ],
+)
+def test_a_strong_role_is_no_wall(plan, make_database, make_role, attributes):
+    """Attack: none; an operator takes a strong role for a weak one.
+
+    Door: --as-role.
+    Stopped by: the role's attributes and memberships are asked for before anything runs.
+    """
+    role = make_role(attributes)
+    with pytest.raises(TargetError, match=rf"the role '{role}' is no wall: it (is|may|passes)"):
+        fill(make_database(), plan, as_role=role)
+
+
+def test_a_role_that_is_stronger_by_another(plan, make_database, make_role):
+    """Attack: the role may become another one that is strong.
+
+    Door: --as-role.
+    Stopped by: no membership is taken but that of the database's owner.
+    """
+    strong = make_role("SUPERUSER")
+    weak = make_role(f'IN ROLE "{strong}"')
+    with pytest.raises(TargetError, match=f"is a member of {strong}"):
+        fill(make_database(), plan, as_role=weak)
+    with pytest.raises(TargetError, match="there is no role 'nobody at all'"):
+        fill(make_database(), plan, as_role="nobody at all")
+
+
+@pytest.mark.parametrize("place", ["more", "after"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COMMIT",
+        "COMMIT AND CHAIN",
+        "SET search_path = public",
+        "SET standard_conforming_strings = off",
+        "SET client_encoding = 'SJIS'",
+        "SELECT pg_catalog.set_config('search_path', 'evil', false)",
+        "SET ROLE pg_monitor",
+    ],
+)
+def test_a_statement_that_leaves_what_the_load_set_up(plan, make_database, statement, place):
+    """Attack: end the transaction, so that a load that fails leaves tables; or have texts read in
+    another way.
+
+    Door: DDL, before or after the rows.
+    Stopped by: transaction, settings and role are asked for before and after the DDL.
+    """
+    # After the rows COMMIT also ends the savepoint of the rehearsal, which the server refuses.
+    said = "has left the transaction of the load|SAVEPOINT|InvalidSavepoint"
+    with pytest.raises(DatabaseError, match=said):
+        fill(make_database(), plan, **{place: f"\n{statement};\n"})
+
+
+def test_a_temporary_object_in_front_of_the_systems(plan, make_database):
+    """Attack: a temporary type named text captures ``::text`` of the tool's own questions.
+
+    Door: DDL.
+    Stopped by: DDL that makes a temporary object is refused.
+    """
+    for text in ("CREATE TEMPORARY TABLE x (i int)", "CREATE TYPE pg_temp.text AS ENUM ('a')"):
+        with pytest.raises(TargetError, match="temporary objects"):
+            fill(make_database(), plan, more=f"\n{text};\n")
+
+
+def test_two_statements_in_one_text(plan, make_database):
+    """Attack: a text that the splitter takes for one statement and the server for two.
+
+    Door: DDL.
+    Stopped by: the protocol that takes one statement a message.
+    """
+    target = make_database()
+    schema, ddl = plan
+    ddl = replace(ddl, pre_data="SELECT 1; COMMIT; CREATE TABLE left_behind (i int)")
+    with (
+        pytest.raises(DatabaseError, match="multiple commands"),
+        contextlib.closing(Loader(target, schema, ddl, split=lambda text: [text])),
+    ):
+        pass
+    assert script(target, "SELECT to_regclass('left_behind')").fetchone() == (None,)
