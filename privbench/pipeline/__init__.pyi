@@ -1,4 +1,4 @@
-from .accounts import LedgerReport, ledger_cap, ledger_show
+from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .capturing import capture
 from .clone import CloneReport, clone
 from .demo import DemoReport, demo
@@ -40,6 +40,7 @@ __all__ = [
     "fit",
     "generate_workload",
     "inspect",
+    "ledger_abandon",
     "ledger_cap",
     "ledger_show",
     "load",
