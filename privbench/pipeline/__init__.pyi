@@ -12,13 +12,14 @@ from .inspection import (
     inspect,
     render_literals,
 )
-from .load import LoadReport, check_target, load, sample
+from .load import LoadReport, check_target, load
 from .model import Model, Promise, require_writable
 from .modelled import modelled
 from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
 from .rebinding import rebind
 from .replaying import run
+from .sampling import sample
 
 __all__ = [
     "Check",
