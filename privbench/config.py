@@ -27,8 +27,8 @@ class DatabaseConfig(_Section):
     """Which database this is.
 
     Attributes:
-        identity: Declared name, shared by replicas and restores (P27). Without it the system
-            identifier and the database's name stand in, and the report says so.
+        identity: Declared name, shared by replicas, restores and logical copies (P27). Without it
+            the system identifier and the database's OID stand in, and `plan` says so.
         schemas: PostgreSQL schemas to clone; None means every schema but the system's own.
         exclude: Tables left out of the clone.
     """

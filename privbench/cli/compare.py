@@ -12,6 +12,8 @@ import click
 
 from privbench import pipeline, report
 from privbench.cli.options import State, config_option, read_config
+from privbench.errors import UsageError
+from privbench.files import write_text
 from privbench.report.document import json_schema
 from privbench.workload.before import Before
 from privbench.workload.replay import OnResult
@@ -116,7 +118,10 @@ def run(
             concurrency=concurrency,
             on_result=_progress(teller),
         )
-    Path(output).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    try:
+        write_text(Path(output), json.dumps(found, indent=1) + "\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {output}: {error.strerror}.") from error
     click.echo(f"Wrote {output}.")
 
 

@@ -13,7 +13,7 @@ from privbench.config import Config
 
 @click.group()
 def ledger() -> None:
-    """Show what was spent on a database over all releases, and cap it.
+    """Show what was spent on a database over all releases, cap it, give up a release that died.
 
     \b
     Example:
@@ -61,3 +61,25 @@ def cap(
     """
     pipeline.ledger_cap(source, identity, path, epsilon, delta)
     click.echo(pipeline.ledger_show(source, identity, path).render())
+
+
+@ledger.command()
+@click.argument("release", metavar="ID")
+@config_option
+@click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
+def abandon(release: str, config_path: str | None, path: str | None) -> None:
+    """Close a release that died; what none of its events took is free again, the rest stays spent.
+
+    A fit that was killed, or whose disk was full, holds all that it asked for until it is resumed
+    or given up. One that is running is refused.
+
+    \b
+    Example:
+      privbench ledger abandon 3f0c9f6e-6d0c-4a53-9f1e-0c1f2a7a9b10 --ledger state/
+    """
+    if config_path is not None:
+        path = path or Config.load(config_path).ledger.path
+    spent = pipeline.ledger_abandon(release, path)
+    click.echo(
+        f"Release {release} is closed: ε {spent.epsilon:.6g}, δ {spent.delta:.6g} stay spent."
+    )

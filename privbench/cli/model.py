@@ -61,6 +61,11 @@ def sample(
 ) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
+    A table's file is SCHEMA.TABLE.csv. Bytes of names other than letters of ASCII, digits, _, - and
+    $ are %XX, dots within a name among them, as in URLs: A/b is A%2Fb, and every name can be read
+    back. Of names that differ in capitals alone the capitals are %XX too. Where that is too long
+    for a file's name, it is TABLE.csv in a folder SCHEMA.
+
     Files hold rows as drawn, and say which rules they may break: CHECKs that are not understood,
     UNIQUE indexes of expressions, EXCLUDE constraints and partition bounds are mended by `load`,
     in a database. For files that keep them, load the model and COPY its tables out.

@@ -1,4 +1,4 @@
-from .accounts import LedgerReport, ledger_cap, ledger_show
+from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .capturing import capture
 from .clone import CloneReport, clone
 from .demo import DemoReport, demo
@@ -12,13 +12,14 @@ from .inspection import (
     inspect,
     render_literals,
 )
-from .load import LoadReport, check_target, load, sample
+from .load import LoadReport, check_target, load
 from .model import Model, Promise, require_writable
 from .modelled import modelled
 from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
 from .rebinding import rebind
 from .replaying import run
+from .sampling import sample
 
 __all__ = [
     "Check",
@@ -40,6 +41,7 @@ __all__ = [
     "fit",
     "generate_workload",
     "inspect",
+    "ledger_abandon",
     "ledger_cap",
     "ledger_show",
     "load",

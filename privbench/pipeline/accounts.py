@@ -9,7 +9,7 @@ from typing import Any
 from privbench.errors import UsageError
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.connect import identity as database_identity
-from privbench.privacy import Ledger
+from privbench.privacy import Guarantee, Ledger
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,13 @@ class LedgerReport:
             lines.append(
                 f"  {item['opened']}  {item['release']}  {item['state']:<6}  "
                 f"ε {_number(item['epsilon'])}  δ {_number(item['delta'])}{stamp}"
+            )
+        for other in state["others"]:
+            lines.append(
+                f"  Counted with it: the ledger of {other['identity']} in {other['path']},"
+            )
+            lines.append(
+                "  which may be of this database; if it is another's, move that folder away"
             )
         if not state["releases"]:
             lines.append("  no releases under this identity, in this directory (see [database]")
@@ -71,7 +78,7 @@ def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerRe
         identity: Declared identity.
         path: Directory of the ledger; None means the user's state directory.
     """
-    return LedgerReport(Ledger.open(path, _identity(source, identity)).show())
+    return LedgerReport(_ledger(source, identity, path).show())
 
 
 def ledger_cap(
@@ -84,7 +91,23 @@ def ledger_cap(
     """
     if not (epsilon > 0 and math.isfinite(epsilon)) or not (delta is None or 0 <= delta < 1):
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
-    Ledger.open(path, _identity(source, identity)).set_cap(epsilon, delta)
+    _ledger(source, identity, path).set_cap(epsilon, delta)
+
+
+def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
+    """Give up a release that died: what none of its events took is free again.
+
+    Args:
+        release_id: The release, as `ledger_show` names it.
+        path: Directory of the ledger; None means the user's state directory.
+
+    Returns:
+        What its events have spent, which stays spent.
+
+    Raises:
+        LedgerError: No ledger knows it, or it is closed or in use.
+    """
+    return Ledger.holding(path, release_id).abandon(release_id)
 
 
 def has_releases(connection: Connection, path: str | None) -> bool:
@@ -99,14 +122,17 @@ def has_releases(connection: Connection, path: str | None) -> bool:
     Raises:
         LedgerError: The ledger is damaged.
     """
-    return bool(Ledger.open(path, str(database_identity(connection))).show()["releases"])
+    found = database_identity(connection)
+    return bool(Ledger.open(path, found.name or found.basis, found.covers).show()["releases"])
 
 
-def _identity(source: str, identity: str | None) -> str:
-    if identity is not None:
-        return identity
+def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
+    """A database's ledger; a declared identity alone is asked for without a connection."""
+    if identity is not None and not source:
+        return Ledger.open(path, identity)
     with connect(source) as connection:
-        return str(database_identity(connection))
+        found = database_identity(connection, identity)
+    return Ledger.open(path, found.required(), found.covers)
 
 
 def _number(value: float | None) -> str:

@@ -115,6 +115,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
     with connect(source) as connection:
         catalog = read_catalog(connection, config)
+        catalog.identity.required()
         if privacy.ddl_reviewed is not None:
             require_reviewed(config, literals(dump_ddl(connection, catalog.schema)))
     plan = prepare(catalog.schema, config)
@@ -152,7 +153,11 @@ def _open(draft: Draft) -> None:
     definition = UnitDefinition.of(
         draft.plan.spec, tuple(item.table.key for item in draft.plan.public)
     )
-    ledger = Ledger.open(config.ledger.path, draft.catalog.identity)
+    known = draft.catalog.identity
+    draft.reporter.say(f"identity of the database, for the ledger: {known}")
+    ledger = Ledger.open(config.ledger.path, known.required(), known.covers)
+    for other in ledger.others:
+        draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
     release = ledger.open_release(
         Fit(config_hash(draft.config, draft.catalog), definition, _noise(config).private),
         draft.accountant,
@@ -160,7 +165,10 @@ def _open(draft: Draft) -> None:
         resume=draft.resume,
     )
     draft.release = release
-    draft.reporter.say(f"release {release.id} (to go on after a crash: --resume {release.id})")
+    draft.reporter.say(
+        f"release {release.id} (to go on after a crash: --resume {release.id}; to give it up: "
+        f"privbench ledger abandon {release.id})"
+    )
 
 
 def _noise(config: Config) -> NoiseSource:

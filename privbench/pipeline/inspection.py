@@ -35,8 +35,7 @@ class Inspection:
         """Plain text for people."""
         return "\n\n".join(
             [
-                f"{_counted(self.catalog.schema)}. Identity: {self.catalog.identity} "
-                f"({self.catalog.basis}).",
+                f"{_counted(self.catalog.schema)}. Identity: {self.catalog.identity}.",
                 self.proposal.render(),
                 render_coverage(self.coverage),
             ]

@@ -1,4 +1,4 @@
-"""``load`` and ``sample``: a model's clone into PostgreSQL or files, without the source."""
+"""``load``: a model's clone into PostgreSQL, without the source."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.parquet as papq
 
 from privbench.config import Config
-from privbench.encoding import CoverageLine, unkept
 from privbench.errors import GateFailed, UsageError
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
@@ -27,8 +23,6 @@ from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mended, Mending
 from privbench.threads import ahead
-
-FileFormat = Literal["csv", "parquet"]
 
 
 @dataclass(frozen=True)
@@ -200,62 +194,6 @@ def _told(item: CloneTable, batches: Iterator[pa.Table], teller: Reporter) -> It
         teller.advance(f"load {item.table.key}", done, item.rows)
 
 
-def sample(
-    model: str | Path,
-    output: str | Path,
-    *,
-    file_format: FileFormat = "csv",
-    scale: float = 1.0,
-    seed: int | None = None,
-    reporter: Reporter | None = None,
-) -> list[str]:
-    """Write a model's clone as files, one a table.
-
-    Rows are as drawn: what `load` mends in a database (CHECKs that are not understood, expression
-    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break.
-
-    Args:
-        model: The model file.
-        output: A directory that is empty or does not exist.
-        file_format: ``csv`` (with header; NULL is nothing, an empty text is ``""``) or ``parquet``.
-        scale: Size of the clone.
-        seed: Seed of the sampling.
-        reporter: Told of stages.
-
-    Returns:
-        A line each of what was written, then of the rules that the files may break.
-
-    Raises:
-        ModelError: The model is damaged.
-        UsageError: The directory cannot be used.
-    """
-    teller = reporter or Reporter()
-    folder = _empty(Path(output))
-    with teller.stage("sample"):
-        found = Model.load(model)
-        tables = decode(found, scale=check_scale(scale), seed=seed)
-    lines = [] if found.promise.private else [found.promise.sentence()]
-    with teller.stage("write"):
-        for item in tables:
-            path = folder / _file_name(item, file_format)
-            _write_file(item, path, file_format)
-            lines.append(f"{path}: {item.rows:,} rows")
-    return lines + _unmended(found, tables)
-
-
-def _unmended(model: Model, tables: list[CloneTable]) -> list[str]:
-    """What files may break, since only a database can tell which rows keep such a rule."""
-    lines = [line for item in tables if not item.public for line in unkept(item.table)]
-    found = [f"{_place(line)}: {line.why}" for line in lines]
-    found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps()]
-    head = "As drawn: rows of these files may break rules that `load` mends in a database:"
-    return [head, *(f"  {line}" for line in found)] if found else []
-
-
-def _place(line: CoverageLine) -> str:
-    return f"{line.table} ({line.column})" if line.column else f"{line.table} ({line.how})"
-
-
 def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
     """Refuse a target that a load would refuse, before any budget is spent.
 
@@ -331,35 +269,3 @@ def check_scale(scale: float) -> float:
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
-
-
-def _empty(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise UsageError(f"{folder} is not empty.", remedy="Name a new directory.")
-    except OSError as error:
-        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
-    return folder
-
-
-def _file_name(item: CloneTable, file_format: FileFormat) -> str:
-    name = item.table.key.replace("/", "_").replace("\x00", "_")
-    return f"{name}.{file_format}"
-
-
-def _write_file(item: CloneTable, path: Path, file_format: FileFormat) -> None:
-    names = list(item.columns)
-    writer: pacsv.CSVWriter | papq.ParquetWriter | None = None
-    for batch in item.batches():
-        table = batch.rename_columns(names)
-        if writer is None and file_format == "parquet":
-            writer = papq.ParquetWriter(path, table.schema)
-        elif writer is None:
-            options = pacsv.WriteOptions(quoting_style="needed")
-            writer = pacsv.CSVWriter(path, table.schema, write_options=options)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
-    else:
-        path.write_text(",".join(names) + "\n" if file_format == "csv" else "", encoding="utf-8")

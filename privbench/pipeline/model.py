@@ -27,6 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
+from privbench.files import replacing
 from privbench.postgres.ddl import Ddl
 from privbench.schema import Schema
 
@@ -129,12 +130,10 @@ class Model:
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-            with os.fdopen(handle, "wb") as file:
+            with replacing(target) as file:
                 _write_zip(file, {"header.json": _canonical(header), **members})
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, target)
         except OSError as error:
             raise ModelError(f"cannot write the model {target}: {error.strerror}.") from error
 

@@ -13,6 +13,7 @@ from privbench.pipeline.domain_stages import lists_of
 from privbench.pipeline.fit import begin
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.connect import Identity
 from privbench.privacy import PART, DatabaseSpec
 from privbench.schema import TableName
 from privbench.synthesizers import PlanInput, PlannedEvent, roots_of, spare_amounts
@@ -33,6 +34,7 @@ class PlanReport:
         accounting: ``pure`` or ``zcdp``.
         least: Units per table below which little beyond totals can be learned.
         given: Rows per table that the user expects.
+        identity: The database's identity for the ledger, and what it is made of.
         maybe: Columns of whose values a list is asked for only if largest counts say that many
             units share one.
     """
@@ -42,6 +44,7 @@ class PlanReport:
     accounting: str
     least: Mapping[str, float]
     given: Mapping[str, float]
+    identity: Identity
     maybe: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -49,6 +52,7 @@ class PlanReport:
         return {
             "accounting": self.accounting,
             "total": self.total,
+            "identity": {"name": self.identity.name, "basis": self.identity.basis},
             "events": [
                 {
                     "label": event.label,
@@ -83,6 +87,7 @@ class PlanReport:
         ]
         return "\n".join(
             [
+                f"Identity of the database, for the ledger: {self.identity}.",
                 f"{len(self.events)} events, {unit} = {self.total:.4g} per root table "
                 f"(10,000 rows are assumed where --rows names none):",
                 *lines,
@@ -141,6 +146,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         accounting=accounting,
         least=_least(spec, learned, accounting),
         given=given,
+        identity=draft.catalog.identity,
         maybe=_maybe(draft.plan, first),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from privbench.config import Config
 from privbench.postgres.access import check_access
-from privbench.postgres.connect import Connection, identity
+from privbench.postgres.connect import Connection, Identity, identity
 from privbench.postgres.introspect import introspect
 from privbench.schema import Schema
 
@@ -18,12 +18,10 @@ class Catalog:
     Attributes:
         schema: The chosen tables.
         identity: The database's identity for the ledger (P27).
-        basis: What the identity is made of.
     """
 
     schema: Schema
-    identity: str
-    basis: str
+    identity: Identity
 
 
 def read_catalog(connection: Connection, config: Config, *, access: bool = True) -> Catalog:
@@ -41,8 +39,4 @@ def read_catalog(connection: Connection, config: Config, *, access: bool = True)
     schema = introspect(connection, config.database.schemas, config.database.exclude)
     if access:
         check_access(connection, schema)
-    declared = config.database.identity
-    if declared is not None:
-        return Catalog(schema, declared, "declared in the config")
-    found = identity(connection)
-    return Catalog(schema, str(found), found.basis)
+    return Catalog(schema, identity(connection, config.database.identity))

@@ -19,7 +19,7 @@ from psycopg.rows import TupleRow
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from privbench.errors import ConnectionFailed, UsageError
+from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
 from privbench.postgres.failures import database_errors, describe
 
 Connection = psycopg.Connection[TupleRow]
@@ -30,22 +30,56 @@ _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
 
 
+#: Names under which earlier versions kept ledgers: ``host:port/database``.
+_ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Which database this is, for the ledger (PRIVACY P27).
 
     Attributes:
-        name: ``system identifier/database``; where the identifier may not be read,
-            ``host:port/database``.
-        basis: What the name is made of. An address changes when a server moves, so a ledger kept
-            under one should be given a declared name in the config.
+        name: The declared name, else the system identifier with the database's OID, which a rename
+            and another spelling of the address leave as they are. None where neither can be had: an
+            address is no identity, since one server has many.
+        basis: What the name is made of, or why there is none.
+        system: The system identifier, where it may be read.
+        own: The system identifier with the OID, where it may be read.
     """
 
-    name: str
+    name: str | None
     basis: str
+    system: str | None = None
+    own: str | None = None
 
     def __str__(self) -> str:
+        return f"{self.name or 'none'} ({self.basis})"
+
+    def required(self) -> str:
+        """The name.
+
+        Raises:
+            PrivacyRefusal: There is none, so that what a release spends could not be found again.
+        """
+        if self.name is None:
+            raise PrivacyRefusal(
+                f"the database has no identity for the ledger: {self.basis}.",
+                remedy='Declare one under [database] in the config, identity = "NAME", and keep it '
+                "for every release, replica and restore; or GRANT EXECUTE ON FUNCTION "
+                "pg_control_system() to this role.",
+            )
         return self.name
+
+    def covers(self, ledger: str) -> bool:
+        """Whether losses that a ledger keeps under another name may be of this database.
+
+        Those under its own OID are, if its name was declared later. Earlier versions wrote
+        ``system identifier/database name``, or an address: a database may have been renamed, and an
+        address may be of any, so each of these counts. Too much may be counted, never too little.
+        """
+        if ledger == self.own or _ADDRESS.fullmatch(ledger):
+            return True
+        return self.system is not None and ledger.startswith(f"{self.system}/")
 
 
 def libpq_dsn(dsn: str) -> str:
@@ -175,17 +209,23 @@ def major_version(connection: Connection) -> int:
     return connection.info.server_version // 10000
 
 
-def identity(connection: Connection) -> Identity:
-    """Which database this is: stable over restarts and, with the system identifier, over replicas.
+def identity(connection: Connection, declared: str | None = None) -> Identity:
+    """Which database this is, however the connection was spelled and the database is called.
+
+    Args:
+        connection: To the database.
+        declared: The config's name for it, which a restore or a logical copy needs.
 
     Raises:
         DatabaseError: The server did not answer.
     """
     system = _system_identifier(connection)
-    info = connection.info
-    if system is not None:
-        return Identity(f"{system}/{info.dbname}", "system identifier and database name")
-    return Identity(f"{info.host}:{info.port}/{info.dbname}", "server address and database name")
+    own = None if system is None else f"{system}:{_database(connection)[0]}"
+    if declared is not None:
+        return Identity(declared, "declared in the config", system, own)
+    if own is not None:
+        return Identity(own, "system identifier and the database's OID", system, own)
+    return Identity(None, "pg_control_system() may not be executed, and no name is declared")
 
 
 def same_database(one: Connection, other: Connection) -> bool:

@@ -38,12 +38,23 @@ class Journal:
         self._check = ""
         self._broken = False
 
+    def first(self) -> Entry | None:
+        """The first whole entry, if there is one.
+
+        Raises:
+            LedgerError: It is damaged, or the file cannot be read.
+        """
+        return next(iter(Journal(self.path)._whole(1)), None)
+
     def read(self) -> list[Entry]:
         """All whole entries; a torn last line is left out.
 
         Raises:
             LedgerError: A line before the last is damaged, or the file cannot be read.
         """
+        return self._whole(None)
+
+    def _whole(self, most: int | None) -> list[Entry]:
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -51,8 +62,8 @@ class Journal:
         except OSError as error:
             raise _failure("read", self.path, error) from None
         self._end, self._check = 0, ""
-        entries = []
-        while self._end < len(data):
+        entries: list[Entry] = []
+        while self._end < len(data) and len(entries) != most:
             stop = data.find(b"\n", self._end)
             line = data[self._end : stop] if stop >= 0 else data[self._end :]
             if stop < 0 or (b"\0" in line and not data[stop + 1 :].strip(b"\0")):

@@ -10,6 +10,9 @@ An opening reserves the whole (ε, δ) that the release asked for, checked again
 lock is held, so two fits at once cannot both pass a cap that has room for one. Closing replaces
 the reservation by what was spent. A release that was never closed counts as its reservation.
 
+Ledgers of other names that may be of the same database count too (`privbench.postgres.connect`
+says which); they are read, and written only to go on with a release of theirs or to give it up.
+
 The ledger is CONFIDENTIAL (P1). Whoever can delete it can forget its losses: keep it where the
 database's backups are kept.
 """
@@ -18,7 +21,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -38,6 +44,7 @@ from privbench.privacy.release import Release, locked
 from privbench.privacy.standing import Cap, Standing
 
 FORMAT = 1
+_FOLDER = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +68,69 @@ class Ledger:
     Args:
         directory: The identity's own directory.
         identity: The database's identity (P27).
+        others: Ledgers of other names whose losses count as well.
     """
 
-    def __init__(self, directory: Path, identity: str) -> None:
+    def __init__(self, directory: Path, identity: str, others: Sequence[Ledger] = ()) -> None:
         self.identity = identity
         self.directory = directory
+        self.others = tuple(others)
         self._journal = Journal(directory / "ledger.jsonl")
 
     @classmethod
-    def open(cls, path: str | Path | None, identity: str) -> Self:
+    def open(
+        cls, path: str | Path | None, identity: str, covers: Callable[[str], bool] | None = None
+    ) -> Self:
         """The ledger of a database.
 
         Args:
             path: Directory of all ledgers; None means the user's state directory.
             identity: The database's identity.
+            covers: Tells of a ledger's name whether its losses may be of this database.
+
+        Raises:
+            LedgerError: A ledger in the directory is damaged, so that none can tell whose it is.
         """
-        base = Path(path) if path is not None else Path(user_state_dir("privbench")) / "ledger"
+        base = _base(path)
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
-        return cls(base / name, identity)
+        found = cls._all(base) if covers is not None else ()
+        others = [
+            item
+            for item in found
+            if item.directory.name != name and covers is not None and covers(item.identity)
+        ]
+        return cls(base / name, identity, others)
+
+    @classmethod
+    def holding(cls, path: str | Path | None, release_id: str) -> Self:
+        """The ledger that knows a release.
+
+        Args:
+            path: Directory of all ledgers; None means the user's state directory.
+            release_id: The release.
+
+        Raises:
+            LedgerError: None does.
+        """
+        base = _base(path)
+        for item in cls._all(base):
+            if release_id in Standing(item._read()).accounts:
+                return item
+        raise LedgerError(
+            f"no ledger in {base} knows a release {release_id}.",
+            remedy="Name the right folder by --ledger, and the release as 'ledger show' does.",
+        )
+
+    @classmethod
+    def _all(cls, base: Path) -> Iterator[Self]:
+        """Every ledger of a directory, by the name of its folder."""
+        folders = sorted(base.iterdir()) if base.is_dir() else []
+        for folder in folders:
+            entry = (
+                Journal(folder / "ledger.jsonl").first() if _FOLDER.fullmatch(folder.name) else None
+            )
+            if entry is not None:
+                yield cls(folder, str(entry["identity"]))
 
     def open_release(
         self,
@@ -102,7 +154,8 @@ class Ledger:
                 opened for another fit.
         """
         self._prepare()
-        with locked(self.directory / "ledger.lock"):
+        holder = self
+        with self._locked():
             standing = self._standing()
             header = _header(fit, accountant)
             if resume is None:
@@ -114,23 +167,29 @@ class Ledger:
             else:
                 release_id = resume
                 standing.require_open(resume, header)
-            release = self._release(release_id, header)
+                holder = self._holder(resume)
+            release = holder._release(release_id, header)
             try:
-                self._extend(standing, release, accountant, cap)
+                holder._extend(standing, release, accountant, cap)
             except BaseException:
                 release.leave()
                 raise
         return release
 
     def abandon(self, release_id: str) -> Guarantee:
-        """Close a release that will not be resumed; what it drew stays spent.
+        """Close a release that will not be resumed, and give back what none of its events took.
+
+        Every event that the release's file knows stays spent, also one whose result was lost.
+
+        Returns:
+            What stays spent.
 
         Raises:
             LedgerError: There is no such open release, or it is in use.
         """
         self._prepare()
         with locked(self.directory / "ledger.lock"):
-            header = self._standing().require_open(release_id)
+            header = self._own().require_open(release_id)
             release = self._release(release_id, header)
         return release.close()
 
@@ -138,7 +197,7 @@ class Ledger:
         """Set the ledger's own cap; None lifts that half of it."""
         self._prepare()
         with locked(self.directory / "ledger.lock"):
-            self._standing()
+            self._own()
             entry = {"type": "cap", "epsilon": epsilon, "delta": delta, "time": _now()}
             self._journal.append(entry)
 
@@ -148,12 +207,34 @@ class Ledger:
         Raises:
             LedgerError: The ledger is damaged.
         """
+        standing = Standing(self._seen())
+        for item in self.others:
+            standing.count_in(Standing(item._seen()))
+        others = [{"identity": item.identity, "path": str(item.directory)} for item in self.others]
+        place = {"identity": self.identity, "path": str(self.directory), "others": others}
+        return {**place, **standing.to_json()}
+
+    def _seen(self) -> list[Entry]:
+        """The entries, without making anything where there are none."""
         if not self._journal.path.exists():
-            standing = Standing([])
-        else:
-            with locked(self.directory / "ledger.lock"):
-                standing = Standing(self._read())
-        return {"identity": self.identity, "path": str(self.directory), **standing.to_json()}
+            return []
+        with locked(self.directory / "ledger.lock"):
+            return self._read()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold this ledger and, by the order of their names, the others that count."""
+        with ExitStack() as stack:
+            for item in (self, *self.others):
+                stack.enter_context(locked(item.directory / "ledger.lock"))
+            yield
+
+    def _holder(self, release_id: str) -> Ledger:
+        """Which of the ledgers has opened a release."""
+        for item in self.others:
+            if release_id in Standing(item._read()).accounts:
+                return item
+        return self
 
     def _prepare(self) -> None:
         try:
@@ -175,6 +256,13 @@ class Ledger:
         return entries[1:]
 
     def _standing(self) -> Standing:
+        """What counts: this ledger's state, and that of the others."""
+        standing = self._own()
+        for item in self.others:
+            standing.count_in(Standing(item._read()))
+        return standing
+
+    def _own(self) -> Standing:
         """The ledger's state, with the header line written if there is none."""
         standing = Standing(self._read())
         if self._journal.empty:
@@ -209,7 +297,7 @@ class Ledger:
 
     def _close(self, release_id: str, spent: Guarantee, events: int) -> None:
         with locked(self.directory / "ledger.lock"):
-            reserved = self._standing().reserved(release_id)
+            reserved = self._own().reserved(release_id)
             entry = {
                 "type": "closed",
                 "release": release_id,
@@ -219,6 +307,11 @@ class Ledger:
                 "time": _now(),
             }
             self._journal.append(entry)
+
+
+def _base(path: str | Path | None) -> Path:
+    """The directory of all ledgers."""
+    return Path(path) if path is not None else Path(user_state_dir("privbench")) / "ledger"
 
 
 def with_lost(accountant: Accountant, lost: list[Event]) -> Guarantee:

@@ -119,6 +119,12 @@ class Standing:
             else:
                 account.spent, account.events = loss, entry["events"]
 
+    def count_in(self, earlier: Standing) -> None:
+        """Add another ledger's releases; its cap holds until this one is given its own."""
+        self.accounts = {**earlier.accounts, **self.accounts}
+        if all(entry["type"] != "cap" for entry in self.entries):
+            self.cap = self.cap.stricter(earlier.cap)
+
     def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
         """The header of an open release.
 

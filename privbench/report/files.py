@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.files import make_folder, write_text
 from privbench.report import html, markdown
 from privbench.report import junit as junit_xml
 from privbench.report import openmetrics as metrics_text
 from privbench.report.document import ComparisonDocument
 from privbench.workload.results import ReplayLog
-
-_OWNER_FOLDER, _OWNER_FILE = 0o700, 0o600
 
 
 def prepare(out_dir: str | Path | None) -> Path | None:
@@ -25,7 +23,7 @@ def prepare(out_dir: str | Path | None) -> Path | None:
         return None
     folder = Path(out_dir)
     try:
-        folder.mkdir(mode=_OWNER_FOLDER, parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise UsageError(f"cannot make the folder {folder}: {error.strerror}.") from error
     return folder
@@ -62,10 +60,7 @@ def write(
 
 
 def _put(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}.new")
     try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.chmod(_OWNER_FILE)
-        os.replace(fresh, path)
+        write_text(path, text)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}.") from error

@@ -7,13 +7,13 @@ A log is JSON lines: a header that says what is being replayed, then one line a 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Self
 
+from privbench import files
 from privbench.errors import UsageError
 
 Status = Literal["ok", "timeout", "error"]
@@ -138,7 +138,7 @@ class ReplayLog:
         log = cls(path, header)
         if path is None:
             return log
-        path.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(path.parent)
         lines = list(_lines(path))
         if lines and lines[-1] != _DONE:
             log._take_up(path, lines)
@@ -157,10 +157,7 @@ class ReplayLog:
     def _begin(self, path: Path) -> None:
         """Write header and earlier results afresh, whole or not at all."""
         lines = [self.header, *(result.to_json() for result in self.found.values())]
-        fresh = path.with_name(path.name + ".new")
-        fresh.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-        fresh.chmod(0o600)
-        os.replace(fresh, path)
+        files.write_text(path, "".join(f"{json.dumps(line)}\n" for line in lines))
 
     def add(self, result: QueryResult) -> None:
         """Append one result."""
@@ -174,8 +171,7 @@ class ReplayLog:
 
 
 def _append(path: Path, line: dict[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{json.dumps(line)}\n")
+    files.append_text(path, f"{json.dumps(line)}\n")
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -55,8 +55,8 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def child(path, pipe, step: int, how: str) -> None:
-    """Run the fit and die at the step-th write or fsync."""
+def guard(step: int, how: str) -> dict:
+    """Die at the step-th write or fsync of this process; the real functions."""
     real = {"write": os.write, "fsync": os.fsync}
     count = 0
 
@@ -75,6 +75,12 @@ def child(path, pipe, step: int, how: str) -> None:
         return call
 
     os.write, os.fsync = guarded("write"), guarded("fsync")
+    return real
+
+
+def child(path, pipe, step: int, how: str) -> None:
+    """Run the fit and die at the step-th write or fsync."""
+    real = guard(step, how)
 
     def tell(message):
         pipe.send_bytes(json.dumps(message).encode())
@@ -182,6 +188,48 @@ def check_resumed(path, ledger, shown, outcome) -> None:
     lost = closed["events"] - 4
     assert lost in (0, len(BATCHES[bool(outcome.used)]))
     assert closed["epsilon"] == pytest.approx((4 + lost) * AMOUNT)
+
+
+@pytest.mark.parametrize("how", ["before", "torn", "after"])
+def test_a_dead_release_is_given_up_at_the_loss_of_its_events(tmp_path, how):
+    for path, outcome in crashes(tmp_path, how):
+        ledger = Ledger.open(path, "shop")
+        opened = [item for item in ledger.show()["releases"] if item["state"] == "open"]
+        for item in opened:
+            spent = Ledger.holding(path, item["release"]).abandon(item["release"])
+            closed = ledger.show()["releases"][0]
+            assert closed["state"] == "closed"
+            assert closed["events"] in (0, 1, 4)
+            assert closed["events"] >= max(outcome.draws, len(outcome.used))
+            assert spent.epsilon <= closed["epsilon"] == pytest.approx(closed["events"] * AMOUNT)
+
+
+@pytest.mark.parametrize("how", ["before", "torn", "after"])
+def test_a_kill_while_a_release_is_given_up_frees_nothing_that_was_spent(tmp_path, how):
+    context = multiprocessing.get_context("fork")
+    states = set()
+    for step in range(1, 20):
+        path = tmp_path / f"{how}-{step}"
+        release = lose_one(path)
+
+        def die_at(path=path, release=release, step=step):
+            guard(step, how)
+            Ledger.holding(path, release).abandon(release)
+            os._exit(0)
+
+        process = context.Process(target=die_at)
+        process.start()
+        process.join(30)
+        (shown,) = Ledger.open(path, "shop").show()["releases"]
+        states.add(shown["state"])
+        assert shown["epsilon"] == (1.0 if shown["state"] == "open" else pytest.approx(0.875))
+        if shown["state"] == "open":
+            assert Ledger.holding(path, release).abandon(release).epsilon == pytest.approx(0.875)
+        if process.exitcode == 0:
+            assert states == ({"closed"} if how == "after" else {"open", "closed"})
+            return
+        assert process.exitcode == -signal.SIGKILL
+    raise AssertionError("it was never given up")
 
 
 def lose_one(path):

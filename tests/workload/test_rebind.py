@@ -294,9 +294,9 @@ def test_odd_texts_do_not_slip_through(clone: Connection) -> None:
         "'x',",
         "'--',",
     ]
-    spread = _one(clone, "SELECT id AS a1_b9_c8_d4, id AS v12 FROM orders")
+    spread = _one(clone, "SELECT id AS a1_b9_c8_d4, id AS v1 FROM orders")
     assert "a1_b9_c8_d4" not in spread
-    assert "v12" in spread
+    assert "v1" in spread
 
 
 def test_one_query_cannot_end_the_rest(clone: Connection, monkeypatch: pytest.MonkeyPatch) -> None:

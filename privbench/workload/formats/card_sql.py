@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.files import write_text
 from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
 from privbench.workload.query import Query, Workload
 
@@ -48,7 +49,7 @@ class CardSql:
             )
         lines = [f"{'' if q.card is None else q.card}||{q.sql.strip()}\n" for q in workload]
         mark = f"-- {CONFIDENTIAL}\n" if workload.confidential else ""
-        path.write_text(mark + "".join(lines), encoding="utf-8")
+        write_text(path, mark + "".join(lines))
 
 
 def _lines(text: str) -> list[str]:

@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.files import write_text
 from privbench.workload.formats.base import read_text
 from privbench.workload.formats.conjunctive import (
     NUMBER,
@@ -67,7 +68,7 @@ class Mscn:
             UsageError: A query is beyond the format.
         """
         lines = [_line(query) for query in workload]
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def _lines(text: str) -> list[str]:

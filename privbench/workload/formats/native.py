@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from privbench.errors import UsageError
+from privbench.files import write_text
 from privbench.workload.formats.base import read_text
 from privbench.workload.query import Query, Workload
 
@@ -93,7 +94,7 @@ class Native:
         lines = [json.dumps(_plain(query), ensure_ascii=False) for query in workload]
         start = json.dumps(head, ensure_ascii=False).removesuffix("}")
         body = ",\n".join(lines)
-        path.write_text(f'{start}, "queries": [\n{body}\n]}}\n', encoding="utf-8")
+        write_text(path, f'{start}, "queries": [\n{body}\n]}}\n')
 
 
 def _json(path: Path) -> dict[str, Any]:

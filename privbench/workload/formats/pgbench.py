@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.files import write_text
 from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
 from privbench.workload.formats.conjunctive import beyond
 from privbench.workload.formats.draws import SCALE, draw
@@ -82,7 +83,7 @@ class Pgbench:
                     f"a pgbench script runs as one, and the workload has {len(scripts)} queries.",
                     remedy="Name a folder: it gets a script a query, and their weights.",
                 )
-            path.write_text(mark + "".join(scripts.values()), encoding="utf-8")
+            write_text(path, mark + "".join(scripts.values()))
             return
         path.mkdir(parents=True, exist_ok=True)
         weights = _whole(workload.queries)
@@ -92,9 +93,9 @@ class Pgbench:
             if re.search(r"[\s@]", name):
                 raise UsageError(f"the id {name!r} is no name of a pgbench script.")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(mark + script, encoding="utf-8")
+            write_text(file, mark + script)
             options.append(f"-f {name}.sql@{weight}\n")
-        (path / _OPTIONS).write_text("".join(options), encoding="utf-8")
+        write_text(path / _OPTIONS, "".join(options))
 
 
 def _text(path: Path) -> list[str]:

@@ -26,6 +26,7 @@ from typing import Any
 from sqlglot.dialects import Postgres
 
 from privbench.errors import UsageError
+from privbench.files import write_text
 from privbench.schema import TableName, quote
 from privbench.workload.formats.base import read_text
 from privbench.workload.formats.conjunctive import (
@@ -114,7 +115,7 @@ class Sam:
             data["table"] = next(iter(tables))
         if workload.confidential:
             data["confidential"] = True
-        path.write_text(json.dumps(data, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from privbench.errors import UsageError
+from privbench.files import write_text
 from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
 from privbench.workload.query import Query, Workload
 from privbench.workload.split import statements
@@ -55,12 +56,12 @@ class SqlFiles:
         mark = _MARK if workload.confidential else ""
         if path.suffix.lower() == ".sql":
             text = "".join(f"{ended(query.sql)}\n" for query in workload)
-            path.write_text(mark + text, encoding="utf-8")
+            write_text(path, mark + text)
             return
         for query in workload:
             file = inside(path, f"{query.id}.sql")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(f"{mark}{ended(query.sql)}\n", encoding="utf-8")
+            write_text(file, f"{mark}{ended(query.sql)}\n")
 
 
 def _queries(file: Path, root: Path) -> list[Query]:

@@ -170,7 +170,7 @@ class Resolver:
         return None
 
     def _column(self, node: exp.Column, scope: Scope | None, depth: int) -> Operand | None:
-        name, qualifier = _folded(node.this), _folded(node.args.get("table"))
+        name, qualifier = folded(node.this), folded(node.args.get("table"))
         while scope is not None:
             for alias, source in _sources(scope):
                 if qualifier in ("", alias):
@@ -212,7 +212,7 @@ class Resolver:
         return next((operand for operand in found if operand), None)
 
     def _table(self, node: exp.Table) -> Table | None:
-        name, schema = _folded(node.this), _folded(node.args.get("db"))
+        name, schema = folded(node.this), folded(node.args.get("db"))
         found = [table for table in self._schema if table.name.name == name]
         if schema:
             return next((table for table in found if table.name.schema == schema), None)
@@ -235,10 +235,10 @@ def _sources(scope: Scope | None) -> list[tuple[str, exp.Expr | Scope]]:
 
 def _alias(node: exp.Expr) -> str:
     alias = node.args.get("alias")
-    return _folded(alias.this) if isinstance(alias, exp.TableAlias) else _folded(node.this)
+    return folded(alias.this) if isinstance(alias, exp.TableAlias) else folded(node.this)
 
 
-def _folded(node: exp.Expr | None) -> str:
+def folded(node: exp.Expr | None) -> str:
     """A name as PostgreSQL folds it; empty where there is none."""
     if not isinstance(node, exp.Identifier):
         return ""
@@ -257,6 +257,6 @@ def _positional(node: exp.Expr, names: list[str], name: str) -> str:
     alias = holder.args.get("alias") if holder is not None else None
     if not isinstance(alias, exp.TableAlias):
         return name
-    renamed = [_folded(column) for column in alias.columns]
+    renamed = [folded(column) for column in alias.columns]
     place = renamed.index(name) if name in renamed else len(names)
     return names[place] if place < len(names) else name

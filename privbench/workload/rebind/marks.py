@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 from psycopg import sql
@@ -22,6 +23,7 @@ _STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
 _BITS = frozenset({TokenType.BIT_STRING, TokenType.HEX_STRING})
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 _CLOSERS = _NAMES | {TokenType.R_PAREN, TokenType.R_BRACKET}
+_BEFORE_WITH = frozenset({TokenType.WITH, TokenType.COMMA, TokenType.RECURSIVE})
 _HOLDERS = (exp.Literal, exp.JSONPathKey, exp.JSONPathSubscript, exp.Var, exp.National)
 _WORD = "pbmark"
 _FOUND = re.compile(rf"{_WORD}([a-j]+)", re.IGNORECASE)
@@ -82,9 +84,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A text and its marks, in order."""
+    """A text and its marks, in order.
+
+    Attributes:
+        pieces: Text and marks.
+        stayed: Names in it that neither the schema has nor a function or type.
+    """
 
     pieces: tuple[str | Mark, ...]
+    stayed: frozenset[str] = frozenset()
 
     @property
     def marks(self) -> list[Mark]:
@@ -114,15 +122,16 @@ def number_of(node: exp.Expr) -> int | None:
     return None
 
 
-def mark(text: str, known: Collection[str]) -> Marked:
+def mark(text: str, known: Collection[str], given: Collection[str] = ()) -> Marked:
     """Mark the literals of a statement.
 
-    Names that the query gives itself stay where they look like names; others, which may be made of
+    Names that the query gives itself, and others that do not look like names and may be made of
     data, are replaced by ``n1``, ``n2``, ….
 
     Args:
         text: One statement.
         known: Names of the schema, which stay whatever they look like.
+        given: Names that the query gives itself, which do not stay.
 
     Raises:
         UsageError: The text holds a string, name or comment without an end.
@@ -130,20 +139,25 @@ def mark(text: str, known: Collection[str]) -> Marked:
     found = tokens(text)
     pieces: list[str | Mark] = []
     renamed: dict[str, str] = {}
+    stayed: set[str] = set()
     end = at = 0
     while at < len(found) and found[at].token_type is not TokenType.SEMICOLON:
         stop, kind = _literal(text, found, at)
         pieces.append(_gap(text[end : found[at].start], first=at == 0))
         end = found[stop - 1].end + 1
         if kind is None:
-            pieces.append(_name(text, found, at, known, renamed))
+            written = text[found[at].start : end]
+            name = _renamed(found, at, written, known, given, renamed)
+            if name is None and _is_free(found, at, known):
+                stayed.add(_folded(found[at]))
+            pieces.append(name or written)
         else:
             number = sum(isinstance(piece, Mark) for piece in pieces)
             value = _value(text, found[at:stop], kind)
             many = kind == "parameter" and _LIST.match(text, end) is not None
             pieces.append(Mark(number, kind, value, many))
         at = stop
-    return Marked(tuple(piece for piece in pieces if piece))
+    return Marked(tuple(piece for piece in pieces if piece), frozenset(stayed))
 
 
 def _literal(text: str, found: Sequence[Token], at: int) -> tuple[int, Kind | None]:
@@ -204,18 +218,63 @@ def _gap(gap: str, *, first: bool) -> str:
     return "" if first else "\n" if "\n" in gap else " "
 
 
-def _name(
-    text: str,
+def _renamed(
     found: Sequence[Token],
     at: int,
+    written: str,
     known: Collection[str],
+    given: Collection[str],
     renamed: dict[str, str],
-) -> str:
+) -> str | None:
+    """What a name is called instead; None where it stays."""
     token = found[at]
-    written = text[token.start : token.end + 1]
+    name = _folded(token)
+    if name in given and not _is_call(found, at):
+        return renamed.setdefault(name, _fresh(renamed, known))
     if token.token_type not in _NAMES or token.text in known:
-        return written
+        return None
     collation = at > 0 and found[at - 1].token_type is TokenType.COLLATE
     if collation or (_PLAIN.match(token.text) and not _TELLING.search(token.text)):
-        return written
-    return renamed.setdefault(token.text, f"n{len(renamed) + 1}")
+        return None
+    return renamed.setdefault(name, _fresh(renamed, known))
+
+
+def _folded(token: Token) -> str:
+    """A name as PostgreSQL folds it."""
+    return token.text if token.token_type is TokenType.IDENTIFIER else token.text.lower()
+
+
+def _is_free(found: Sequence[Token], at: int, known: Collection[str]) -> bool:
+    """Whether a name may be anybody's: neither of the schema, nor of a function, type or collation.
+
+    After a dot too: a field of a record that the query has named.
+    """
+    if found[at].token_type not in _NAMES or _folded(found[at]) in known:
+        return False
+    typed = at > 0 and found[at - 1].token_type in (TokenType.DCOLON, TokenType.COLLATE)
+    return not typed and not _is_call(found, at)
+
+
+def _fresh(renamed: dict[str, str], known: Collection[str]) -> str:
+    """The next name that the schema does not have."""
+    return next(n for i in count(len(renamed) + 1) if (n := f"n{i}") not in known)
+
+
+def _is_call(found: Sequence[Token], at: int) -> bool:
+    """Whether a name is that of a function: before a parenthesis, and not one that is given there.
+
+    A name is given in ``WITH name (columns)`` and ``AS name (columns)``.
+    """
+    if at + 1 == len(found) or found[at + 1].token_type is not TokenType.L_PAREN:
+        return False
+    depth = 0
+    for place in range(at + 1, len(found)):
+        depth += (found[place].token_type is TokenType.L_PAREN) - (
+            found[place].token_type is TokenType.R_PAREN
+        )
+        if depth == 0:
+            after = found[place + 1].token_type if place + 1 < len(found) else None
+            before = found[at - 1].token_type if at else None
+            with_query = after is TokenType.ALIAS and before in _BEFORE_WITH
+            return not with_query and before not in (TokenType.ALIAS, *_CLOSERS)
+    return True

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from zoneinfo import available_timezones
 
-from privbench.workload.rebind.columns import UNIT
+from sqlglot import exp
+
+from privbench.workload.rebind.columns import UNIT, folded
 from privbench.workload.rebind.sites import Site
 
 #: Numbers so common that they tell nothing.
@@ -23,6 +26,21 @@ _FORMAT = re.compile(
 _UNITS = frozenset({
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter",
     "year", "decade", "century", "millennium", "dow", "isodow", "doy", "isoyear", "epoch",
+})  # fmt: skip
+#: Names that a query may give and that tell nothing.
+_NAMES = _UNITS | frozenset({
+    "avg", "cnt", "count", "date", "id", "key", "max", "min", "name", "num", "rank", "result",
+    "row_number", "sub", "subquery", "sum", "time", "total", "type", "value", "x",
+})  # fmt: skip
+_SHORT = re.compile(r"[a-z]{1,2}[0-9]?\Z")
+#: Words of the language that may look like names, and columns that every table has.
+_WORDS = frozenset({
+    "asymmetric", "at", "bernoulli", "both", "breadth", "cmax", "cmin", "conflict", "ctid", "cube",
+    "current", "cycle", "depth", "document", "exclude", "first", "following", "groups", "last",
+    "leading", "local", "locked", "materialized", "nfc", "nfd", "nfkc", "nfkd", "no", "normalized",
+    "nowait", "nulls", "of", "ordinality", "others", "percent", "placing", "preceding", "recursive",
+    "repeatable", "search", "sets", "share", "similar", "skip", "symmetric", "system", "tableoid",
+    "ties", "to", "trailing", "uescape", "unbounded", "within", "without", "xmax", "xmin", "zone",
 })  # fmt: skip
 _INTERVAL = re.compile(r"\s*(\d+)\s*([a-z]*?)s?\s*\Z", re.IGNORECASE)
 _LARGEST_LIMIT = 1000
@@ -45,6 +63,28 @@ _BY_TYPE = (
     (("inet", "cidr"), "0.0.0.0"),  # noqa: S104
     (("bit", "varbit"), "0"),
 )
+
+
+def given_names(tree: exp.Expr, known: Collection[str]) -> frozenset[str]:
+    """Names that a query gives itself and that may tell something of whoever wrote it.
+
+    Those of tables, columns, sub-queries, WITH queries and windows, but for names of the schema,
+    short ones and usual words. Names without quotes are in small letters.
+    """
+    found: set[str] = set()
+    for node in tree.walk():
+        places = [node.args.get("alias")]
+        if isinstance(node, exp.TableAlias):
+            places = [node.this, *node.columns]
+        elif isinstance(node, exp.Window) and not isinstance(node.this, exp.Func):
+            places.append(node.this)
+        found |= {folded(place) for place in places if isinstance(place, exp.Identifier)}
+    return frozenset(name for name in found if not (name in known or tells_nothing(name)))
+
+
+def tells_nothing(name: str) -> bool:
+    """Whether a name is a word that anybody may have written."""
+    return name in _NAMES or name in _WORDS or _SHORT.match(name) is not None
 
 
 def kept(site: Site) -> str | None:

@@ -74,7 +74,9 @@ def rebind(
     One that is compared with a column becomes a value of that column in a synthetic row; rows of
     tables that the query joins join too, where there are such. One that
     meets no column stays if it is on a list of structural constants, or becomes a neutral constant
-    of its type. Comments and stated answers are dropped. What cannot be bound is left out.
+    of its type. Names that a query gives itself (of tables, columns, WITH queries, windows) become
+    ``n1``, ``n2``, …, but for short ones and usual words. Comments and stated answers are dropped.
+    What cannot be bound is left out.
 
     Args:
         workload: Queries with the literals of users.
@@ -155,6 +157,8 @@ class _Binder:
         why = self._planner.fault(text) if self._planner else None
         if why is not None:
             raise LeftOut(f"the clone refuses it: {why}")
+        if any(not neutral.tells_nothing(name) for name in marked.stayed - _types(marked)):
+            raise LeftOut("it holds names that the schema does not have")
         made = Query(query.id, text, weight=query.weight)
         return Bound(made, len(drawn), len(kept), len(constants))
 
@@ -163,6 +167,10 @@ class _Binder:
         try:
             why = fault(Query(query.id, text))
             marked = mark(text, self._known)
+            tree = parse(marked.text)
+            if tree is not None:
+                given = neutral.given_names(tree, self._known)
+                marked = mark(text, self._known, given)
         except UsageError as error:
             raise LeftOut("it cannot be read") from error
         if why is not None:
@@ -222,6 +230,12 @@ def _written(site: Site, values: Sequence[str], types: Mapping[int, str]) -> str
         site.counts or neutral.numeric(types.get(site.mark.number, ""))
     )
     return ", ".join(site.mark.written(value, bare=bare) for value in values)
+
+
+def _types(marked: Marked) -> set[str]:
+    """Types that a query names."""
+    tree = parse(marked.text)
+    return {node.sql("postgres").lower() for node in tree.find_all(exp.DataType)} if tree else set()
 
 
 def _names(schema: Schema) -> Collection[str]:

@@ -1,0 +1,69 @@
+"""Files that privbench writes: their owner's alone from the first byte on, whole or not at all.
+
+What a command writes may hold values of private rows; whoever wants others to read a file says so.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+_FILE, _FOLDER = 0o600, 0o700
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write in, which takes the place of ``path`` once it is whole.
+
+    A link at ``path`` is replaced, not followed; what is no file (a terminal, a pipe) is written
+    to. Where writing fails nothing is left behind.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as stream:
+            yield stream
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".privbench-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add to a text file, and make it if there is none.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _FILE)
+    with os.fdopen(handle, "ab") as file:
+        file.write(text.encode())
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, unless it is there.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)

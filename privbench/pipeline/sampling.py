@@ -1,0 +1,152 @@
+"""``sample``: a model's clone as files, without the source or a database."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import pyarrow.csv as pacsv
+import pyarrow.parquet as papq
+
+from privbench.encoding import CoverageLine, unkept
+from privbench.errors import UsageError
+from privbench.pipeline.decode import CloneTable, decode
+from privbench.pipeline.load import check_scale
+from privbench.pipeline.model import Model
+from privbench.pipeline.progress import Reporter
+from privbench.schema import TableName
+
+FileFormat = Literal["csv", "parquet"]
+
+
+#: Longest name of a file; a longer one is a folder of the schema and a file in it.
+_LONGEST = 255
+_DEVICES = frozenset({
+    "con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
+})  # fmt: skip
+
+
+def sample(
+    model: str | Path,
+    output: str | Path,
+    *,
+    file_format: FileFormat = "csv",
+    scale: float = 1.0,
+    seed: int | None = None,
+    reporter: Reporter | None = None,
+) -> list[str]:
+    """Write a model's clone as files, one a table.
+
+    Rows are as drawn: what `load` mends in a database (CHECKs that are not understood, expression
+    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break.
+
+    Args:
+        model: The model file.
+        output: A directory that is empty or does not exist.
+        file_format: ``csv`` (with header; NULL is nothing, an empty text is ``""``) or ``parquet``.
+        scale: Size of the clone.
+        seed: Seed of the sampling.
+        reporter: Told of stages.
+
+    Returns:
+        A line each of what was written, then of the rules that the files may break.
+
+    Raises:
+        ModelError: The model is damaged.
+        UsageError: The directory cannot be used.
+    """
+    teller = reporter or Reporter()
+    folder = _empty(Path(output))
+    with teller.stage("sample"):
+        found = Model.load(model)
+        tables = decode(found, scale=check_scale(scale), seed=seed)
+    lines = [] if found.promise.private else [found.promise.sentence()]
+    with teller.stage("write"):
+        names = file_names([item.table.name for item in tables], file_format)
+        for item in tables:
+            path = folder / names[item.table.name]
+            path.parent.mkdir(exist_ok=True)
+            _write_file(item, path, file_format)
+            lines.append(f"{path}: {item.rows:,} rows")
+    return lines + _unmended(found, tables)
+
+
+def _unmended(model: Model, tables: list[CloneTable]) -> list[str]:
+    """What files may break, since only a database can tell which rows keep such a rule."""
+    lines = [line for item in tables if not item.public for line in unkept(item.table)]
+    found = [f"{_place(line)}: {line.why}" for line in lines]
+    found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps()]
+    head = "As drawn: rows of these files may break rules that `load` mends in a database:"
+    return [head, *(f"  {line}" for line in found)] if found else []
+
+
+def _place(line: CoverageLine) -> str:
+    return f"{line.table} ({line.column})" if line.column else f"{line.table} ({line.how})"
+
+
+def _empty(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder} is not empty.", remedy="Name a new directory.")
+    except OSError as error:
+        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
+    return folder
+
+
+def file_name(table: TableName, file_format: FileFormat) -> str:
+    """The file of a table: ``public.users.csv``; `privbench sample` says how names are spelled.
+
+    Letters, digits, ``_``, ``-`` and ``$`` stay, every other byte of the UTF-8 name is ``%XX``, the
+    dots of a name among them. So no two tables share a file, and the name can be read back.
+
+    >>> file_name(TableName("public", "A/b"), "csv"), file_name(TableName("..", "é"), "csv")
+    ('public.A%2Fb.csv', '%2E%2E.%C3%A9.csv')
+    """
+    schema, name = _spelled(table.schema), _spelled(table.name)
+    found = f"{schema}.{name}.{file_format}"
+    return found if len(found) <= _LONGEST else f"{schema}/{name}.{file_format}"
+
+
+def file_names(tables: Sequence[TableName], file_format: FileFormat) -> dict[TableName, str]:
+    """The files of tables, different also where capitals do not count.
+
+    Of names that differ in capitals alone, the capitals are ``%XX`` too.
+    """
+    plain = {table: file_name(table, file_format) for table in tables}
+    folded = Counter(name.lower() for name in plain.values())
+    return {
+        table: name if folded[name.lower()] == 1 else _small(name) for table, name in plain.items()
+    }
+
+
+def _spelled(name: str) -> str:
+    found = quote(name, safe="$").replace(".", "%2E").replace("~", "%7E")
+    # Windows takes these for devices, whatever follows a dot.
+    return f"%{ord(found[0]):02X}{found[1:]}" if found.lower() in _DEVICES else found
+
+
+def _small(name: str) -> str:
+    """A file's name with its capitals spelled out, but for those of ``%XX``."""
+    return re.sub(r"%..|[A-Z]", lambda m: m[0] if m[0][0] == "%" else f"%{ord(m[0]):02X}", name)
+
+
+def _write_file(item: CloneTable, path: Path, file_format: FileFormat) -> None:
+    names = list(item.columns)
+    writer: pacsv.CSVWriter | papq.ParquetWriter | None = None
+    for batch in item.batches():
+        table = batch.rename_columns(names)
+        if writer is None and file_format == "parquet":
+            writer = papq.ParquetWriter(path, table.schema)
+        elif writer is None:
+            options = pacsv.WriteOptions(quoting_style="needed")
+            writer = pacsv.CSVWriter(path, table.schema, write_options=options)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+    else:
+        path.write_text(",".join(names) + "\n" if file_format == "csv" else "", encoding="utf-8")

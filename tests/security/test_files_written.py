@@ -1,0 +1,198 @@
+"""Attacks by the files that commands write: read by others, or one in the place of another.
+
+Each test names the attack, its door, and what stops it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import threading
+from urllib.parse import unquote
+
+import market
+import psycopg
+import pytest
+from click.testing import CliRunner
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from privbench import files, pipeline
+from privbench.cli import main
+from privbench.config import Config
+from privbench.pipeline.sampling import file_name, file_names
+from privbench.schema import TableName
+from privbench.workload import Query, Workload, write
+from privbench.workload.results import ReplayLog
+
+WORKLOAD = Workload("w", (Query("q", "SELECT 1 FROM customer", card=1),), confidential=True)
+
+
+@pytest.fixture(autouse=True)
+def _open_umask():
+    """Nothing is private by the umask's grace."""
+    old = os.umask(0)
+    yield
+    os.umask(old)
+
+
+def modes(folder):
+    return {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("native", "w.json"), ("sql", "w.sql"), ("sql", "folder"), ("card-sql", "w.txt"),
+     ("pgbench", "one.sql"), ("pgbench", "scripts")],
+)  # fmt: skip
+def test_workloads_with_literals_of_rows_are_their_owners(tmp_path, form, name):
+    """Attack: another user reads a captured workload. Door: files. All are 0600 from the start."""
+    write(WORKLOAD, tmp_path / name, form)
+    assert set(modes(tmp_path).values()) == {0o600}
+
+
+def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
+    """Attack: another user reads what run and compare wrote. Door: files. All are 0600."""
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE customer (id integer PRIMARY KEY)")
+    path = tmp_path / "w.json"
+    write(WORKLOAD, path, "native")
+    for command in (
+        ["run", path, "--on", dsn, "-o", tmp_path / "results.json"],
+        ["compare", dsn, dsn, "-w", path, "-o", tmp_path / "report", "--junit", tmp_path / "j.xml",
+         "--openmetrics", tmp_path / "m.prom"],
+    ):  # fmt: skip
+        result = CliRunner().invoke(main, [str(word) for word in command])
+        assert result.exit_code in (0, 1, 3), result.output
+    found = modes(tmp_path)
+    assert "results.json" in found
+    assert set(found.values()) == {0o600}
+    assert stat.S_IMODE((tmp_path / "report").stat().st_mode) == 0o700
+
+
+def test_a_log_that_is_added_to_is_its_owners(tmp_path):
+    """Attack: the log of a replay, begun or finished, is read. Door: files. Both make it 0600."""
+    ReplayLog.finish(tmp_path / "replay.jsonl")
+    ReplayLog.open(tmp_path / "folder" / "replay.jsonl", {"a": 1})
+    assert modes(tmp_path) == {"replay.jsonl": 0o600}
+    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o700
+
+
+def test_a_file_is_never_open_to_others_while_it_is_written(tmp_path):
+    """Attack: open the file between its making and its chmod. Door: files.
+
+    It is made with its mode, under a name that nobody knows.
+    """
+    with files.replacing(tmp_path / "x") as file:
+        file.write(b"secret")
+        file.flush()
+        assert set(modes(tmp_path).values()) == {0o600}
+        assert not (tmp_path / "x").exists()
+    assert (tmp_path / "x").read_bytes() == b"secret"
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path):
+    """Attack: a link at the report's name leads to a file of the victim's. Door: files.
+
+    The new file takes the link's place.
+    """
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "report.html").symlink_to(tmp_path / "mine")
+    files.write_text(tmp_path / "report.html", "report")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "report.html").is_symlink()
+
+
+def test_a_broken_write_leaves_what_was_there(tmp_path):
+    """Attack: a full disk between two halves of a file. Door: files. It is renamed when whole."""
+    files.write_text(tmp_path / "x", "old")
+
+    def broken():
+        with files.replacing(tmp_path / "x") as file:
+            file.write(b"ne")
+            raise OSError(28, "full")
+
+    with pytest.raises(OSError, match="full"):
+        broken()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    """No attack: -o /dev/stdout and pipes stay what they are."""
+    os.mkfifo(tmp_path / "pipe")
+    read = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    files.write_text(tmp_path / "pipe", "text")
+    reader.join(10)
+    assert read == ["text"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+names = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=63
+).filter(lambda name: len(name.encode()) <= 63)
+tables = st.builds(TableName, names, names)
+
+
+@given(st.lists(tables, min_size=1, max_size=8, unique=True))
+@example([TableName("public", "A/b"), TableName("public", "A_b")])
+@example([TableName("public", "a"), TableName("public", "A"), TableName("public", "%41")])
+@example([TableName("public", ".."), TableName("..", "public"), TableName(".", ".")])
+@example([TableName("a.b", "c"), TableName("a", "b.c"), TableName('a"."b', "c")])
+@example([TableName("con", "x"), TableName("x", "nul"), TableName("COM1", "x")])
+@example([TableName("é" * 31, "ü" * 31), TableName("é" * 31, "ü" * 30)])
+@example([TableName("s", "é"), TableName("s", "e\u0301"), TableName("s", "É")])
+@settings(max_examples=200, deadline=None)
+def test_two_tables_never_share_a_file(found):
+    """Attack: tables A/b and A_b, a and A, `..`. Door: header. Names are spelled as in URLs.
+
+    They differ also where capitals do not count, stay in the folder, and can be read back.
+    """
+    made = file_names(found, "csv")
+    assert len({name.lower() for name in made.values()}) == len(found)
+    for table, name in made.items():
+        assert all(0 < len(part) <= 255 for part in name.split("/"))
+        assert name.isascii()
+        assert not set(name) & set('\0\\:*?"<>| ')
+        assert ".." not in name.split("/")
+        assert not name.startswith(".")
+        schema, rest = name.removesuffix(".csv").replace("/", ".").split(".")
+        assert TableName(unquote(schema), unquote(rest)) == table
+        assert schema.lower() not in {"con", "nul", "aux", "prn", "com1"}
+
+
+def test_plain_names_stay():
+    """No attack: what needs no spelling has none."""
+    assert file_name(TableName("public", "users_2"), "parquet") == "public.users_2.parquet"
+
+
+def test_sample_loses_no_table(make_database, tmp_path):
+    """Attack: two tables whose names differ in a slash and in a case. Door: header.
+
+    All rows are there.
+    """
+    dsn = make_database()
+    tables = ["A/b", "A_b", "a_b", "..", "con", "x" * 63, "é" * 31, "a%2Fb"]
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for name in tables:
+            connection.execute(f'CREATE TABLE "{name}" (id integer PRIMARY KEY)'.encode())
+            connection.execute(f'INSERT INTO "{name}" SELECT generate_series(1, 50)'.encode())
+    config = Config.loads('[database]\nidentity = "x"\n[privacy]\nepsilon = 50.0\n')
+    config = config.model_copy(
+        update={"ledger": config.ledger.model_copy(update={"path": str(tmp_path / "ledger")})}
+    )
+    pipeline.fit(dsn, market.learner(config, "independent"), tmp_path / "m")
+    told = pipeline.sample(tmp_path / "m", tmp_path / "out")
+    rows = {
+        path.relative_to(tmp_path / "out").as_posix(): len(path.read_text().splitlines()) - 1
+        for path in (tmp_path / "out").rglob("*.csv")
+    }
+    assert len(rows) == len(tables)
+    assert len([line for line in told if ".csv: " in line]) == len(tables)
+    assert all(count > 0 for count in rows.values())
+    assert json.dumps(sorted(rows)).isascii()

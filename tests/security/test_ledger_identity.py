@@ -1,0 +1,248 @@
+"""Attacks by the ledger: one database that is taken for several, each with the whole cap.
+
+Each test names the attack, its door, and what stops it.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+import market
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+from privbench import pipeline
+from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal
+from privbench.postgres.connect import connect, identity
+from privbench.privacy import Accountant, Cap, Fit, Ledger, UnitDefinition
+
+DEFINITION = UnitDefinition("add-remove", (("public.users", ""),))
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    market.create(dsn, 20)
+    return dsn
+
+
+@pytest.fixture
+def plain(source):
+    """A role that may read the market, on a server where pg_control_system is nobody's."""
+    name = f"plain_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(source, autocommit=True) as admin:
+        admin.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
+        admin.execute(
+            sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}").format(
+                sql.Identifier(name)
+            )
+        )
+    yield conninfo.make_conninfo(source, user=name)
+    with psycopg.connect(source, autocommit=True) as admin:
+        admin.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+        admin.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
+        admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+
+
+def undeclared(ledger, **privacy):
+    """The market's config without an identity."""
+    return market.config(ledger, market.CONFIG.replace('identity = "market"', ""), **privacy)
+
+
+def spend(path, name, epsilon=1.0, covers=None, cap=None):
+    """Open a release in a ledger and leave it, as a fit that died does."""
+    ledger = Ledger.open(path, name, covers)
+    release = ledger.open_release(
+        Fit("hash", DEFINITION), Accountant("pure", epsilon), cap=None if cap is None else Cap(cap)
+    )
+    release.leave()
+    return release.id
+
+
+def known(dsn, declared=None):
+    with connect(dsn) as connection:
+        return identity(connection, declared)
+
+
+def test_spellings_of_an_address_are_no_ledgers(plain, source, tmp_path):
+    """Attack: socket, symbolic link and names of one server, a whole cap each. Door: ledger.
+
+    An address is no identity: the release is refused before anything is written.
+    """
+    parts = conninfo.conninfo_to_dict(plain)
+    spelled = [parts]
+    if str(parts["host"]).startswith("/"):
+        (tmp_path / "sock").symlink_to(str(parts["host"]))
+        spelled.append({**parts, "host": str(tmp_path / "sock")})
+    config = undeclared(tmp_path / "ledger")
+    for one in spelled:
+        dsn = conninfo.make_conninfo("", **one)
+        for refused in (
+            lambda dsn=dsn: pipeline.fit(dsn, config, tmp_path / "m"),
+            lambda dsn=dsn: pipeline.plan(config, dsn),
+            lambda dsn=dsn: pipeline.ledger_show(dsn, None, config.ledger.path),
+            lambda dsn=dsn: pipeline.ledger_cap(dsn, None, config.ledger.path, 1.0, None),
+        ):
+            with pytest.raises(PrivacyRefusal, match="Declare one under \\[database\\]"):
+                refused()
+    assert not (tmp_path / "ledger").exists()
+    assert "none" in pipeline.inspect(plain).render().splitlines()[0]
+    found = pipeline.plan(market.config(tmp_path / "ledger"), plain)
+    assert "market (declared in the config)" in found.render()
+    assert found.to_json()["identity"]["name"] == "market"
+
+
+def test_a_rename_makes_no_new_ledger(make_database, server, tmp_path):
+    """Attack: ALTER DATABASE … RENAME between two releases. Door: ledger. Stopped by the OID."""
+    old, new = f"old_{uuid.uuid4().hex[:8]}", f"new_{uuid.uuid4().hex[:8]}"
+    dsn = make_database(old)
+    before = known(dsn)
+    spend(tmp_path, before.required(), covers=before.covers, cap=1.5)
+    with psycopg.connect(server.dsn, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
+                sql.Identifier(old), sql.Identifier(new)
+            )
+        )
+        try:
+            after = known(conninfo.make_conninfo(dsn, dbname=new))
+        finally:
+            admin.execute(
+                sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
+                    sql.Identifier(new), sql.Identifier(old)
+                )
+            )
+    assert after == before
+    with pytest.raises(BudgetExceeded):
+        spend(tmp_path, after.required(), covers=after.covers, cap=1.5)
+
+
+def test_another_database_of_the_server_has_its_own_ledger(make_database):
+    """No attack: two databases do not pay for each other."""
+    one, other = known(make_database()), known(make_database())
+    assert one.required() != other.required()
+    assert not one.covers(other.required())
+
+
+@pytest.mark.parametrize("declared", [None, "shop"])
+@pytest.mark.parametrize(
+    "former",
+    ["{system}/shop", "{system}/another name, before a rename", "localhost:5432/shop",
+     "/var/run/postgresql:5432/old", "db.example:6432/shop", "[::1]:5432/a/b"],
+)  # fmt: skip
+def test_losses_under_names_of_earlier_versions_count(make_database, tmp_path, former, declared):
+    """Attack: the new version looks under a new name, the old losses are forgotten. Door: ledger.
+
+    Every ledger that an earlier version may have kept for this database counts.
+    """
+    now = known(make_database(), declared)
+    old = former.format(system=now.system)
+    spend(tmp_path, old, 1.0)
+    Ledger.open(tmp_path, old).set_cap(1.5, None)
+    with pytest.raises(BudgetExceeded):
+        spend(tmp_path, now.required(), covers=now.covers)
+    spend(tmp_path, now.required(), 0.5, covers=now.covers)
+    shown = Ledger.open(tmp_path, now.required(), now.covers).show()
+    assert [item["epsilon"] for item in shown["definitions"]] == [1.5]
+    assert [item["identity"] for item in shown["others"]] == [old]
+    # The owner may set another cap; that of the old name is his no longer.
+    Ledger.open(tmp_path, now.required(), now.covers).set_cap(3, None)
+    spend(tmp_path, now.required(), 1.5, covers=now.covers)
+    with pytest.raises(BudgetExceeded):
+        spend(tmp_path, now.required(), 0.1, covers=now.covers)
+
+
+def test_a_name_that_is_declared_later_keeps_what_was_spent(make_database, tmp_path):
+    """Attack: spend under the OID, then declare a name and have a whole cap again. Door: ledger.
+
+    The ledger of the database's own OID counts under a declared name.
+    """
+    dsn = make_database()
+    now = known(dsn)
+    spend(tmp_path, now.required(), covers=now.covers)
+    later = known(dsn, "shop")
+    with pytest.raises(BudgetExceeded):
+        spend(tmp_path, later.required(), covers=later.covers, cap=1.5)
+
+
+def test_a_damaged_ledger_of_unknown_name_is_not_passed_over(make_database, tmp_path):
+    """Attack: spoil the first line of an old ledger, so that its name cannot be read. Door: ledger.
+
+    What cannot be told apart is refused.
+    """
+    now = known(make_database())
+    spend(tmp_path, f"{now.system}/shop")
+    (journal,) = tmp_path.rglob("ledger.jsonl")
+    journal.write_bytes(journal.read_bytes().replace(b"identity", b"Identity", 1))
+    with pytest.raises(LedgerError, match="damaged"):
+        spend(tmp_path, now.required(), covers=now.covers)
+
+
+def test_other_folders_beside_the_ledgers_are_let_be(make_database, tmp_path):
+    """No attack: lost+found, notes and copies do not stop a release."""
+    now = known(make_database())
+    (tmp_path / "lost+found").mkdir(mode=0o000)
+    (tmp_path / "notes.txt").write_text("x")
+    spend(tmp_path, now.required(), covers=now.covers)
+    assert len(Ledger.open(tmp_path, now.required(), now.covers).show()["releases"]) == 1
+
+
+def test_a_release_of_an_earlier_name_is_resumed_and_given_up_there(tmp_path):
+    """Attack: resume a release of an old name, so that it is counted nowhere. Door: ledger.
+
+    It goes on in the file where it was opened.
+    """
+    old = spend(tmp_path, "7/shop")
+    ledger = Ledger.open(tmp_path, "7:16384", lambda name: name == "7/shop")
+    release = ledger.open_release(Fit("hash", DEFINITION), Accountant("pure", 1.0), resume=old)
+    assert release.close().epsilon == 0
+    (shown,) = Ledger.open(tmp_path, "7/shop").show()["releases"]
+    assert shown["state"] == "closed"
+    assert ledger.show()["definitions"][0]["epsilon"] == 0
+
+
+def test_giving_up_frees_what_no_event_took(tmp_path):
+    """Attack: a fit whose disk was full holds its budget for ever. Door: ledger.
+
+    `ledger abandon` closes it at the loss of its events, drawn or not, and no lower.
+    """
+    dead = spend(tmp_path, "shop", cap=1.0)
+    with pytest.raises(BudgetExceeded):
+        spend(tmp_path, "shop", 0.5, cap=1.0)
+    assert pipeline.ledger_abandon(dead, str(tmp_path)).epsilon == 0
+    with pytest.raises(LedgerError, match="closed"):
+        pipeline.ledger_abandon(dead, str(tmp_path))
+    spend(tmp_path, "shop", 0.5, cap=1.0)
+
+
+@pytest.mark.parametrize("wrong", [str(uuid.UUID(int=1)), "", "../../etc/passwd", "%00", "é"])
+def test_giving_up_what_is_no_release(tmp_path, wrong):
+    """Attack: a path in the place of an id. Door: ledger. Ids are looked up, never opened."""
+    spend(tmp_path, "shop")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(LedgerError, match="no ledger in"):
+        pipeline.ledger_abandon(wrong, str(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_running_release_is_not_given_up(tmp_path):
+    """Attack: free what a fit that still draws has reserved. Door: ledger. Its lock is held."""
+    ledger = Ledger.open(tmp_path, "shop")
+    release = ledger.open_release(Fit("hash", DEFINITION), Accountant("pure", 1.0))
+    with pytest.raises(LedgerError, match="another process"):
+        Ledger.holding(tmp_path, release.id).abandon(release.id)
+    release.close()
+
+
+def test_files_of_the_ledger_are_the_owners_alone(tmp_path):
+    """Attack: read exact releases of another user's ledger. Door: files. All are 0600 or 0700."""
+    old = os.umask(0)
+    try:
+        spend(tmp_path / "ledger", "shop")
+    finally:
+        os.umask(old)
+    modes = {path.stat().st_mode & 0o077 for path in (tmp_path / "ledger").rglob("*")}
+    assert modes == {0}

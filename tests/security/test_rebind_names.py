@@ -1,0 +1,124 @@
+"""Attacks by the names and comments of a workload that is to be published.
+
+Whoever wrote a query may have put a customer's name into an alias. Each test names the attack, its
+door, and what stops it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+
+from privbench.errors import UsageError
+from privbench.postgres.connect import connect
+from privbench.postgres.introspect import introspect
+from privbench.workload import Query, Workload
+from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.rebind import Planner, rebind
+
+SHOP = """
+CREATE TABLE buyer (id integer PRIMARY KEY, city text);
+CREATE TABLE sale (id integer PRIMARY KEY, buyer_id integer REFERENCES buyer, total numeric);
+INSERT INTO buyer SELECT i, 'c' || i % 3 FROM generate_series(1, 20) i;
+INSERT INTO sale SELECT i, 1 + i % 20, i FROM generate_series(1, 60) i;
+"""
+
+#: Each holds Jane, in a place that a query may name as it likes.
+QUERIES = {
+    "column": "SELECT total AS jane_doe FROM sale ORDER BY Jane_Doe",
+    "quoted column": 'SELECT total AS "Jane" FROM sale ORDER BY "Jane"',
+    "bare column": "SELECT total jane FROM sale",
+    "table": "SELECT jane.total FROM sale AS jane WHERE JANE.id > 3",
+    "bare table": "SELECT jane.total FROM sale jane JOIN buyer jane_too ON jane_too.id = buyer_id",
+    "columns of a table": "SELECT jane_one FROM sale AS s (jane_one, jane_two)",
+    "sub-query": "SELECT total FROM (SELECT total FROM sale) jane",
+    "WITH": "WITH of_jane AS (SELECT total FROM sale) SELECT of_jane.total FROM of_jane",
+    "WITH and columns": "WITH jane (jane_total) AS (SELECT total FROM sale)"
+    " SELECT jane_total FROM jane",
+    "recursive WITH": "WITH RECURSIVE jane (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM jane"
+    " WHERE n < 3) SELECT n FROM jane",
+    "WITH as of a function": "WITH count_jane AS MATERIALIZED (SELECT count(*) AS count FROM sale)"
+    " SELECT count FROM count_jane",
+    "window": "SELECT rank() OVER jane FROM sale WINDOW jane AS (ORDER BY total)",
+    "function": "SELECT jane FROM generate_series(1, 3) AS jane",
+    "function's columns": "SELECT jane_one FROM generate_series(1, 3) AS g (jane_one)",
+    "join": "SELECT 1 FROM (sale JOIN buyer ON buyer.id = buyer_id) AS jane (a, b, c, d, e)",
+    "lateral": "SELECT jane.t FROM buyer b, LATERAL (SELECT s.total AS t FROM sale s) AS jane",
+    "ordinality": "SELECT jane_two FROM unnest(ARRAY[1]) WITH ORDINALITY AS u (a, jane_two)",
+    "record": "SELECT r.jane_a FROM json_to_recordset('[]') AS r (jane_a int, jane_b text)",
+    "search": "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3)"
+    " SEARCH DEPTH FIRST BY n SET jane SELECT n FROM r",
+    "xml": "SELECT xmlelement(name jane, city) FROM buyer",
+    "unicode": 'SELECT total AS U&"\\006aane" FROM sale',
+    "comment": "SELECT total /* jane */ FROM sale -- jane",
+    "hint": "/*+ SeqScan(jane) */ SELECT total FROM sale",
+    "first comment": "-- jane\nSELECT total FROM sale",
+    "whole row": "SELECT jane FROM sale jane",
+}
+
+
+@pytest.fixture(scope="module")
+def clone(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(SHOP)
+    with connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("planner", [True, False])
+@pytest.mark.parametrize("place", QUERIES)
+def test_no_name_of_somebodys_choice_is_published(clone, place, planner):
+    """Attack: a person's name as an alias, a WITH query, a comment. Door: workload.
+
+    Names that a query gives itself are made neutral; a query with others is left out. What is
+    bound still runs.
+    """
+    workload = Workload("w", (Query("q", QUERIES[place]), Query("other", "SELECT 1 FROM sale")))
+    found = rebind(
+        workload,
+        introspect(clone),
+        DatabaseRows(clone, 0),
+        planner=Planner(clone) if planner else None,
+    )
+    assert (
+        "jane" not in " ".join([*found.left_out.values(), *(q.sql for q in found.workload)]).lower()
+    )
+    assert not re.search(r"(?i)006aane", " ".join(q.sql for q in found.workload))
+    left = {"search", "xml", "record", "ordinality", "unicode"}
+    assert place in left or not found.left_out
+    for query in found.workload:
+        clone.execute(query.sql.encode()).fetchall()
+
+
+def test_names_of_the_schema_and_usual_words_stay(clone):
+    """No attack: what is published anyway stays readable."""
+    text = "SELECT c.city, count(*) AS count FROM buyer AS c JOIN sale s1 ON s1.buyer_id = c.id"
+    text += " GROUP BY c.city ORDER BY count"
+    found = rebind(Workload("w", (Query("q", text),)), introspect(clone), DatabaseRows(clone, 0))
+    assert found.workload.queries[0].sql == text
+
+
+def test_two_names_do_not_become_one(clone):
+    """Attack: names that differ in case, or that are n1 in the schema. Door: workload.
+
+    Each has its own neutral name.
+    """
+    text = (
+        'SELECT a_a.id AS "Long", b_b.id AS "long", 1 AS n1 FROM sale a_a JOIN sale b_b USING (id)'
+    )
+    found = rebind(Workload("w", (Query("q", text),)), introspect(clone), DatabaseRows(clone, 0))
+    with clone.cursor() as cursor:
+        cursor.execute(found.workload.queries[0].sql.encode())
+        assert cursor.description is not None
+        assert len({column.name for column in cursor.description}) == 3
+
+
+def test_a_workload_of_which_nothing_can_be_published(clone):
+    """No attack: that nothing is left is said."""
+    with pytest.raises(UsageError, match="no query"):
+        rebind(
+            Workload("w", (Query("q", QUERIES["xml"]),)), introspect(clone), DatabaseRows(clone, 0)
+        )
