@@ -252,7 +252,10 @@ def _constraints(tree: Node, schema: str, made: Made) -> None:
 
 
 def _sequence(tree: Node, made: Made) -> None:
-    made.claim(_of(tree, "sequence"), made.relations, made.sequences)
+    name = _of(tree, "sequence")
+    if tree.kind == "AlterSeqStmt":
+        _own(name, made.sequences)
+    made.claim(name, made.relations, made.sequences)
     _keep(tree)
     _parts(tree, made)
     for option in tree.nodes("options"):
