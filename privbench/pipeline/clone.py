@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from pathlib import Path
 
 from privbench.config import Config
@@ -69,7 +70,7 @@ def clone(
     teller = reporter or Reporter()
     check_scale(scale)
     with teller.stage("rehearse the schema"):
-        rehearse(source, target, config, replace=replace, as_role=as_role, strict=strict)
+        behind = rehearse(source, target, config, replace=replace, as_role=as_role, strict=strict)
     path = Path(output) if output is not None else _scratch()
     try:
         model = fit(source, config, path, reporter=teller, resume=resume)
@@ -94,7 +95,7 @@ def clone(
         raise
     if output is None:
         shutil.rmtree(path.parent)
-    return CloneReport(model.promise, loaded)
+    return CloneReport(model.promise, replaced(loaded, lost=(*behind, *loaded.lost)))
 
 
 def _scratch() -> Path:

@@ -215,7 +215,7 @@ def rehearse(
     replace: bool,
     as_role: str | None = None,
     strict: bool = False,
-) -> None:
+) -> tuple[str, ...]:
     """Make the empty schema in the target and undo it: refuse now what a load would refuse later.
 
     Missing extensions, rights and roles, and what an older server does not know, show here, before
@@ -228,6 +228,9 @@ def rehearse(
         replace: Drop what the target holds.
         as_role: See `load`.
         strict: Refuse a target that lacks anything of the schema.
+
+    Returns:
+        What of the source no clone gets (`Ddl.left_behind`), a line each.
 
     Raises:
         GateFailed: With `strict`, if it does.
@@ -244,7 +247,8 @@ def rehearse(
             loader.rehearsal(),
         ):
             if strict:
-                require_nothing(loader.lost)
+                require_nothing([*ddl.left_behind, *loader.lost])
+    return ddl.left_behind
 
 
 def require_nothing(losses: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -97,12 +97,15 @@ class Ddl:
         post_data: Indexes, constraints, triggers: what is made after them.
         extensions: Extensions that its objects need, which the target must offer.
         server_version: Of the server it was taken from, as in ``server_version_num``.
+        left_behind: What the source has besides and no clone gets, a line each: foreign tables and
+            what is built upon them. It does not travel.
     """
 
     pre_data: str
     post_data: str
     extensions: tuple[str, ...] = ()
     server_version: int = 0
+    left_behind: tuple[str, ...] = field(default=(), compare=False)
 
     def script(self, *, trust: bool) -> Script:
         """The statements to run.
@@ -136,7 +139,7 @@ class Ddl:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "left_behind"}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -230,6 +233,7 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
         post_data=post,
         extensions=dependencies.needed_extensions,
         server_version=connection.info.server_version,
+        left_behind=dependencies.left_behind,
     )
 
 

@@ -53,6 +53,16 @@ _NAMESPACES: LiteralString = """
 SELECT oid::bigint AS oid, nspname AS name FROM pg_catalog.pg_namespace
 """
 
+#: Foreign tables, views, materialised views, routines: what people know by a name.
+_KNOWN: LiteralString = """
+SELECT i.type AS kind, i.identity AS name
+FROM unnest(%(catalogs)s::oid[], %(oids)s::oid[]) AS o(catalog, oid)
+LEFT JOIN pg_catalog.pg_class c ON c.oid = o.oid AND o.catalog = 'pg_catalog.pg_class'::regclass,
+  LATERAL pg_catalog.pg_identify_object(o.catalog, o.oid, 0) i
+WHERE c.relkind IN ('f', 'v', 'm') OR o.catalog = 'pg_catalog.pg_proc'::regclass
+ORDER BY i.type, i.identity
+"""
+
 _EXTENSIONS: LiteralString = """
 SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension WHERE oid >= 16384
 """
@@ -65,9 +75,12 @@ class Dependencies:
         excluded: Names of relations that are not part of the schema.
         kept: Objects that the schema is made of or needs.
         needed_extensions: Names of the extensions among what it needs.
+        left_behind: A line each for the foreign tables of the chosen schemas, which never travel,
+            and for the views and functions there that are built upon what does not.
 
     Raises:
-        SchemaError: A chosen table is built upon one that is left out.
+        SchemaError: A chosen table is built upon one that is left out, or a partition of it is a
+            foreign table.
         DatabaseError: The server refused.
     """
 
@@ -84,10 +97,13 @@ class Dependencies:
         chosen = _chosen(relations, schema)
         outside = self._names.keys() - chosen
         dropped = self._built_upon(outside)
+        _refuse_foreign_partitions(relations, schema)
         self._refuse(dropped & chosen, {(_CLASS, row.oid) for row in relations if row.kind in "rp"})
-        start = self._start(connection, schema) - dropped
+        inside = self._start(connection, schema)
+        start = inside - dropped
         self.kept = _closure(start, [self._needs, self._parts], dropped)
         self.excluded = tuple(sorted(self._names[item] for item in outside))
+        self.left_behind = _left_behind(connection, (inside & dropped) - self._members)
         extensions = catalog.ask(connection, _EXTENSIONS, {})
         self.needed_extensions = tuple(
             sorted(row.name for row in extensions if (_EXTENSION, row.oid) in self.kept)
@@ -125,6 +141,31 @@ class Dependencies:
         inside = {(row.catalog, row.oid) for row in objects if row.schema in schema.schemas}
         own = {(_NAMESPACE, row.oid) for row in namespaces if row.name in schema.schemas}
         return (inside | own) - self._members
+
+
+def _left_behind(connection: Connection, objects: Set[Object]) -> tuple[str, ...]:
+    items = sorted(objects)
+    listed = {"catalogs": [item for item, _ in items], "oids": [oid for _, oid in items]}
+    rows = catalog.ask(connection, _KNOWN, listed) if items else []
+    return tuple(
+        f"stays behind: {row.kind} {row.name}"
+        + ("" if row.kind == "foreign table" else ", built upon what stays behind")
+        for row in rows
+    )
+
+
+def _refuse_foreign_partitions(relations: Iterable[Any], schema: Schema) -> None:
+    """Refuse a table of which some rows are another server's: a clone has no place for them."""
+    names = {row.oid: TableName(row.schema, row.name) for row in relations}
+    chosen = {table.name for table in schema}
+    for row in relations:
+        root = names.get(row.root)
+        if row.kind == "f" and root in chosen:
+            raise SchemaError(
+                f"its partition {names[row.oid]} is a foreign table, whose rows lie elsewhere.",
+                table=str(root),
+                remedy="Leave the table out (exclude), or detach that partition.",
+            )
 
 
 def _chosen(relations: Iterable[Any], schema: Schema) -> set[Object]:

@@ -1,0 +1,166 @@
+"""What a target or synthetic rows cannot have does not stop a load: it is left out, and named."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from privbench.errors import SchemaError, TargetError
+from privbench.postgres.connect import connect
+from privbench.postgres.ddl import dump_ddl
+from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
+
+
+def ask(dsn, query):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        found = connection.execute(query.encode())
+        return found.fetchall() if found.description else []
+
+
+@pytest.fixture
+def plan(each_server, make_database_on):
+    """``plan(ddl)``: what is known of a source of that schema."""
+
+    def planned(ddl):
+        source = make_database_on(each_server)
+        ask(source, ddl)
+        with connect(source) as connection:
+            schema = introspect(connection)
+            return schema, dump_ddl(connection, schema)
+
+    return planned
+
+
+@pytest.fixture
+def load(plan, each_server, make_database_on):
+    """``load(ddl, tables)``: the clone, and what it lacks."""
+
+    def loaded(ddl, tables):
+        schema, made = plan(ddl)
+        target = make_database_on(each_server)
+        with Loader(target, schema, made) as loader:
+            for name, rows in tables.items():
+                loader.copy_table(name, rows.column_names, [rows])
+            loader.finish()
+        return target, loader.lost
+
+    return loaded
+
+
+VIEWS = """
+CREATE TABLE t (id int PRIMARY KEY, kind text, n int);
+CREATE MATERIALIZED VIEW kinds AS SELECT kind, n FROM t;
+CREATE UNIQUE INDEX kinds_kind ON kinds (kind);
+CREATE INDEX kinds_n ON kinds (n);
+CREATE VIEW upper_kinds AS SELECT upper(kind) AS kind FROM kinds;
+CREATE MATERIALIZED VIEW of_kinds AS SELECT count(*) AS c FROM upper_kinds;
+CREATE MATERIALIZED VIEW one AS SELECT (SELECT n FROM t WHERE n = 5) AS n;
+CREATE MATERIALIZED VIEW shares AS SELECT 100 / n AS share FROM t;
+CREATE MATERIALIZED VIEW whole AS SELECT count(*) AS c FROM t;
+"""
+
+
+def test_a_materialised_view_whose_rows_break_its_unique_index_stays_empty(load):
+    rows = pa.table({"id": [1, 2, 3], "kind": ["a", "a", "b"], "n": [5, 5, 0]})
+    target, lost = load(VIEWS, {"t": rows})
+    filled = "SELECT relname FROM pg_class WHERE relkind = 'm' AND relispopulated"
+    assert ask(target, filled) == [("whole",)]
+    assert ask(target, "SELECT c FROM whole") == [(3,)]
+    indexes = "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'kinds'::regclass"
+    assert sorted(ask(target, indexes)) == [("kinds_kind",), ("kinds_n",)]
+    whys = dict(line.removeprefix("the materialised view public.").split(" ", 1) for line in lost)
+    assert sorted(whys) == ["kinds", "of_kinds", "one", "shares"]
+    assert all(why.startswith("stays without data: ") for why in whys.values())
+    assert "a unique constraint is violated, constraint 'kinds_kind'" in whys["kinds"]
+    assert "has not been populated" in whys["of_kinds"]
+    # Once the rows allow it, the views are filled, those upon views as well.
+    ask(target, "DELETE FROM t WHERE id <> 1")
+    for view in ("kinds", "of_kinds"):
+        ask(target, f"REFRESH MATERIALIZED VIEW {view}")
+    assert ask(target, "SELECT c FROM of_kinds") == [(1,)]
+    assert ask(target, "SELECT kind FROM upper_kinds") == [("A",)]
+
+
+def test_a_view_upon_a_view_without_data_is_made(load):
+    ddl = """
+    CREATE TABLE t (i int);
+    CREATE MATERIALIZED VIEW m AS SELECT i FROM t;
+    CREATE UNIQUE INDEX ON m (i);
+    CREATE VIEW v AS SELECT i FROM m;
+    """
+    target, lost = load(ddl, {"t": pa.table({"i": [1, 1]})})
+    assert len(lost) == 1
+    assert ask(target, "SELECT viewname FROM pg_views WHERE schemaname = 'public'") == [("v",)]
+
+
+def test_a_policy_of_a_role_that_the_target_lacks_is_named(plan, each_server, make_database_on):
+    role = f"reader_{uuid.uuid4().hex[:8]}"
+    schema, made = plan(
+        f"CREATE ROLE {role}; CREATE TABLE t (i int); ALTER TABLE t ENABLE ROW LEVEL SECURITY;"
+        f"CREATE POLICY theirs ON t TO {role} USING (i > 0); CREATE POLICY ours ON t USING (true);"
+    )
+    target = make_database_on(each_server)
+    # No other database of the server speaks of the role's policies but the source.
+    for name in ask(
+        target,
+        f"SELECT d.datname FROM pg_shdepend s JOIN pg_database d ON"
+        f" d.oid = s.dbid WHERE s.refobjid = '{role}'::regrole",
+    ):
+        other = psycopg.conninfo.make_conninfo(target, dbname=name[0])
+        ask(other, f"DROP OWNED BY {role}")
+    ask(target, f"DROP ROLE {role}")
+    with Loader(target, schema, made) as loader:
+        loader.finish()
+    [line] = loader.lost
+    assert line.startswith("left out, since it speaks of a role that is not here: ")
+    assert f"theirs ON public.t TO {role}" in line
+    assert ask(target, "SELECT policyname FROM pg_policies") == [("ours",)]
+
+
+FOREIGN = """
+CREATE FOREIGN DATA WRAPPER nowhere;
+CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere;
+CREATE TABLE t (i int) PARTITION BY RANGE (i);
+CREATE TABLE t0 PARTITION OF t FOR VALUES FROM (0) TO (10);
+"""
+
+
+def test_foreign_tables_and_what_is_built_upon_them_are_named(plan):
+    _, made = plan(
+        FOREIGN + "CREATE FOREIGN TABLE f (i int) SERVER nowhere;"
+        "CREATE VIEW v AS SELECT * FROM f; CREATE VIEW w AS SELECT * FROM t;"
+        "CREATE FUNCTION g() RETURNS SETOF f LANGUAGE sql AS 'SELECT * FROM public.f';"
+    )
+    assert made.left_behind == (
+        "stays behind: foreign table public.f",
+        "stays behind: function public.g(), built upon what stays behind",
+        "stays behind: view public.v, built upon what stays behind",
+    )
+    assert "VIEW public.w" in made.pre_data
+    assert "left_behind" not in made.to_json()
+
+
+def test_rows_that_lie_on_another_server_are_refused(plan):
+    foreign = "CREATE FOREIGN TABLE f PARTITION OF t FOR VALUES FROM (10) TO (20) SERVER nowhere;"
+    with pytest.raises(SchemaError, match=r"public\.t: its partition public\.f is a foreign table"):
+        plan(FOREIGN + foreign)
+
+
+def test_an_extension_that_only_functions_may_need_is_named(plan, each_server, make_database_on):
+    schema, made = plan("CREATE TABLE t (i int)")
+    lacking = "CREATE EXTENSION no_such_extension WITH SCHEMA public;"
+    head = "--\n-- Name: no_such_extension; Type: EXTENSION; Schema: -; Owner: -\n--\n\n"
+    text = f"{head}{lacking}\n\n\n{made.pre_data}"
+    made = type(made)(text, made.post_data, (), made.server_version)
+    with contextlib.closing(Loader(make_database_on(each_server), schema, made)) as loader:
+        assert len(loader.lost) == 1
+        assert "left out, since the server refuses it: " in loader.lost[0]
+        assert "no_such_extension" in loader.lost[0]
+    needed = type(made)(text, made.post_data, ("no_such_extension",), made.server_version)
+    with pytest.raises(TargetError, match="lacks the extensions no_such_extension"):
+        Loader(make_database_on(each_server), schema, needed)
