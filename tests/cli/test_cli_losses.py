@@ -36,7 +36,7 @@ def script(dsn, text):
 @pytest.fixture(scope="module")
 def source(make_database):
     dsn = make_database()
-    market.create(dsn, 20)
+    market.create(dsn, 40)
     script(dsn, VIEW)
     return dsn
 
@@ -52,7 +52,7 @@ def config(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(source, config, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m"
-    assert run("fit", source, "-c", config, "-o", path).exit_code == 0
+    assert run("fit", source, "-c", config, "--epsilon", "50", "-o", path).exit_code == 0
     return path
 
 
