@@ -59,7 +59,7 @@ def row_count(connection: Connection, table: Table) -> int:
         DatabaseError: The database refused.
     """
     with database_errors("counting rows", table.key):
-        query = sql.SQL("SELECT count(*) FROM {}").format(from_table(table))
+        query = sql.SQL("SELECT pg_catalog.count(*) FROM {}").format(from_table(table))
         row = connection.execute(query).fetchone()
     return int(row[0]) if row else 0
 
@@ -87,7 +87,7 @@ def _table(connection: Connection, table: Table, clone: Schema) -> Iterator[Chec
                 yield Check(table.key, "foreign key", key.name, found)
         for constraint in table.checks:
             if there.issuperset(constraint.columns):
-                broken = sql.SQL("SELECT count(*) FROM {} WHERE NOT ({})").format(
+                broken = sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE NOT ({})").format(
                     from_table(table), sql.SQL(constraint.expression)
                 )
                 found = _count(connection, broken)
@@ -111,7 +111,8 @@ def _not_null(connection: Connection, table: Table, there: set[str]) -> Iterator
     if not names:
         return
     counts = sql.SQL(", ").join(
-        sql.SQL("count(*) FILTER (WHERE {} IS NULL)").format(sql.Identifier(name)) for name in names
+        sql.SQL("pg_catalog.count(*) FILTER (WHERE {} IS NULL)").format(sql.Identifier(name))
+        for name in names
     )
     query = sql.SQL("SELECT {} FROM {}").format(counts, from_table(table))
     row = connection.execute(query).fetchone() or ()
@@ -123,8 +124,8 @@ def _duplicates(table: Table, unique: Unique) -> sql.Composed:
     columns = [sql.Identifier(name) for name in unique.columns]
     whole = sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in columns)
     return sql.SQL(
-        "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
-        " GROUP BY {columns} HAVING count(*) > 1) AS d"
+        "SELECT pg_catalog.count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
+        " GROUP BY {columns} HAVING pg_catalog.count(*) > 1) AS d"
     ).format(
         table=from_table(table),
         whole=sql.SQL("true") if unique.nulls_not_distinct else whole,
@@ -143,6 +144,6 @@ def _dangling(table: Table, key: ForeignKey, target: Table) -> sql.Composed:
     )
     asked = sql.SQL("NOT ({})").format(empty) if key.match == "f" else filled
     return sql.SQL(
-        "SELECT count(*) FROM {table} AS c WHERE {asked}"
+        "SELECT pg_catalog.count(*) FROM {table} AS c WHERE {asked}"
         " AND NOT EXISTS (SELECT FROM {target} AS p WHERE {equal})"
     ).format(table=from_table(table), asked=asked, target=from_table(target), equal=equal)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import Connection
 from privbench.postgres.connect import identity as database_identity
+from privbench.postgres.reading import reading
 from privbench.privacy import Ledger
 
 
@@ -105,7 +106,7 @@ def has_releases(connection: Connection, path: str | None) -> bool:
 def _identity(source: str, identity: str | None) -> str:
     if identity is not None:
         return identity
-    with connect(source) as connection:
+    with reading(source) as connection:
         return str(database_identity(connection))
 
 

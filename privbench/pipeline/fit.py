@@ -20,8 +20,8 @@ from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, read_catalog
-from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
@@ -113,7 +113,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     if privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
-    with connect(source) as connection:
+    with reading(source) as connection:
         catalog = read_catalog(connection, config)
         if privacy.ddl_reviewed is not None:
             require_reviewed(config, literals(dump_ddl(connection, catalog.schema)))

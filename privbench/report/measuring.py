@@ -10,8 +10,9 @@ from privbench.metrics import integrity, statistics
 from privbench.metrics.columns import is_public
 from privbench.metrics.fidelity import TableFidelity, fidelity
 from privbench.metrics.modelled import Modelled
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.report import collect_views, parts, parts_work
 from privbench.report.document import CheckPart, QueryPart, TablePart
@@ -42,7 +43,7 @@ class Measured:
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
     """The schema of a database as the config chooses it."""
-    with connect(dsn) as connection:
+    with reading(dsn) as connection:
         return _introspect(connection, config)
 
 
