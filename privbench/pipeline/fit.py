@@ -119,6 +119,8 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
             require_reviewed(config, literals(dump_ddl(connection, catalog.schema)))
     plan = prepare(catalog.schema, config)
     require_decided(plan)
+    with Snapshot(source) as snapshot:
+        snapshot.require_text(plan.schema)
     accountant = Accountant(
         privacy.accounting, privacy.epsilon, privacy.delta, threshold_delta=_threshold_delta(plan)
     )
@@ -134,6 +136,7 @@ def _threshold_delta(plan: FitPlan) -> float | None:
 def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
     with Snapshot(draft.source) as snapshot:
+        snapshot.hold(draft.plan.schema)
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
         # This is the DDL that travels; the schema may have changed since the first look at it.
         require_reviewed(draft.config, literals(draft.ddl))

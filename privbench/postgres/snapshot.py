@@ -11,12 +11,13 @@ import psycopg
 import pyarrow as pa
 from psycopg import conninfo, sql
 
-from privbench.errors import ConnectionFailed, DatabaseError
+from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
 from privbench.postgres.arrow import batch_of, column_types
 from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.failures import database_errors
+from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
-from privbench.schema import Table
+from privbench.schema import Schema, Table
 
 #: What a reader selects: an expression, and the name its column gets.
 Expression = tuple[sql.Composable, str]
@@ -32,6 +33,8 @@ _SCAN = {
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
 }
+#: Encodings in which every string has a form in UTF-8.
+_ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
 #: Kinds of relation whose rows lie in the database itself; those with others may be partitions.
 _OWN_ROWS = ("r", "p")
 _KINDS = """
@@ -141,6 +144,23 @@ class Snapshot:
         """All rows of `stream` at once. Arguments and errors are the same."""
         return pa.Table.from_batches(list(self.stream(table, expressions)))
 
+    def require_text(self, schema: Schema) -> None:
+        """Read every value once, where the database's encoding does not promise that all are text.
+
+        Raises:
+            DatabaseError: A value has no form in UTF-8; table and column are named where known.
+        """
+        if self.connection.info.parameter_status("server_encoding") in _ALL_TEXT:
+            return
+        for table in schema:
+            columns = [column for column in table.columns if not column.generated]
+            chosen = [
+                (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), column.name)
+                for column in columns
+            ]
+            for _ in self.stream(table, chosen) if chosen else ():
+                pass
+
     def lock(self, table: Table) -> None:
         """Keep the table from being truncated or rewritten until the snapshot closes.
 
@@ -163,6 +183,29 @@ class Snapshot:
                     f"{name!r} is no ordinary table any more (relkind {kind}).", table=table.key
                 )
         self._locked.add(table.key)
+
+    def hold(self, schema: Schema) -> None:
+        """Lock every table, and see that the catalog of this very moment still states it so.
+
+        The snapshot does not freeze what a statement means: until its table is locked, a column can
+        be replaced by one of a type whose casts run functions of users.
+
+        Raises:
+            AccessDenied: SELECT is missing.
+            SchemaError: A table was changed since the schema was read.
+            DatabaseError: Somebody holds a table longer than the lock time-out.
+        """
+        for table in schema:
+            self.lock(table)
+        with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
+            found = introspect(now, schema.schemas or None)
+        for table in schema:
+            if table.name not in found or _shape(found.table(table.name)) != _shape(table):
+                raise SchemaError(
+                    "the table was changed while it was about to be read.",
+                    table=table.key,
+                    remedy="Run the command again.",
+                )
 
     def _exported(self) -> str:
         with database_errors("opening a snapshot"):
@@ -193,6 +236,10 @@ class Snapshot:
             )
         except ConnectionFailed:
             raise ConnectionFailed("a second connection for reading was refused.") from None
+
+
+def _shape(table: Table) -> list[tuple[str, str, str, str]]:
+    return [(item.name, item.type.sql, item.type.base, item.type.kind) for item in table.columns]
 
 
 def _source(table: Table) -> sql.Composable:

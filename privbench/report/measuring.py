@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from privbench.config import Config
 from privbench.metrics import integrity, statistics
@@ -80,6 +80,8 @@ def measure(
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
+        source.hold(schema)
+        clone.hold(replace(theirs, tables=tuple(t for t in theirs if t.name in schema)))
         for table in schema:
             part, compared = _table(source, clone, table, theirs, config)
             found.tables.append(part)
@@ -94,7 +96,9 @@ def measure(
                         (other, statistics.read(clone.connection, table, other)),
                     )
                 )
-        checks = integrity.check(clone.connection, schema, theirs)
+        checks = integrity.check(
+            clone.connection, schema, theirs, integrity.of_users(source.connection)
+        )
         tables = model.tables if model else {}
         found.views = collect_views.collect(
             source, clone, schema, theirs, found.fidelity, queries, tables
