@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, Literal, LiteralString, Self
 
 from privbench.errors import SchemaError
 
@@ -98,6 +98,17 @@ class ColumnType:
     element: str | None = None
     extension: str | None = None
     parts: tuple[ColumnType, ...] = ()
+
+    @property
+    def text_form(self) -> LiteralString:
+        """SQL that prints a value, in place of ``{0}``, by its type's output function.
+
+        A cast of a user's type to text may be a function of users; ``format`` calls no cast. Casts
+        of PostgreSQL's own types, and of domains over them, are its own.
+        """
+        if self.kind == "b" and self.category != "A" and self.extension is None:
+            return "{0}::pg_catalog.text"
+        return "CASE pg_catalog.num_nulls({0}) WHEN 0 THEN pg_catalog.format('%s', {0}) END"
 
 
 @dataclass(frozen=True, slots=True)

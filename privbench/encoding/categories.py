@@ -64,7 +64,7 @@ class ListReader(ColumnReader):
         scale = scale_of(self.column.type)
         if scale is not None:
             return [(scale.select(identifier), self.alias())]
-        return [(sql.SQL("{}::text").format(identifier), self.alias())]
+        return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """Position of every value in the public list."""
@@ -118,7 +118,8 @@ class LabelReader(ColumnReader):
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """The text, cut just past the longest category."""
-        cut = sql.SQL("left({}::text, {})").format(identifier, sql.Literal(MAX_LABEL + 1))
+        text = sql.SQL(self.column.type.text_form).format(identifier)
+        cut = sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(MAX_LABEL + 1))
         return [(cut, self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:

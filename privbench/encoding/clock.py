@@ -110,7 +110,9 @@ class TimeScale(Scale):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """Microseconds since midnight as int8."""
         clock = sql.SQL("{}::time").format(identifier)
-        return sql.SQL("round(date_part('epoch', {}) * 1000000)::int8").format(clock)
+        return sql.SQL(
+            "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
+        ).format(clock)
 
     def read(self, array: pa.Array) -> Points:
         """Microseconds since midnight."""
@@ -191,15 +193,19 @@ class IntervalScale(Scale):
         lo, hi = self.limits
         # Of infinite intervals the length is all there is.
         seconds = sql.SQL(
-            "date_part('epoch', {c})"
-            " - CASE WHEN abs(date_part('year', {c})) < 1e12 THEN {more} * date_part('year', {c})"
-            " ELSE 0 END"
+            "pg_catalog.date_part('epoch', {c})"
+            " - CASE WHEN pg_catalog.abs(pg_catalog.date_part('year', {c})) < 1e12"
+            " THEN {more} * pg_catalog.date_part('year', {c}) ELSE 0 END"
         ).format(c=identifier, more=sql.SQL(str(_YEAR_MORE)))
         # least and greatest pass over NULL.
         return sql.SQL(
-            "CASE WHEN {c} IS NOT NULL THEN floor(least(greatest({s}, {lo}), {hi}))::int8 END"
+            "CASE WHEN {c} IS NOT NULL THEN"
+            " pg_catalog.floor(least(greatest({s}, {lo}), {hi}))::bigint END"
         ).format(
-            c=identifier, s=seconds, lo=sql.SQL(f"({lo})::float8"), hi=sql.SQL(f"({hi})::float8")
+            c=identifier,
+            s=seconds,
+            lo=sql.SQL(f"({lo})::double precision"),
+            hi=sql.SQL(f"({hi})::double precision"),
         )
 
     def read(self, array: pa.Array) -> Points:

@@ -65,8 +65,12 @@ class FillReader(ColumnReader):
         if not self.attributes:
             return []
         if self.blank:
-            cell = sql.SQL("(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::int4")
-            return [(cell.format(identifier), self.alias())]
+            cell = sql.SQL(
+                "(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::integer"
+            )
+            return [
+                (cell.format(sql.SQL(self.column.type.text_form).format(identifier)), self.alias())
+            ]
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:

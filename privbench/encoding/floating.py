@@ -89,11 +89,13 @@ class FloatScale(Scale):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The column as float8; a numeric that no float8 holds becomes an infinity."""
         if self.base != "numeric":
-            return sql.SQL("{}::float8").format(identifier)
+            return sql.SQL("{}::double precision").format(identifier)
         return sql.SQL(
-            "CASE WHEN {c} = 'NaN' THEN 'NaN'::float8"
-            " WHEN {c} > 1e300 THEN 'Infinity'::float8 WHEN {c} < -1e300 THEN '-Infinity'::float8"
-            " WHEN abs({c}) < 1e-300 THEN 0::float8 ELSE {c}::float8 END"
+            "CASE WHEN {c} = 'NaN' THEN 'NaN'::double precision"
+            " WHEN {c} > 1e300 THEN 'Infinity'::double precision"
+            " WHEN {c} < -1e300 THEN '-Infinity'::double precision"
+            " WHEN pg_catalog.abs({c}) < 1e-300 THEN 0::double precision"
+            " ELSE {c}::double precision END"
         ).format(c=identifier)
 
     def read(self, array: pa.Array) -> Points:

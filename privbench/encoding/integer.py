@@ -61,7 +61,7 @@ class IntegerScale(Scale):
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The column as int8."""
-        return sql.SQL("{}::int8").format(identifier)
+        return sql.SQL("{}::bigint").format(identifier)
 
     def read(self, array: pa.Array) -> Points:
         """The integers."""

@@ -112,10 +112,10 @@ class NumericScale(MultiplesScale):
         lo, hi = self.limits
         return sql.SQL(
             "CASE WHEN {c} IS NULL THEN NULL WHEN {c} = 'NaN' THEN {nan} ELSE"
-            " floor(least(greatest({c}, {lo}), {hi}) * {unit})::int8 END"
+            " pg_catalog.floor(least(greatest({c}, {lo}), {hi}) * {unit})::bigint END"
         ).format(
             c=identifier,
-            nan=sql.SQL(f"({NAN})::int8"),
+            nan=sql.SQL(f"({NAN})::bigint"),
             lo=sql.SQL(f"'{_plain(lo, self.digits)}'::numeric"),
             hi=sql.SQL(f"'{_plain(hi, self.digits)}'::numeric"),
             unit=sql.SQL(f"'{_plain(1, -self.digits)}'::numeric"),

@@ -240,28 +240,36 @@ def range_reader(table: str, column: Column) -> ColumnReader | None:
 def _kind(column: sql.Composable) -> sql.Composable:
     """The number of a range's kind."""
     text = (
-        f"CASE WHEN isempty({{c}}) THEN {_EMPTY}"
-        f" WHEN lower_inf({{c}}) THEN CASE WHEN upper_inf({{c}}) THEN {_ALL} ELSE {_ENDED} END"
-        f" WHEN upper_inf({{c}}) THEN {_BEGUN} WHEN {{c}} IS NOT NULL THEN {_BOUNDED} END::int8"
+        f"CASE WHEN pg_catalog.isempty({{c}}) THEN {_EMPTY}"
+        f" WHEN pg_catalog.lower_inf({{c}}) THEN"
+        f" CASE WHEN pg_catalog.upper_inf({{c}}) THEN {_ALL} ELSE {_ENDED} END"
+        f" WHEN pg_catalog.upper_inf({{c}}) THEN {_BEGUN}"
+        f" WHEN {{c}} IS NOT NULL THEN {_BOUNDED} END::bigint"
     )
     return sql.SQL(text).format(c=column)
 
 
 def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql.Composable]:
     """What is read: the bound, and the size (see the module)."""
-    low = sql.SQL("CASE WHEN lower_inf({c}) THEN upper({c}) ELSE lower({c}) END").format(c=column)
-    known = "NOT lower_inf({c}) AND NOT upper_inf({c}) AND NOT isempty({c})"
-    size = "least(upper({c})::numeric - lower({c})::numeric, 9e18)::int8"
+    upper, lower = "pg_catalog.upper({c})", "pg_catalog.lower({c})"
+    low = sql.SQL(f"CASE WHEN pg_catalog.lower_inf({{c}}) THEN {upper} ELSE {lower} END").format(
+        c=column
+    )
+    known = (
+        "NOT pg_catalog.lower_inf({c}) AND NOT pg_catalog.upper_inf({c})"
+        " AND NOT pg_catalog.isempty({c})"
+    )
+    size = f"least({upper}::numeric - {lower}::numeric, 9e18)::bigint"
     if base in _TIMES:
         # Infinite times have no difference in older servers.
-        known += " AND isfinite(upper({c})) AND isfinite(lower({c}))"
-        size = "(upper({c}) - lower({c}))::int8"
+        known += f" AND pg_catalog.isfinite({upper}) AND pg_catalog.isfinite({lower})"
+        size = f"({upper} - {lower})::bigint"
     if _SIZES[base] is _SPAN:
         # The widest of ranges is longer than an interval can be.
-        epochs = "date_part('epoch', upper({c})) - date_part('epoch', lower({c}))"
-        size = f"make_interval(secs => least({epochs}, 3e11))"
+        epochs = " - ".join(f"pg_catalog.date_part('epoch', {end})" for end in (upper, lower))
+        size = f"pg_catalog.make_interval(secs => least({epochs}, 3e11))"
     elif _SIZES[base] is _REAL:
-        size = "upper({c})::numeric - lower({c})::numeric"
+        size = f"{upper}::numeric - {lower}::numeric"
     return low, sql.SQL(f"CASE WHEN {known} THEN {size} END").format(c=column)
 
 

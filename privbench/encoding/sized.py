@@ -38,13 +38,13 @@ MAX_ELEMENTS, MAX_CHARACTERS = 2**10, 2**15
 _MOST = 2**24
 
 _SIZES: dict[str, tuple[LiteralString, int]] = {
-    "array": ("pg_catalog.cardinality({})::int8", MAX_ELEMENTS),
-    "bytea": ("pg_catalog.octet_length({})::int8", MAX_CHARACTERS),
-    "varbit": ("pg_catalog.bit_length({})::int8", MAX_CHARACTERS),
-    "json": ("pg_catalog.char_length({}::text)::int8", MAX_CHARACTERS),
-    "jsonb": ("pg_catalog.char_length({}::text)::int8", MAX_CHARACTERS),
-    "xml": ("pg_catalog.char_length({}::text)::int8", MAX_CHARACTERS),
-    "tsvector": ("pg_catalog.length({})::int8", MAX_ELEMENTS),
+    "array": ("pg_catalog.cardinality({})::bigint", MAX_ELEMENTS),
+    "bytea": ("pg_catalog.octet_length({})::bigint", MAX_CHARACTERS),
+    "varbit": ("pg_catalog.bit_length({})::bigint", MAX_CHARACTERS),
+    "json": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
+    "jsonb": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
+    "xml": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
+    "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
 
 #: Bytes that a made-up element, character or bit takes at most, where it is not one.

@@ -114,10 +114,10 @@ class _Calendar(Scale):
             " ELSE {point} END"
         ).format(
             c=identifier,
-            neg=sql.SQL(f"({NEG_INF})::int8"),
-            pos=sql.SQL(f"({POS_INF})::int8"),
-            lo=sql.SQL(f"({lo})::int8"),
-            hi=sql.SQL(f"({hi})::int8"),
+            neg=sql.SQL(f"({NEG_INF})::bigint"),
+            pos=sql.SQL(f"({POS_INF})::bigint"),
+            lo=sql.SQL(f"({lo})::bigint"),
+            hi=sql.SQL(f"({hi})::bigint"),
             point=self._point(identifier),
         )
 
@@ -204,7 +204,7 @@ class DateScale(_Calendar):
     per_day: ClassVar[int] = 1
 
     def _point(self, identifier: sql.Composable) -> sql.Composable:
-        return sql.SQL("({} - '1970-01-01'::date)::int8").format(identifier)
+        return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
 
     def parse(self, text: str) -> int:
         """Days since 1970-01-01.
@@ -242,7 +242,9 @@ class TimestampScale(_Calendar):
         return int(10 ** (6 - self.precision))
 
     def _point(self, identifier: sql.Composable) -> sql.Composable:
-        return sql.SQL("round(date_part('epoch', {}) * 1000000)::int8").format(identifier)
+        return sql.SQL(
+            "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
+        ).format(identifier)
 
     def parse(self, text: str) -> int:
         """Microseconds since 1970-01-01, UTC where no offset is given.

@@ -101,8 +101,9 @@ class TextReader(ColumnReader):
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """The first characters and the length."""
         kept = MAX_LABEL + 1 if self.labelled else MAX_LABEL // 2
-        text = sql.SQL("left({}::text, {})").format(identifier, sql.Literal(kept))
-        length = sql.SQL("char_length({}::text)::int8").format(identifier)
+        whole = sql.SQL(self.column.type.text_form).format(identifier)
+        text = sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(kept))
+        length = sql.SQL("pg_catalog.char_length({})::bigint").format(whole)
         return [(text, self.alias()), *([(length, self.alias("n"))] if self.shaped else [])]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:

@@ -15,19 +15,24 @@ _ORDERED: Final = {
     "date": "timestamp", "timestamp": "timestamp", "timestamptz": "timestamp", "time": "time",
 }  # fmt: skip
 
+#: The order types in words of SQL's own grammar, which no schema can take the place of.
+SQL_NAMES: Final = {
+    "numeric": "numeric", "float8": "double precision", "timestamp": "timestamp", "time": "time",
+}  # fmt: skip
+
 _CANONICAL: Final = {
     # Adding 0 makes one of the two zeros.
-    "float4": "({} + 0)::float8",
-    "float8": "({} + 0)::float8",
+    "float4": "({} + 0)::double precision",
+    "float8": "({} + 0)::double precision",
     "interval": "extract(epoch from {})::numeric",
     "timestamptz": "({} AT TIME ZONE 'UTC')",
 }
 
 _LABEL: Final = {
-    "numeric": "trim_scale({})::text",
-    "float8": "({})::text",
-    "timestamp": "to_json({}) #>> '{{}}'",
-    "time": "({})::text",
+    "numeric": "pg_catalog.trim_scale({})::pg_catalog.text",
+    "float8": "({})::pg_catalog.text",
+    "timestamp": "pg_catalog.to_json({}) #>> '{{}}'",
+    "time": "({})::pg_catalog.text",
 }
 
 
@@ -42,7 +47,7 @@ def order_type(column: Column) -> str | None:
 def canonical(column: Column, value: sql.Composable) -> sql.Composable:
     """A value of the column's type as one of its `order_type`."""
     base = column.type.base
-    form = _CANONICAL.get(base, "{}::" + _ORDERED[base])
+    form = _CANONICAL.get(base, "{}::" + SQL_NAMES[_ORDERED[base]])
     return sql.SQL(form).format(value)
 
 
@@ -55,5 +60,5 @@ def text(column: Column, value: sql.Composable) -> sql.Composable:
     """A value of any column as text: equal values give equal text."""
     order = order_type(column)
     if order is None:
-        return sql.SQL("{}::text").format(value)
+        return sql.SQL(column.type.text_form).format(value)
     return label(order, canonical(column, value))

@@ -54,8 +54,8 @@ class CellPlan:
         if not self.edges or order is None:
             return canon.text(self.column, name)
         edges = sql.SQL(", ").join(sql.Literal(edge) for edge in self.edges)
-        return sql.SQL("width_bucket({}, ARRAY[{}]::{}[])").format(
-            canon.canonical(self.column, name), edges, sql.SQL(order)
+        return sql.SQL("pg_catalog.width_bucket({}, ARRAY[{}]::{}[])").format(
+            canon.canonical(self.column, name), edges, sql.SQL(canon.SQL_NAMES[order])
         )
 
     @property
@@ -182,7 +182,8 @@ def _distinct_of(
     connection: Connection, table: Table, column: Column, limit: sql.Composable
 ) -> int:
     query = sql.SQL(
-        "SELECT count(*) FROM (SELECT DISTINCT {value} FROM (SELECT {name} FROM {table}"
+        "SELECT pg_catalog.count(*) FROM"
+        " (SELECT DISTINCT {value} FROM (SELECT {name} FROM {table}"
         " WHERE {name} IS NOT NULL {limit}) AS r LIMIT {few}) AS d"
     ).format(
         value=canon.text(column, sql.Identifier(column.name)),
@@ -205,8 +206,9 @@ def _quantiles(
         )
     shares = [i / BINS for i in range(BINS)]
     query = sql.SQL(
-        "SELECT array_agg({label} ORDER BY v) FROM (SELECT DISTINCT unnest("
-        "percentile_disc({shares}::float8[]) WITHIN GROUP (ORDER BY {value})) AS v"
+        "SELECT pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT DISTINCT pg_catalog.unnest("
+        "pg_catalog.percentile_disc({shares}::double precision[])"
+        " WITHIN GROUP (ORDER BY {value})) AS v"
         " FROM {table} {sample} WHERE {name} IS NOT NULL) AS q"
     ).format(
         sample=sample,
@@ -231,8 +233,8 @@ def _public_edges(
         for end in (known.min, known.max)
     )
     query = sql.SQL(
-        "SELECT array_agg({label} ORDER BY v) FROM (SELECT {low} + ({high} - {low})"
-        " * (i::numeric / {bins}) AS v FROM generate_series(0, {bins} - 1) AS i) AS e"
+        "SELECT pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT {low} + ({high} - {low})"
+        " * (i::numeric / {bins}) AS v FROM pg_catalog.generate_series(0, {bins} - 1) AS i) AS e"
     ).format(
         label=canon.label(order, sql.Identifier("v")),
         low=low,

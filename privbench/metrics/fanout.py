@@ -84,7 +84,7 @@ def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table)
 
 
 def _parents(key: ForeignKey, parent: Table) -> sql.Composed:
-    return sql.SQL("SELECT count(*) FROM {} WHERE {}").format(
+    return sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE {}").format(
         from_table(parent), _filled(key.ref_columns)
     )
 
@@ -92,9 +92,10 @@ def _parents(key: ForeignKey, parent: Table) -> sql.Composed:
 def _groups(key: ForeignKey, child: Table) -> sql.Composed:
     """Bucket, parents, children and the largest number of children."""
     return sql.SQL(
-        "SELECT CASE WHEN n = 1 THEN 1 ELSE 1 + ceil(log(2, n::numeric))::int END AS bucket,"
-        " count(*), sum(n), max(n) FROM"
-        " (SELECT count(*) AS n FROM {} WHERE {} GROUP BY {}) AS g GROUP BY 1"
+        "SELECT CASE WHEN n = 1 THEN 1"
+        " ELSE 1 + pg_catalog.ceil(pg_catalog.log(2, n::numeric))::integer END AS bucket,"
+        " pg_catalog.count(*), pg_catalog.sum(n), pg_catalog.max(n) FROM"
+        " (SELECT pg_catalog.count(*) AS n FROM {} WHERE {} GROUP BY {}) AS g GROUP BY 1"
     ).format(
         from_table(child),
         _filled(key.columns),

@@ -109,9 +109,9 @@ def _query(
     share: float,
 ) -> sql.Composed:
     counts = [
-        sql.SQL("count(*) FILTER (WHERE {})").format(sql.SQL(" AND ").join(tests))
+        sql.SQL("pg_catalog.count(*) FILTER (WHERE {})").format(sql.SQL(" AND ").join(tests))
         if tests
-        else sql.SQL("count(*)")
+        else sql.SQL("pg_catalog.count(*)")
         for group in groups
         for tests in group
     ]

@@ -76,7 +76,7 @@ class Split:
             text = canon.text(column, name)
             return sql.SQL("({} = {}) IS TRUE").format(text, sql.Literal(self.value))
         return sql.SQL("({} >= {}::{}) IS TRUE").format(
-            canon.canonical(column, name), sql.Literal(self.value), sql.SQL(order)
+            canon.canonical(column, name), sql.Literal(self.value), sql.SQL(canon.SQL_NAMES[order])
         )
 
     def text(self, holds: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from psycopg import sql
 from privbench.metrics.columns import from_table
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
-from privbench.schema import ForeignKey, Schema, Table, Unique
+from privbench.schema import ForeignKey, Schema, Table, TableName, Unique
 
 Kind = Literal["primary key", "unique", "foreign key", "not null", "check", "present"]
 
@@ -33,7 +33,35 @@ class Check:
     violations: int
 
 
-def check(connection: Connection, schema: Schema, clone: Schema) -> list[Check]:
+#: CHECK constraints that depend on a function, an operator or a type's cast of users.
+_OF_USERS = """
+SELECT DISTINCT n.nspname, r.relname, c.conname FROM pg_catalog.pg_constraint c
+JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass
+  AND d.objid = c.oid AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass,
+  'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_cast'::pg_catalog.regclass)
+WHERE c.contype = 'c'
+"""
+
+
+def of_users(connection: Connection) -> frozenset[tuple[str, str]]:
+    """The CHECKs (table, name) that run code of users: they are not evaluated by a comparison.
+
+    Raises:
+        DatabaseError: The database refused.
+    """
+    with database_errors("asking what CHECKs call"):
+        rows = connection.execute(_OF_USERS).fetchall()
+    return frozenset((str(TableName(schema, table)), name) for schema, table, name in rows)
+
+
+def check(
+    connection: Connection,
+    schema: Schema,
+    clone: Schema,
+    skipped: Container[tuple[str, str]] = (),
+) -> list[Check]:
     """Check every key, NOT NULL and CHECK of the source's schema on the clone's rows.
 
     The clone need not have the constraints itself: they are counted by query.
@@ -42,6 +70,7 @@ def check(connection: Connection, schema: Schema, clone: Schema) -> list[Check]:
         connection: To the clone; only read.
         schema: The source's schema, whose promises are checked.
         clone: The clone's own schema; what it lacks is one violation of ``present`` each.
+        skipped: CHECKs that are not evaluated, as (table, name); see `of_users`.
 
     Returns:
         The checks, by table.
@@ -49,7 +78,7 @@ def check(connection: Connection, schema: Schema, clone: Schema) -> list[Check]:
     Raises:
         DatabaseError: The clone refused.
     """
-    return [found for table in schema for found in _table(connection, table, clone)]
+    return [found for table in schema for found in _table(connection, table, clone, skipped)]
 
 
 def row_count(connection: Connection, table: Table) -> int:
@@ -59,12 +88,14 @@ def row_count(connection: Connection, table: Table) -> int:
         DatabaseError: The database refused.
     """
     with database_errors("counting rows", table.key):
-        query = sql.SQL("SELECT count(*) FROM {}").format(from_table(table))
+        query = sql.SQL("SELECT pg_catalog.count(*) FROM {}").format(from_table(table))
         row = connection.execute(query).fetchone()
     return int(row[0]) if row else 0
 
 
-def _table(connection: Connection, table: Table, clone: Schema) -> Iterator[Check]:
+def _table(
+    connection: Connection, table: Table, clone: Schema, skipped: Container[tuple[str, str]]
+) -> Iterator[Check]:
     if table.name not in clone:
         yield Check(table.key, "present", table.key, 1)
         return
@@ -86,8 +117,9 @@ def _table(connection: Connection, table: Table, clone: Schema) -> Iterator[Chec
                 found = _count(connection, _dangling(table, key, clone.table(key.ref_table)))
                 yield Check(table.key, "foreign key", key.name, found)
         for constraint in table.checks:
-            if there.issuperset(constraint.columns):
-                broken = sql.SQL("SELECT count(*) FROM {} WHERE NOT ({})").format(
+            known = (table.key, constraint.name) not in skipped
+            if known and there.issuperset(constraint.columns):
+                broken = sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE NOT ({})").format(
                     from_table(table), sql.SQL(constraint.expression)
                 )
                 found = _count(connection, broken)
@@ -111,7 +143,8 @@ def _not_null(connection: Connection, table: Table, there: set[str]) -> Iterator
     if not names:
         return
     counts = sql.SQL(", ").join(
-        sql.SQL("count(*) FILTER (WHERE {} IS NULL)").format(sql.Identifier(name)) for name in names
+        sql.SQL("pg_catalog.count(*) FILTER (WHERE {} IS NULL)").format(sql.Identifier(name))
+        for name in names
     )
     query = sql.SQL("SELECT {} FROM {}").format(counts, from_table(table))
     row = connection.execute(query).fetchone() or ()
@@ -123,8 +156,8 @@ def _duplicates(table: Table, unique: Unique) -> sql.Composed:
     columns = [sql.Identifier(name) for name in unique.columns]
     whole = sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in columns)
     return sql.SQL(
-        "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
-        " GROUP BY {columns} HAVING count(*) > 1) AS d"
+        "SELECT pg_catalog.count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
+        " GROUP BY {columns} HAVING pg_catalog.count(*) > 1) AS d"
     ).format(
         table=from_table(table),
         whole=sql.SQL("true") if unique.nulls_not_distinct else whole,
@@ -143,6 +176,6 @@ def _dangling(table: Table, key: ForeignKey, target: Table) -> sql.Composed:
     )
     asked = sql.SQL("NOT ({})").format(empty) if key.match == "f" else filled
     return sql.SQL(
-        "SELECT count(*) FROM {table} AS c WHERE {asked}"
+        "SELECT pg_catalog.count(*) FROM {table} AS c WHERE {asked}"
         " AND NOT EXISTS (SELECT FROM {target} AS p WHERE {equal})"
     ).format(table=from_table(table), asked=asked, target=from_table(target), equal=equal)

@@ -35,7 +35,8 @@ STATISTICS = Metric(
 
 _QUERY = """
 SELECT attname, n_distinct, null_frac, avg_width, correlation,
-    most_common_vals::text::text[], most_common_freqs
+    pg_catalog.textin(pg_catalog.anyarray_out(most_common_vals))::pg_catalog.text[],
+    most_common_freqs
 FROM pg_catalog.pg_stats WHERE schemaname = %s AND tablename = %s AND inherited = %s
 """
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import Connection
 from privbench.postgres.connect import identity as database_identity
+from privbench.postgres.reading import reading
 from privbench.privacy import Guarantee, Ledger
 
 
@@ -130,7 +131,7 @@ def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
     """A database's ledger; a declared identity alone is asked for without a connection."""
     if identity is not None and not source:
         return Ledger.open(path, identity)
-    with connect(source) as connection:
+    with reading(source) as connection:
         found = database_identity(connection, identity)
     return Ledger.open(path, found.required(), found.covers)
 

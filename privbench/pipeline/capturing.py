@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import connect
+from privbench.postgres.reading import reading
 from privbench.workload.capture import Capture, capture_logs, capture_statements
 
 
@@ -46,6 +46,5 @@ def capture(
         raise UsageError("--samples must be at least 1.")
     if dsn is None:
         return capture_logs(logs, prefix=prefix, database=database, samples=samples, seed=seed)
-    with connect(dsn, autocommit=True) as connection:
-        connection.execute("SET default_transaction_read_only = on")
+    with reading(dsn) as connection:
         return capture_statements(connection)

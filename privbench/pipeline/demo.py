@@ -14,9 +14,9 @@ from privbench.pipeline import demo_source
 from privbench.pipeline.clone import CloneReport, clone
 from privbench.pipeline.inspection import inspect
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.connect import connect
 from privbench.postgres.embedded import embedded_server
 from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import ROWS, reading
 from privbench.workload import Workload, generate
 from privbench.workload.formats import write
 
@@ -114,5 +114,5 @@ def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) 
 
 
 def _workload(source: str, queries: int, seed: int) -> Workload:
-    with connect(source) as connection:
+    with reading(source, ROWS) as connection:
         return generate(connection, introspect(connection), queries=queries, seed=seed)

@@ -133,7 +133,7 @@ def _read_private(
 def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tuple[pa.Table, _Raw]:
     columns = [column for column in item.table.columns if not column.generated]
     expressions: list[Expression] = [
-        (sql.SQL("{}::text").format(sql.Identifier(column.name)), f"p{column.position}")
+        (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), f"p{column.position}")
         for column in columns
     ]
     expressions += [(chosen, name) for name, chosen in keys.items()]

@@ -20,8 +20,8 @@ from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, read_catalog
-from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
@@ -113,13 +113,15 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     if privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
-    with connect(source) as connection:
+    with reading(source) as connection:
         catalog = read_catalog(connection, config)
         catalog.identity.required()
         if privacy.ddl_reviewed is not None:
             require_reviewed(config, literals(dump_ddl(connection, catalog.schema)))
     plan = prepare(catalog.schema, config)
     require_decided(plan)
+    with Snapshot(source) as snapshot:
+        snapshot.require_text(plan.schema)
     accountant = Accountant(
         privacy.accounting, privacy.epsilon, privacy.delta, threshold_delta=_threshold_delta(plan)
     )
@@ -135,6 +137,7 @@ def _threshold_delta(plan: FitPlan) -> float | None:
 def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
     with Snapshot(draft.source) as snapshot:
+        snapshot.hold(draft.plan.schema)
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
         # This is the DDL that travels; the schema may have changed since the first look at it.
         require_reviewed(draft.config, literals(draft.ddl))

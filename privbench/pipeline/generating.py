@@ -15,8 +15,8 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import ROWS, reading
 from privbench.schema import Schema
 from privbench.workload import KINDS, Plan, Workload, generate_from_source, generate_from_tables
 
@@ -72,7 +72,7 @@ def generate_workload(
                 "answers of a clone go with a workload of a model.",
                 remedy="Name a model file, or leave the clone out.",
             )
-        with teller.stage("generate"), connect(source) as connection:
+        with teller.stage("generate"), reading(source, ROWS) as connection:
             schema = _some(introspect(connection, tuple(schemas)), only)
             return generate_from_source(connection, kind, schema, plan, timeout)
     check_scale(scale)
@@ -80,7 +80,7 @@ def generate_workload(
         model = Model.load(source)
         tables = sampled_tables(model, scale=scale, seed=plan.seed)
     with teller.stage("generate"), ExitStack() as stack:
-        on_clone = stack.enter_context(connect(clone)) if clone else None
+        on_clone = stack.enter_context(reading(clone, ROWS)) if clone else None
         fitted = on_clone is not None and has_releases(on_clone, ledger)
         made = generate_from_tables(
             tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout

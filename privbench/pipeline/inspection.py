@@ -10,8 +10,8 @@ from privbench.encoding import CoverageLine
 from privbench.pipeline.literals import literals, require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, read_catalog
-from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
+from privbench.postgres.reading import reading
 from privbench.schema import Schema, TableName
 
 
@@ -65,7 +65,7 @@ def inspect(
     if schemas is not None:
         section = config.database.model_copy(update={"schemas": schemas})
         config = config.model_copy(update={"database": section})
-    with connect(source) as connection:
+    with reading(source) as connection:
         catalog = read_catalog(connection, config, access=False)
     proposal = roles.propose(catalog.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
@@ -110,7 +110,7 @@ def check(config: Config, source: str) -> Check:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
         DatabaseError: The source refused.
     """
-    with connect(source) as connection:
+    with reading(source) as connection:
         catalog = read_catalog(connection, config)
         plan = prepare(catalog.schema, config)
         require_decided(plan)
@@ -127,7 +127,7 @@ def ddl_literals(source: str, config: Config) -> tuple[str, ...]:
     Raises:
         DatabaseError: The source refused.
     """
-    with connect(source) as connection:
+    with reading(source) as connection:
         catalog = read_catalog(connection, config)
         return tuple(literals(dump_ddl(connection, catalog.schema)))
 

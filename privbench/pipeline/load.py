@@ -18,10 +18,10 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import read_catalog
 from privbench.postgres import target
-from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mended, Mending
+from privbench.postgres.reading import reading
 from privbench.threads import ahead
 
 
@@ -201,7 +201,7 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
         TargetError: It is the source, or is not empty.
         ConnectionFailed: A server is unreachable.
     """
-    with connect(source) as one, connect(target_dsn) as other:
+    with reading(source) as one, reading(target_dsn) as other:
         target.refuse_source(other, one)
         if not replace:
             target.refuse_contents(target.contents(other))
@@ -237,7 +237,7 @@ def rehearse(
         TargetError: The target is the source, is not empty, or lacks an extension.
         DatabaseError: The target refuses the schema.
     """
-    with connect(source) as connection:
+    with reading(source) as connection:
         schema = read_catalog(connection, config).schema
         ddl = dump_ddl(connection, schema)
         with (

@@ -10,14 +10,18 @@ from privbench.errors import UsageError
 from privbench.pipeline.accounts import has_releases
 from privbench.pipeline.generating import sampled_tables
 from privbench.pipeline.model import Model
-from privbench.postgres.connect import Connection, connect, same_database
+from privbench.postgres.connect import same_database
 from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import PRINTING, ROWS, reading
 from privbench.workload import read
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.generators.memory import MemoryRows, MemoryTables
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.rebind import Planner, Rebinding, SourceRanks
 from privbench.workload.rebind import rebind as rebind_workload
+
+#: Milliseconds that a question about ranks or rows may take.
+_LIMIT = {"statement_timeout": "600000"}
 
 
 def rebind(
@@ -59,10 +63,12 @@ def rebind(
     found = Model.load(model) if model is not None else None
     secret = found is not None and not found.promise.private
     with ExitStack() as stack:
-        clone = stack.enter_context(_reading(on)) if on is not None else None
-        source = stack.enter_context(_reading(match)) if match is not None else None
+        clone = stack.enter_context(reading(on, PRINTING | _LIMIT)) if on is not None else None
+        source = stack.enter_context(reading(match, ROWS | _LIMIT)) if match is not None else None
         if clone is not None and source is not None and same_database(clone, source):
             raise UsageError("the clone and the database to match are one and the same.")
+        if source is not None:
+            introspect(source)
         ranks = SourceRanks(source) if source is not None else None
         if clone is not None:
             secret = secret or has_releases(clone, ledger)
@@ -74,9 +80,3 @@ def rebind(
         made = rebind_workload(queries, schema, rows, seed=seed, ranks=ranks, planner=planner)
     secret = secret or made.workload.confidential
     return replace(made, workload=replace(made.workload, confidential=secret))
-
-
-def _reading(dsn: str) -> Connection:
-    connection = connect(dsn, autocommit=True, statement_timeout=600)
-    connection.execute("SET default_transaction_read_only = on")
-    return connection

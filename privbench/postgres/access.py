@@ -13,12 +13,13 @@ from privbench.schema import Schema
 
 #: pg_dump locks every table and every partition, for which a right on some columns is not enough.
 _RIGHTS: LiteralString = """
-SELECT n.nspname AS schema, c.relname AS name, current_user::text AS role,
+SELECT n.nspname AS schema, c.relname AS name, current_user::pg_catalog.text AS role,
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS usage,
   pg_catalog.has_table_privilege(c.oid, 'SELECT') AS readable,
   pg_catalog.row_security_active(c.oid) AS filtered
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-JOIN unnest(%(schemas)s::text[], %(names)s::text[]) AS wanted(schema, name)
+JOIN ROWS FROM (pg_catalog.unnest(%(schemas)s::pg_catalog.text[]),
+  pg_catalog.unnest(%(names)s::pg_catalog.text[])) AS wanted(schema, name)
   ON n.nspname = wanted.schema AND c.relname = wanted.name
 WHERE c.relkind IN ('r', 'p')
 ORDER BY n.nspname, c.relname

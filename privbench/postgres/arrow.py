@@ -1,25 +1,37 @@
-"""Arrow arrays as ADBC hands them over, brought back to plain storage types."""
+"""Arrow arrays: rows as COPY prints them, and plain storage.
+
+The text form is taken, not the binary one: it needs no knowledge of types beyond numbers and
+booleans, so no question about types is asked of the server, and every type's own output function
+prints its values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from psycopg import sql
+from pyarrow import csv
 
+from privbench.errors import DatabaseError
+from privbench.postgres.connect import Connection
 
-def storage_type(kind: pa.DataType) -> pa.DataType:
-    """The plain type beneath an extension type, lists of such types included.
-
-    >>> str(storage_type(pa.list_(pa.uuid())))
-    'list<element: fixed_size_binary[16]>'
-    """
-    if isinstance(kind, pa.BaseExtensionType):
-        return storage_type(kind.storage_type)
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", storage_type(kind.value_type)))
-    return kind
+#: By the type's OID in ``pg_catalog``, which is the same on every server.
+_TYPES: Mapping[int, pa.DataType] = MappingProxyType(
+    {
+        16: pa.bool_(),
+        20: pa.int64(),
+        21: pa.int16(),
+        23: pa.int32(),
+        700: pa.float32(),
+        701: pa.float64(),
+    }
+)
+_UNREADABLE = re.compile(r"column #(\d+)")
 
 
 def storage_array(array: pa.Array) -> pa.Array:
@@ -44,13 +56,53 @@ def relisted(array: pa.Array, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, values, field, mask=array.is_null())
 
 
-def plain_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """The batch under these names, every column in its storage type."""
-    arrays = [storage_array(column) for column in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+def column_types(connection: Connection, statement: sql.Composable) -> list[pa.DataType]:
+    """The Arrow types of what a SELECT gives: numbers and booleans, and text for all else."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("{} LIMIT 0").format(statement))
+        return [_TYPES.get(column.type_code, pa.string()) for column in cursor.description or ()]
 
 
-def empty_batch(schema: pa.Schema, names: Sequence[str]) -> pa.RecordBatch:
-    """A batch of no rows under these names."""
-    arrays = [pa.array([], storage_type(field.type)) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+def batch_of(
+    block: bytes, types: Sequence[pa.DataType], names: Sequence[str], table: str
+) -> pa.RecordBatch:
+    """Whole rows of ``COPY … (FORMAT csv)`` as a batch; a cell without quotes and text is NULL.
+
+    Args:
+        block: The rows; none of them cut.
+        types: The columns' types.
+        names: Their names in the batch, which for a reader's own columns tell the table's column.
+        table: The table's key, for errors.
+
+    Raises:
+        DatabaseError: Bytes are no UTF-8 text, which a database in SQL_ASCII can hold.
+    """
+    places = [f"c{place}" for place in range(len(types))]
+    if not block:
+        return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in types], list(names))
+    try:
+        read = csv.read_csv(
+            pa.BufferReader(block),
+            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=places),
+            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            csv.ConvertOptions(
+                column_types=dict(zip(places, types, strict=True)),
+                null_values=[""],
+                true_values=["t"],
+                false_values=["f"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        found = _UNREADABLE.search(str(error))
+        column = names[int(found[1])] if found else None
+        raise DatabaseError(
+            "rows hold bytes that are no UTF-8 text.",
+            table=table,
+            column=column,
+            remedy="Find and mend them, or leave the table out: the database is in SQL_ASCII, "
+            "which takes any bytes.",
+        ) from None
+    (batch,) = read.combine_chunks().to_batches()
+    return pa.RecordBatch.from_arrays(batch.columns, list(names))

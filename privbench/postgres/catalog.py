@@ -15,6 +15,7 @@ from psycopg.rows import namedtuple_row
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
+from privbench.postgres.reading import SEARCH_PATH, assignment
 
 #: Schemas of users: not the system's, not temporary, not an extension's own.
 SCHEMAS: LiteralString = """
@@ -23,15 +24,17 @@ FROM pg_catalog.pg_namespace n
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_depend d
-    WHERE d.classid = 'pg_catalog.pg_namespace'::regclass AND d.objid = n.oid AND d.deptype = 'e')
+    WHERE d.classid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND d.objid = n.oid
+      AND d.deptype = 'e')
 ORDER BY n.nspname
 """
 
 RELATIONS: LiteralString = """
-SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
+SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name,
+  c.relkind::pg_catalog.text AS kind,
   c.relispartition AS is_partition,
   CASE WHEN c.relispartition
-    THEN pg_catalog.pg_partition_root(c.oid)::oid::bigint END AS root,
+    THEN pg_catalog.pg_partition_root(c.oid)::pg_catalog.oid::bigint END AS root,
   CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END AS partition_key,
   pg_catalog.obj_description(c.oid, 'pg_class') AS comment
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -39,21 +42,22 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relpersistence <> 't'
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_depend d
-    WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+    WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid
+      AND d.deptype = 'e')
 ORDER BY n.nspname, c.relname
 """
 
 COLUMNS: LiteralString = """
-SELECT a.attrelid::bigint AS relation, a.attname AS name, a.attnum::int AS position,
+SELECT a.attrelid::bigint AS relation, a.attname AS name, a.attnum::integer AS position,
   a.atttypid::bigint AS type, a.atttypmod AS modifier,
   pg_catalog.format_type(a.atttypid, a.atttypmod) AS sql, a.attnotnull AS not_null,
-  a.attidentity::text AS identity, a.attgenerated::text AS generated,
+  a.attidentity::pg_catalog.text AS identity, a.attgenerated::pg_catalog.text AS generated,
   pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS "default",
   cn.nspname AS collation_schema, co.collname AS collation,
   (SELECT q.refobjid::bigint FROM pg_catalog.pg_depend q
      JOIN pg_catalog.pg_class s ON s.oid = q.refobjid AND s.relkind = 'S'
-   WHERE q.classid = 'pg_catalog.pg_attrdef'::regclass AND q.objid = d.oid
-     AND q.refclassid = 'pg_catalog.pg_class'::regclass
+   WHERE q.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND q.objid = d.oid
+     AND q.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
    ORDER BY q.refobjid LIMIT 1) AS default_sequence
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
@@ -61,13 +65,18 @@ LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attn
 LEFT JOIN pg_catalog.pg_collation co
   ON co.oid = a.attcollation AND a.attcollation <> t.typcollation
 LEFT JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace
-WHERE a.attrelid = ANY(%(relations)s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+WHERE a.attrelid = ANY(%(relations)s::pg_catalog.oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attrelid, a.attnum
 """
 
 TYPES: LiteralString = """
-SELECT t.oid::bigint AS oid, n.nspname AS schema, t.typname AS name, t.typtype::text AS kind,
-  t.typcategory::text AS category, t.typbasetype::bigint AS base, t.typtypmod AS modifier,
+SELECT t.oid::bigint AS oid, n.nspname AS schema, t.typname AS name,
+  t.typtype::pg_catalog.text AS kind, n.nspname <> 'pg_catalog'
+    AND (t.typname = 'citext' OR EXISTS (
+    SELECT FROM pg_catalog.pg_type b JOIN pg_catalog.pg_namespace o ON o.oid = b.typnamespace
+    WHERE b.typname = t.typname AND o.nspname = 'pg_catalog')) AS namesake,
+  t.typcategory::pg_catalog.text AS category, t.typbasetype::bigint AS base,
+    t.typtypmod AS modifier,
   t.typnotnull AS not_null, t.typelem::bigint AS element, x.extname AS extension,
   pg_catalog.format_type(t.oid, NULL) AS sql,
   ARRAY(SELECT coalesce(r.rngsubtype, m.rngsubtype)::bigint FROM (VALUES (1)) one(n)
@@ -83,10 +92,19 @@ SELECT t.oid::bigint AS oid, n.nspname AS schema, t.typname AS name, t.typtype::
           AND NOT a.attisdropped ORDER BY a.attnum) AS part_modifiers
 FROM pg_catalog.pg_type t
 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
-LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_type'::regclass
+LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_type'::pg_catalog.regclass
   AND d.objid = t.oid AND d.deptype = 'e'
 LEFT JOIN pg_catalog.pg_extension x ON x.oid = d.refobjid
-WHERE t.oid = ANY(%(types)s::oid[])
+WHERE t.oid = ANY(%(types)s::pg_catalog.oid[])
+"""
+
+#: Casts that any expression may call unasked and that run a function of users. Languages 12 and
+#: 13 are internal and C, in which superusers alone make functions.
+CASTS: LiteralString = """
+SELECT k.castsource::bigint AS type, pg_catalog.format_type(k.casttarget, NULL) AS target,
+  p.oid::pg_catalog.regprocedure::pg_catalog.text AS function
+FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc
+WHERE k.castcontext = 'i' AND p.oid >= 16384 AND p.prolang NOT IN (12, 13)
 """
 
 LABELS: LiteralString = """
@@ -106,43 +124,45 @@ ORDER BY c.contypid, c.conname
 
 FOREIGN_KEYS: LiteralString = """
 SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS target,
-  ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k(n, i)
+  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.conkey) WITH ORDINALITY k(n, i)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.n
         ORDER BY k.i) AS columns,
-  ARRAY(SELECT a.attname::text FROM unnest(c.confkey) WITH ORDINALITY k(n, i)
+  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.confkey) WITH ORDINALITY k(n, i)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.n
         ORDER BY k.i) AS target_columns,
-  c.confdeltype::text AS on_delete, c.confupdtype::text AS on_update,
-  c.confmatchtype::text AS match, c.condeferrable AS deferrable,
-  c.convalidated AND coalesce((to_jsonb(c) ->> 'conenforced')::boolean, true) AS validated,
-  coalesce((to_jsonb(c) ->> 'conperiod')::boolean, false) AS period
+  c.confdeltype::pg_catalog.text AS on_delete, c.confupdtype::pg_catalog.text AS on_update,
+  c.confmatchtype::pg_catalog.text AS match, c.condeferrable AS deferrable,
+  c.convalidated AND coalesce((pg_catalog.to_jsonb(c) ->> 'conenforced')::boolean,
+    true) AS validated,
+  coalesce((pg_catalog.to_jsonb(c) ->> 'conperiod')::boolean, false) AS period
 FROM pg_catalog.pg_constraint c
-WHERE c.contype = 'f' AND c.conparentid = 0 AND c.conrelid = ANY(%(relations)s::oid[])
+WHERE c.contype = 'f' AND c.conparentid = 0 AND c.conrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY c.conrelid, c.conname
 """
 
 CHECKS: LiteralString = """
 SELECT c.conrelid::bigint AS relation, c.conname AS name,
   pg_catalog.pg_get_expr(c.conbin, c.conrelid) AS expression,
-  ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY k(n, i)
+  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.conkey) WITH ORDINALITY k(n, i)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.n
         ORDER BY k.i) AS columns
 FROM pg_catalog.pg_constraint c
-WHERE c.contype = 'c' AND c.conrelid = ANY(%(relations)s::oid[])
+WHERE c.contype = 'c' AND c.conrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY c.conrelid, c.conname
 """
 
 #: Bounds of the partitions right beneath a table, and the first column of its key.
 PARTITION_BOUNDS: LiteralString = """
-SELECT p.partrelid::bigint AS relation, p.partstrat::text AS strategy, p.partnatts AS columns,
+SELECT p.partrelid::bigint AS relation, p.partstrat::pg_catalog.text AS strategy,
+  p.partnatts AS columns,
   (SELECT a.attname FROM pg_catalog.pg_attribute a
-   WHERE a.attrelid = p.partrelid AND a.attnum = (p.partattrs::int2[])[0] AND a.attnum > 0
+   WHERE a.attrelid = p.partrelid AND a.attnum = (p.partattrs::smallint[])[0] AND a.attnum > 0
   ) AS column,
   ARRAY(SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid)
         FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = p.partrelid ORDER BY c.oid) AS bounds
 FROM pg_catalog.pg_partitioned_table p
-WHERE p.partrelid = ANY(%(relations)s::oid[]) AND p.partstrat IN ('l', 'r')
+WHERE p.partrelid = ANY(%(relations)s::pg_catalog.oid[]) AND p.partstrat IN ('l', 'r')
 ORDER BY p.partrelid
 """
 
@@ -152,12 +172,14 @@ SELECT i.indrelid::bigint AS relation, c.relname AS name, i.indisunique AS is_un
   pg_catalog.pg_get_indexdef(i.indexrelid) AS definition,
   pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS predicate,
   i.indexprs IS NOT NULL AS has_expressions,
-  coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) AS nulls_not_distinct,
-  ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(n, p)
+  coalesce((pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct')::boolean,
+    false) AS nulls_not_distinct,
+  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(i.indkey::smallint[])
+    WITH ORDINALITY k(n, p)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.n
         WHERE k.p <= i.indnkeyatts AND k.n > 0 ORDER BY k.p) AS columns
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid = ANY(%(relations)s::oid[])
+WHERE i.indrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY i.indrelid, c.relname
 """
 
@@ -168,14 +190,15 @@ SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, s.seqstart 
 FROM pg_catalog.pg_sequence s
 JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass
-  AND d.objid = c.oid AND d.refclassid = 'pg_catalog.pg_class'::regclass
+LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+  AND d.objid = c.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
   AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')
 LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 WHERE c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_depend e
-    WHERE e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+    WHERE e.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND e.objid = c.oid
+      AND e.deptype = 'e')
 ORDER BY n.nspname, c.relname
 """
 
@@ -210,10 +233,12 @@ def bare_search_path(connection: Connection) -> Iterator[None]:
         DatabaseError: The server refused.
     """
     with database_errors("reading the catalog"):
-        row = connection.execute(
-            "SELECT current_setting('search_path'), set_config('search_path', '', false)"
-        ).fetchone()
+        row = connection.execute("SHOW search_path").fetchone()
     before = str(row[0]) if row else ""
-    yield
-    with database_errors("reading the catalog"):
-        connection.execute("SELECT set_config('search_path', %s, false)", [before])
+    if before == SEARCH_PATH:
+        yield
+        return
+    with connection.transaction():
+        connection.execute(assignment("search_path", SEARCH_PATH))
+        yield
+        connection.execute(assignment("search_path", before))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import psycopg
-from psycopg import conninfo, pq
+from psycopg import conninfo, pq, sql
 from psycopg.rows import TupleRow
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
@@ -122,7 +122,9 @@ def connect(
     lock_timeout: float = 0,
     connect_timeout: int = 20,
 ) -> Connection:
-    """Open a connection.
+    """Open a connection to a database of one's own, which may write.
+
+    A source, and whatever else is only read, is opened by `privbench.postgres.reading`.
 
     Args:
         dsn: See the module's first lines.
@@ -136,6 +138,18 @@ def connect(
         UsageError: The DSN cannot be read.
         ConnectionFailed: The server is unreachable or refused the login; no password is shown.
     """
+    connection = opened(dsn, connect_timeout=connect_timeout)
+    with database_errors("setting up the connection"):
+        _limit(connection, statement_timeout, lock_timeout)
+        connection.autocommit = autocommit
+    return connection
+
+
+def opened(dsn: str, *, connect_timeout: int = 20) -> Connection:
+    """A connection on which nothing has been sent yet, in autocommit mode; text is UTF-8.
+
+    Arguments and errors are those of `connect`.
+    """
     dsn = libpq_dsn(dsn)
     given = conninfo.conninfo_to_dict(dsn)
     ours: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
@@ -143,15 +157,13 @@ def connect(
         ours["connect_timeout"] = connect_timeout
     try:
         # Prepared statements would break behind a pooler.
-        connection = psycopg.connect(
-            _joined({**ours, **given}), autocommit=True, prepare_threshold=None
+        return psycopg.connect(
+            _joined({**ours, **given, "client_encoding": "UTF8"}),
+            autocommit=True,
+            prepare_threshold=None,
         )
     except psycopg.Error as error:
         raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
-    with database_errors("setting up the connection"):
-        _limit(connection, statement_timeout, lock_timeout)
-        connection.autocommit = autocommit
-    return connection
 
 
 def _limit(connection: Connection, statement_timeout: float, lock_timeout: float) -> None:
@@ -159,13 +171,14 @@ def _limit(connection: Connection, statement_timeout: float, lock_timeout: float
 
     Their own limit holds for the statement that lifts it too, so a cancelled one is tried again.
     """
+    limits = {"statement_timeout": statement_timeout, "lock_timeout": lock_timeout}
+    statement = sql.SQL("; ").join(
+        sql.SQL("SET {} TO {}").format(sql.Identifier(name), sql.Literal(round(seconds * 1000)))
+        for name, seconds in limits.items()
+    )
     for attempt in range(_ATTEMPTS):
         try:
-            connection.execute(
-                "SELECT set_config('statement_timeout', %s, false),"
-                " set_config('lock_timeout', %s, false)",
-                [_milliseconds(statement_timeout), _milliseconds(lock_timeout)],
-            )
+            connection.execute(statement)
         except psycopg.errors.QueryCanceled:
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -232,7 +245,7 @@ def same_database(one: Connection, other: Connection) -> bool:
     """Whether two connections, however spelled, lead to one database or to replicas of it.
 
     Asks for the system identifier and the database's OID. Where the identifier may not be read, an
-    advisory lock under a random key, which only sessions of one database share, decides.
+    advisory lock under a random key, which only transactions of one database share, decides.
 
     Raises:
         DatabaseError: A server did not answer.
@@ -248,12 +261,12 @@ def same_database(one: Connection, other: Connection) -> bool:
 def _system_identifier(connection: Connection) -> str | None:
     with database_errors("asking for the system identifier"):
         row = connection.execute(
-            "SELECT has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
+            "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
         ).fetchone()
         if row is None or not row[0]:
             return None
         row = connection.execute(
-            "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
+            "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
         ).fetchone()
     return str(row[0]) if row else None
 
@@ -261,8 +274,8 @@ def _system_identifier(connection: Connection) -> str | None:
 def _database(connection: Connection) -> tuple[int, str]:
     with database_errors("asking for the database's name"):
         row = connection.execute(
-            "SELECT oid::bigint, datname FROM pg_catalog.pg_database"
-            " WHERE datname = pg_catalog.current_database()"
+            "SELECT d.oid::pg_catalog.int8, d.datname FROM pg_catalog.pg_database d"
+            " WHERE d.datname = pg_catalog.current_database()"
         ).fetchone()
     if row is None:
         raise ConnectionFailed("the server does not know its own database.")
@@ -270,19 +283,17 @@ def _database(connection: Connection) -> tuple[int, str]:
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
+    """Whether a lock that one transaction holds is one that the other cannot have.
+
+    The locks end with their transactions: behind a pooler, a session's own would stay.
+    """
     key = secrets.randbits(62)
-    with database_errors("comparing two databases"):
-        one.execute("SELECT pg_catalog.pg_advisory_lock(%s::bigint)", [key])
-        try:
-            row = other.execute(
-                "SELECT pg_catalog.pg_try_advisory_lock(%s::bigint)", [key]
-            ).fetchone()
-            free = bool(row and row[0])
-            if free:
-                other.execute("SELECT pg_catalog.pg_advisory_unlock(%s::bigint)", [key])
-        finally:
-            one.execute("SELECT pg_catalog.pg_advisory_unlock(%s::bigint)", [key])
-    return not free
+    with database_errors("comparing two databases"), one.transaction(), other.transaction():
+        one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", [key])
+        row = other.execute(
+            "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)", [key]
+        ).fetchone()
+    return not (row and row[0])
 
 
 def _from_sqlalchemy(dsn: str) -> str:
@@ -308,10 +319,6 @@ def _joined(parts: Mapping[str, str | int | None]) -> str:
 def _secret_options() -> frozenset[str]:
     options = pq.Conninfo.get_defaults()
     return frozenset(option.keyword.decode() for option in options if option.dispchar == b"*")
-
-
-def _milliseconds(seconds: float) -> str:
-    return str(round(seconds * 1000))
 
 
 def _said(error: psycopg.Error, given: Mapping[str, str | int | None]) -> str:

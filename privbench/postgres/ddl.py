@@ -19,6 +19,7 @@ from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
+from privbench.postgres.failures import database_errors
 from privbench.schema import Schema, TableName
 
 _CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
@@ -278,7 +279,8 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
         check=False,
     )
     if done.returncode == 0:
-        return done.stdout.decode()
+        with database_errors("reading what pg_dump wrote"):
+            return done.stdout.decode()
     said = " ".join(done.stderr.decode(errors="replace").split())
     name = Path(command[0]).name
     kind = AccessDenied if "permission denied" in said else DatabaseError

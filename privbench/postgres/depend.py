@@ -21,28 +21,32 @@ _EXTENSION = 3079
 
 _EDGES: LiteralString = """
 SELECT classid::bigint AS catalog, objid::bigint AS oid, refclassid::bigint AS ref_catalog,
-  refobjid::bigint AS ref_oid, deptype::text AS kind
+  refobjid::bigint AS ref_oid, deptype::pg_catalog.text AS kind
 FROM pg_catalog.pg_depend
 WHERE deptype <> 'p' AND objid >= 16384
 """
 
 #: Everything with rows or numbers of its own that pg_dump might touch.
 _RELATIONS: LiteralString = """
-SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
-  CASE WHEN c.relispartition THEN pg_catalog.pg_partition_root(c.oid)::oid::bigint END AS root
+SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name,
+  c.relkind::pg_catalog.text AS kind,
+  CASE WHEN c.relispartition
+    THEN pg_catalog.pg_partition_root(c.oid)::pg_catalog.oid::bigint END AS root
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND c.relpersistence <> 't'
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_depend e
-    WHERE e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+    WHERE e.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND e.objid = c.oid
+      AND e.deptype = 'e')
 ORDER BY n.nspname, c.relname
 """
 
 _OBJECTS: LiteralString = """
 WITH objects AS (
   SELECT DISTINCT classid, objid FROM pg_catalog.pg_depend
-  WHERE refclassid = 'pg_catalog.pg_namespace'::regclass AND deptype = 'n' AND objid >= 16384)
+  WHERE refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND deptype = 'n'
+    AND objid >= 16384)
 SELECT o.classid::bigint AS catalog, o.objid::bigint AS oid,
   (pg_catalog.parse_ident(i.schema))[1] AS schema  -- it comes quoted where it must be
 FROM objects o, LATERAL pg_catalog.pg_identify_object(o.classid, o.objid, 0) i

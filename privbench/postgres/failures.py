@@ -1,4 +1,4 @@
-"""Turn what psycopg, ADBC and libpq raise into errors that are safe to show.
+"""Turn what psycopg and libpq raise into errors that are safe to show.
 
 PostgreSQL puts row values into many messages (``invalid input syntax for type integer: "…"``,
 ``Key (ssn)=(…) already exists``), so a message is passed on only for SQLSTATE classes whose
@@ -23,6 +23,8 @@ _SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55",
 _LOCKS = "Many tables in one transaction need many locks: raise max_locks_per_transaction."
 _CUT_OFF = ("08", "57P")
 _NAMES = {
+    errors.UntranslatableCharacter: "a character has no equivalent in UTF-8",
+    errors.CharacterNotInRepertoire: "bytes are no text in the database's encoding",
     errors.QueryCanceled: "the statement was cancelled or passed its time-out",
     errors.LockNotAvailable: "a lock was not granted in time",
     errors.UniqueViolation: "a unique constraint is violated",
@@ -81,3 +83,10 @@ def database_errors(what: str, table: str | None = None) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise translate(error, what, table) from None
+    except UnicodeDecodeError:
+        raise DatabaseError(
+            f"{what}: bytes are no UTF-8 text.",
+            table=table,
+            remedy="The database is in SQL_ASCII, which takes any bytes: mend those that are no "
+            "UTF-8, in names of the catalog as well as in rows.",
+        ) from None

@@ -195,6 +195,15 @@ class _Reader:
         owned = {item.owned_by: item.name for item in sequences.values() if item.owned_by}
         found: dict[int, list[Column]] = defaultdict(list)
         for row in rows:
+            cast = types.cast_of_users(row.type)
+            if cast is not None:
+                raise SchemaError(
+                    f"an implicit cast of its type runs a function of users: {cast}.",
+                    table=str(self.names[row.relation]),
+                    column=row.name,
+                    remedy="Drop the cast, make it WITH INOUT or AS ASSIGNMENT, or leave the table "
+                    "out: every comparison of such a value may run that function.",
+                )
             filler = sequences.get(row.default_sequence)
             sequence = owned.get((self.names[row.relation], row.name))
             found[row.relation].append(

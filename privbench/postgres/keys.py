@@ -185,31 +185,31 @@ def _expression(column: Column, other: Column, parent: Column) -> sql.Composable
     if bases <= _INTEGERS:
         return sql.SQL("{}::bigint").format(name)
     if bases <= _INTEGERS | {"numeric"}:
-        return sql.SQL("pg_catalog.trim_scale({}::numeric)::text").format(name)
+        return sql.SQL("pg_catalog.trim_scale({}::numeric)::pg_catalog.text").format(name)
     if bases <= _INTEGERS | _FLOATS | {"numeric"}:
         return sql.SQL("{}::double precision").format(name)
     if bases <= _TEXTS | {"citext"}:
         return _text(column, parent, bases)
     if len(bases) > 1 and bases <= _TIMES:
-        return sql.SQL("{}::timestamptz::text").format(name)
+        return sql.SQL("{}::pg_catalog.timestamptz::pg_catalog.text").format(name)
     if bases == {"interval"}:
         # A month is 30 days where intervals are compared, and 1/12 year in their length.
-        return _hashes(sql.SQL("pg_catalog.interval_hash_extended({}, {})::text"), name)
-    return sql.SQL("{}::text").format(name)
+        return _hashes(sql.SQL("pg_catalog.interval_hash_extended({}, {})::pg_catalog.text"), name)
+    return sql.SQL(column.type.text_form).format(name)
 
 
 def _text(column: Column, parent: Column, bases: set[str]) -> sql.Composable:
     name = sql.Identifier(column.name)
     if "citext" in bases:
-        return sql.SQL("pg_catalog.lower({}::text)").format(name)
+        return sql.SQL("pg_catalog.lower({}::pg_catalog.text)").format(name)
     if parent.collation is None or parent.collation.startswith("pg_catalog."):
-        return sql.SQL("{}::text").format(name)
+        return sql.SQL("{}::pg_catalog.text").format(name)
     # A collation of users' own may hold different texts equal; these hashes follow it.
     collation = TableName.parse(parent.collation)
-    collated = sql.SQL("{}::text COLLATE {}").format(
+    collated = sql.SQL("{}::pg_catalog.text COLLATE {}").format(
         name, sql.Identifier(collation.schema, collation.name)
     )
-    return _hashes(sql.SQL("pg_catalog.hashtextextended({}, {})::text"), collated)
+    return _hashes(sql.SQL("pg_catalog.hashtextextended({}, {})::pg_catalog.text"), collated)
 
 
 def _hashes(function: sql.SQL, value: sql.Composable) -> sql.Composable:

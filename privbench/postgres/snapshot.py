@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-import adbc_driver_postgresql.dbapi
 import psycopg
 import pyarrow as pa
-from adbc_driver_manager import Error as AdbcError
 from psycopg import conninfo, sql
 
-from privbench.errors import ConnectionFailed, DatabaseError
-from privbench.postgres.arrow import empty_batch, plain_batch
-from privbench.postgres.connect import Connection, connect, resolved
+from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
+from privbench.postgres.arrow import batch_of, column_types
+from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.failures import database_errors
-from privbench.schema import Table
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import ROWS, reading
+from privbench.schema import Schema, Table
 
 #: What a reader selects: an expression, and the name its column gets.
 Expression = tuple[sql.Composable, str]
 
-#: Settings of every session: values print alike everywhere, and a row filter is an error.
-_SESSION = {
-    "row_security": "off",
-    "search_path": "",
-    "timezone": "UTC",
-    "datestyle": "ISO, YMD",
-    "lc_monetary": "C",
-    "intervalstyle": "postgres",
-    "bytea_output": "hex",
-    "extra_float_digits": "1",
-    "idle_in_transaction_session_timeout": "0",
-}
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
 _SCAN = {
     "synchronize_seqscans": "off",
@@ -46,13 +33,15 @@ _SCAN = {
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
 }
-_BATCH_OPTION = "adbc.postgresql.batch_size_hint_bytes"
-#: The messages of a failed read that hold names only; all others may hold values of rows.
-_SAFE = re.compile(
-    r"ERROR:\s+((?:permission denied for|canceling statement due to|cannot|"
-    r"query would be affected by row-level security|terminating connection|"
-    r"(?:relation|column|function|type|operator) .*does not exist)[^\n]*)"
-)
+#: Encodings in which every string has a form in UTF-8.
+_ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
+#: Kinds of relation whose rows lie in the database itself; those with others may be partitions.
+_OWN_ROWS = ("r", "p")
+_KINDS = """
+SELECT c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c
+WHERE c.oid = %(table)s::pg_catalog.regclass OR (%(root)s AND c.oid IN (
+  SELECT t.relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass) t))
+"""
 
 
 class Snapshot:
@@ -85,10 +74,12 @@ class Snapshot:
             "lock_timeout": str(round(lock_timeout * 1000)),
         }
         self._locked: set[str] = set()
-        self._idle: list[Any] = []
-        self.connection = connect(dsn)
+        self._idle: list[Connection] = []
+        self.connection = reading(
+            dsn, {**ROWS, **self._timeouts}, isolation=psycopg.IsolationLevel.REPEATABLE_READ
+        )
         try:
-            self.id = self._begin()
+            self.id = self._exported()
         except BaseException:
             self.connection.close()
             raise
@@ -115,7 +106,7 @@ class Snapshot:
     def stream(
         self, table: Table, expressions: Sequence[Expression], *, batch_bytes: int = 16 << 20
     ) -> Iterator[pa.RecordBatch]:
-        """The table's rows, by binary COPY, in the order they lie in.
+        """The table's rows, by COPY, in the order they lie in.
 
         Children of ordinary inheritance are tables of their own, so their rows do not show in the
         parent's stream; rows of partitions show in their root's.
@@ -123,31 +114,52 @@ class Snapshot:
         Args:
             table: The table.
             expressions: What to select, with the names of the batch's columns. Functions and types
-                need their schema: the search path is empty.
+                need their schema: the search path holds none but ``pg_catalog``.
             batch_bytes: About how large a batch is to be.
 
         Yields:
-            Batches of plain Arrow types, at least one, which may be empty. A numeric comes as
-            decimal text, uuid as 16 bytes, json as text; types that Arrow lacks come as the bytes
-            PostgreSQL sends, so cast them to text.
+            Batches, at least one, which may be empty. Integers, floats and booleans come as such,
+            everything else as the text that PostgreSQL prints.
 
         Raises:
             AccessDenied: SELECT is missing.
-            DatabaseError: The server refused; nothing of its message that may hold values is kept.
+            DatabaseError: The server refused, or text cannot be read as UTF-8; nothing that may
+                be a value is in the message.
         """
         if not expressions:
             raise ValueError("nothing to select")
         self.lock(table)
         names = [name for _, name in expressions]
         statement = _select(table, [expression for expression, _ in expressions])
-        with self._reader() as reader, contextlib.closing(reader.cursor()) as cursor:
-            yield from _batches(
-                cursor, statement.as_string(self.connection), names, batch_bytes, table.key
-            )
+        with self._reader() as reader, database_errors("reading rows", table.key):
+            types = column_types(reader, statement)
+            seen = False
+            for block in _blocks(reader, statement, batch_bytes):
+                seen = True
+                yield batch_of(block, types, names, table.key)
+            if not seen:
+                yield batch_of(b"", types, names, table.key)
 
     def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
         return pa.Table.from_batches(list(self.stream(table, expressions)))
+
+    def require_text(self, schema: Schema) -> None:
+        """Read every value once, where the database's encoding does not promise that all are text.
+
+        Raises:
+            DatabaseError: A value has no form in UTF-8; table and column are named where known.
+        """
+        if self.connection.info.parameter_status("server_encoding") in _ALL_TEXT:
+            return
+        for table in schema:
+            columns = [column for column in table.columns if not column.generated]
+            chosen = [
+                (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), column.name)
+                for column in columns
+            ]
+            for _ in self.stream(table, chosen) if chosen else ():
+                pass
 
     def lock(self, table: Table) -> None:
         """Keep the table from being truncated or rewritten until the snapshot closes.
@@ -162,21 +174,48 @@ class Snapshot:
             self.connection.execute(
                 sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(_source(table))
             )
+            name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
+            asked = {"table": name, "root": table.kind == "p"}
+            kinds = self.connection.execute(_KINDS, asked).fetchall()
+        for name, kind in kinds:
+            if kind not in _OWN_ROWS:
+                raise DatabaseError(
+                    f"{name!r} is no ordinary table any more (relkind {kind}).", table=table.key
+                )
         self._locked.add(table.key)
 
-    def _begin(self) -> str:
-        self.connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        self.connection.read_only = True
+    def hold(self, schema: Schema) -> None:
+        """Lock every table, and see that the catalog of this very moment still states it so.
+
+        The snapshot does not freeze what a statement means: until its table is locked, a column can
+        be replaced by one of a type whose casts run functions of users.
+
+        Raises:
+            AccessDenied: SELECT is missing.
+            SchemaError: A table was changed since the schema was read.
+            DatabaseError: Somebody holds a table longer than the lock time-out.
+        """
+        for table in schema:
+            self.lock(table)
+        with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
+            found = introspect(now, schema.schemas or None)
+        for table in schema:
+            if table.name not in found or _shape(found.table(table.name)) != _shape(table):
+                raise SchemaError(
+                    "the table was changed while it was about to be read.",
+                    table=table.key,
+                    remedy="Run the command again.",
+                )
+
+    def _exported(self) -> str:
         with database_errors("opening a snapshot"):
-            for name, value in {**_SESSION, **self._timeouts}.items():
-                self.connection.execute("SELECT set_config(%s, %s, true)", [name, value])
             row = self.connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchone()
         if row is None:
             raise DatabaseError("the server exports no snapshot.")
         return str(row[0])
 
     @contextlib.contextmanager
-    def _reader(self) -> Iterator[Any]:
+    def _reader(self) -> Iterator[Connection]:
         """A connection that no other stream is using; kept for the next, unless this one fails."""
         reader = self._idle.pop() if self._idle else self._joined()
         try:
@@ -186,30 +225,21 @@ class Snapshot:
             raise
         self._idle.append(reader)
 
-    def _joined(self) -> Any:
+    def _joined(self) -> Connection:
         """A connection of its own to the same server, bound to the same snapshot."""
         try:
-            reader = adbc_driver_postgresql.dbapi.connect(
-                conninfo.make_conninfo("", **resolved(self.connection)), autocommit=True
+            return reading(
+                conninfo.make_conninfo("", **resolved(self.connection)),
+                {**ROWS, **_SCAN, **self._timeouts},
+                isolation=psycopg.IsolationLevel.REPEATABLE_READ,
+                snapshot=self.id,
             )
-        except AdbcError:
+        except ConnectionFailed:
             raise ConnectionFailed("a second connection for reading was refused.") from None
-        statements = [
-            sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
-            sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(self.id)),
-            *(
-                sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value))
-                for name, value in {**_SESSION, **_SCAN, **self._timeouts}.items()
-            ),
-        ]
-        try:
-            with contextlib.closing(reader.cursor()) as cursor:
-                for statement in statements:
-                    cursor.execute(statement.as_string(self.connection))
-        except AdbcError:
-            reader.close()
-            raise DatabaseError("a reader could not join the snapshot.") from None
-        return reader
+
+
+def _shape(table: Table) -> list[tuple[str, str, str, str]]:
+    return [(item.name, item.type.sql, item.type.base, item.type.kind) for item in table.columns]
 
 
 def _source(table: Table) -> sql.Composable:
@@ -226,31 +256,15 @@ def _select(table: Table, expressions: Sequence[sql.Composable]) -> sql.Composab
     return sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(columns), _source(table))
 
 
-def _batches(
-    cursor: Any, statement: str, names: Sequence[str], batch_bytes: int, table: str
-) -> Iterator[pa.RecordBatch]:
-    cursor.adbc_statement.set_options(**{_BATCH_OPTION: str(batch_bytes)})
-    try:
-        cursor.execute(statement)
-        reader = cursor.fetch_record_batch()
-        schema = reader.schema
-        seen = False
-        while (batch := _next(reader)) is not None:
-            seen = True
-            yield plain_batch(batch, names)
-    except (AdbcError, pa.ArrowException, OSError) as error:
-        raise _read_error(error, table) from None
-    if not seen:
-        yield empty_batch(schema, names)
-
-
-def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
-    try:
-        return reader.read_next_batch()
-    except StopIteration:
-        return None
-
-
-def _read_error(error: Exception, table: str) -> DatabaseError:
-    said = _SAFE.search(str(error))
-    return DatabaseError(f"reading rows failed{f': {said[1]}' if said else ''}.", table=table)
+def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int) -> Iterator[bytes]:
+    """Whole rows as CSV, gathered into blocks."""
+    command = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)
+    block = bytearray()
+    with connection.cursor() as cursor, cursor.copy(command) as rows:
+        for row in rows:
+            block += row
+            if len(block) >= batch_bytes:
+                yield bytes(block)
+                block.clear()
+    if block:
+        yield bytes(block)

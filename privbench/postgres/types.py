@@ -38,6 +38,7 @@ class Types:
             self._rows |= {row.oid: row for row in rows}
             beneath = {o for row in rows for o in (row.base, row.element, *row.parts) if o}
             missing = beneath - self._rows.keys()
+        self._casts = {row.type: row for row in catalog.ask(connection, catalog.CASTS, {})}
         self._checks: dict[int, list[str]] = {}
         for row in catalog.ask(connection, catalog.DOMAIN_CHECKS, {}):
             self._checks.setdefault(row.type, []).append(row.expression)
@@ -66,7 +67,7 @@ class Types:
         length, precision, scale = _modifiers(element.name if element else row.name, modifier)
         return ColumnType(
             sql=sql,
-            base=row.name,
+            base=_base(row),
             kind=row.kind,
             category=row.category,
             labels=self.labels.get((element or row).oid, ()),
@@ -89,6 +90,14 @@ class Types:
             listed = list(zip(row.parts, modifiers, strict=True))
         return tuple(self.column_type(oid, mod, self._rows[oid].sql) for oid, mod in listed)
 
+    def cast_of_users(self, oid: int) -> str | None:
+        """The function of users that any expression over the type may call, and what for."""
+        row = self._rows[oid]
+        while row.kind == "d":
+            row = self._rows[row.base]
+        cast = self._casts.get(row.oid)
+        return None if cast is None else f"{cast.function} makes it {cast.target}"
+
     def domain_not_null(self, oid: int) -> bool:
         """Whether the type is a domain that forbids NULL, itself or by a domain beneath it."""
         row = self._rows[oid]
@@ -97,6 +106,12 @@ class Types:
                 return True
             row = self._rows[row.base]
         return False
+
+
+def _base(row: Any) -> str:
+    """The type's name; with its schema where it only bears the name of a type known by its name."""
+    stands_in = row.namesake and row.kind != "b"
+    return str(TableName(row.schema, row.name)) if stands_in else str(row.name)
 
 
 def _modifiers(base: str, modifier: int) -> tuple[int | None, int | None, int | None]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from privbench.config import Config
 from privbench.metrics import integrity, statistics
 from privbench.metrics.columns import is_public
 from privbench.metrics.fidelity import TableFidelity, fidelity
 from privbench.metrics.modelled import Modelled
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.report import collect_views, parts, parts_work
 from privbench.report.document import CheckPart, QueryPart, TablePart
@@ -42,7 +43,7 @@ class Measured:
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
     """The schema of a database as the config chooses it."""
-    with connect(dsn) as connection:
+    with reading(dsn) as connection:
         return _introspect(connection, config)
 
 
@@ -79,6 +80,8 @@ def measure(
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
+        source.hold(schema)
+        clone.hold(replace(theirs, tables=tuple(t for t in theirs if t.name in schema)))
         for table in schema:
             part, compared = _table(source, clone, table, theirs, config)
             found.tables.append(part)
@@ -93,7 +96,9 @@ def measure(
                         (other, statistics.read(clone.connection, table, other)),
                     )
                 )
-        checks = integrity.check(clone.connection, schema, theirs)
+        checks = integrity.check(
+            clone.connection, schema, theirs, integrity.of_users(source.connection)
+        )
         tables = model.tables if model else {}
         found.views = collect_views.collect(
             source, clone, schema, theirs, found.fidelity, queries, tables

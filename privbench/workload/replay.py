@@ -202,7 +202,7 @@ class _Rounds:
 def _lost(query: Query, name: str) -> Iterator[None]:
     try:
         yield
-    except psycopg.OperationalError:
+    except (psycopg.OperationalError, ConnectionFailed):
         raise ConnectionFailed(
             f"the connection to the {name} was lost at query {query.id}.",
             remedy="Run the same command again: it goes on where it stopped.",

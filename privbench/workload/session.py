@@ -19,8 +19,8 @@ import psycopg
 from psycopg import pq, sql
 
 from privbench.errors import DatabaseError
-from privbench.postgres.connect import connect
 from privbench.postgres.failures import database_errors
+from privbench.postgres.reading import assignment, begin, reading, users_path
 from privbench.workload.before import Before
 from privbench.workload.results import Answer, Side, Status
 
@@ -81,8 +81,8 @@ class Session:
     def __init__(self, dsn: str, row_limit: int) -> None:
         self.dsn = dsn
         self.row_limit = row_limit
-        self.connection = connect(dsn, autocommit=True)
-        self._aligned: tuple[Mapping[str, str], float] = ({}, 0.0)
+        self.connection = reading(dsn)
+        self._aligned: Mapping[str, str] = {}
 
     def close(self) -> None:
         """Leave the server."""
@@ -98,55 +98,75 @@ class Session:
         before.run_command(side)
         if before.fresh:
             self.close()
-            self.connection = connect(self.dsn, autocommit=True)
-            self.align(*self._aligned)
+            self.connection = reading(self.dsn)
         if before.statement:
             with database_errors(f"the statement before a run on the {side}"):
-                self.connection.execute(before.statement.encode())
-            self.align(*self._aligned)
+                self._before(before.statement)
+
+    def _before(self, statement: str) -> None:
+        """``DISCARD ALL`` is refused in a transaction; all else runs in one, rolled back."""
+        alone = statement.strip(" ;\n").upper().split() == ["DISCARD", "ALL"]
+        begin(self.connection, self._aligned)
+        if alone:
+            self._rollback()
+        self.connection.autocommit = alone
+        try:
+            self.connection.execute(statement.encode())
+        finally:
+            self._rollback()
+            self.connection.autocommit = False
 
     def settings(self, names: tuple[str, ...]) -> dict[str, str]:
         """Present values of those of the settings that the server knows."""
+        begin(self.connection)
         rows = self.connection.execute(
-            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)",
+            "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s"
+            " WHERE s.name = ANY(%s::pg_catalog.text[])",
             [list(names)],
         )
-        return dict(rows.fetchall())
+        found = dict(rows.fetchall())
+        if "search_path" in found:
+            found["search_path"] = users_path(self.connection)
+        self._rollback()
+        return found
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
-        """Set the settings and the time-out for the session.
+        """Take up the settings and the time-out, for every run's transaction.
 
         Raises:
             DatabaseError: The server refuses a setting.
         """
-        self._aligned = settings, timeout
-        wanted = dict(settings)
-        wanted["statement_timeout"] = str(max(1, round(timeout * 1000)))
-        wanted["default_transaction_read_only"] = "on"
-        for name, value in wanted.items():
+        begin(self.connection)
+        for name, value in settings.items():
             try:
-                self.connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+                self.connection.execute(assignment(name, value))
             except psycopg.Error:
+                self._rollback()
                 raise DatabaseError(
                     f"the server refuses the setting {name} = {value}.",
                     remedy="Both sides must run with the same settings.",
                 ) from None
+        self._rollback()
+        self._aligned = {**settings, "statement_timeout": str(max(1, round(timeout * 1000)))}
 
     def describe(self) -> Side:
         """Name, version and fixed settings of the database."""
+        begin(self.connection)
         row = self.connection.execute(
-            "SELECT current_database(), current_setting('server_version'),"
-            " (SELECT md5(coalesce(string_agg(oid::text, ',' ORDER BY oid), '')) FROM pg_class"
-            "  WHERE relkind IN ('r', 'p') AND oid >= %s)",
+            "SELECT pg_catalog.current_database(), pg_catalog.current_setting('server_version'),"
+            " (SELECT pg_catalog.md5(coalesce("
+            "pg_catalog.string_agg(c.oid::pg_catalog.text, ',' ORDER BY c.oid), ''))"
+            "  FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid >= %s)",
             [_FIRST_USER_OID],
         ).fetchone()
+        self._rollback()
         database, version, catalog = cast("tuple[str, str, str]", row)
         return Side(database, version, self.settings(RECORDED), catalog)
 
     def run(self, text: str) -> Run:
         """Execute a query once in a READ ONLY transaction and time it."""
         try:
-            self.connection.execute("BEGIN READ ONLY")
+            begin(self.connection, self._aligned)
             return self._timed(text)
         finally:
             self._rollback()
@@ -155,8 +175,9 @@ class Session:
         """The query's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), or None where it fails."""
         statement = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}").format(sql.SQL(text))
         try:
-            self.connection.execute("BEGIN READ ONLY")
-            row = self.connection.execute(statement).fetchone()
+            begin(self.connection, self._aligned)
+            with self.connection.cursor(binary=True) as cursor:
+                row = cursor.execute(statement).fetchone()
         except psycopg.Error:
             return None
         finally:
@@ -166,7 +187,7 @@ class Session:
 
     def _rollback(self) -> None:
         if not self.connection.closed:
-            self.connection.execute("ROLLBACK")
+            self.connection.rollback()
 
     def _timed(self, text: str) -> Run:
         connection = self.connection.pgconn

@@ -131,12 +131,11 @@ def test_long_names_and_odd_types_arrive_plain(dsn):
             ],
         )
     assert got.column_names[0] == long
-    assert got.column(0).to_pylist() == [["1.50", None]]
-    assert got.column("u").to_pylist() == [bytes.fromhex("6f9619ff8b86d011b42d00cf4fc964ff")]
+    assert got.column(0).to_pylist() == ["{1.50,NULL}"]
+    assert got.column("u").to_pylist() == ["6f9619ff-8b86-d011-b42d-00cf4fc964ff"]
     assert got.column("j").to_pylist() == ['{"a": 1}']
     assert got.column("n").to_pylist() == [None]
     assert got.column("tz").to_pylist() == ["12:00:00+02"]
-    assert got.schema.field("u").type == pa.binary(16)
 
 
 def test_the_source_cannot_be_written(dsn):
@@ -158,7 +157,7 @@ def test_a_read_error_holds_no_value(dsn):
 def test_a_statement_past_its_time_is_named(dsn):
     with Snapshot(dsn, statement_timeout=0.2) as snapshot:
         table = introspect(snapshot.connection).table("t")
-        with pytest.raises(DatabaseError, match="statement timeout"):
+        with pytest.raises(DatabaseError, match="passed its time-out"):
             snapshot.read(table, [(sql.SQL("pg_catalog.pg_sleep(1)::text"), "x")])
 
 

@@ -20,9 +20,11 @@ _SHOW = (
 )
 # `toplevel` is there since PostgreSQL 14.
 _TEXTS = """
-SELECT s.query, coalesce((to_jsonb(s) ->> 'toplevel')::boolean, true), sum(s.calls)::bigint
+SELECT s.query, coalesce((pg_catalog.to_jsonb(s) ->> 'toplevel')::boolean, true),
+  pg_catalog.sum(s.calls)::bigint
 FROM {view} AS s
-WHERE s.dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+WHERE s.dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname
+  = pg_catalog.current_database())
 GROUP BY 1, 2 ORDER BY 3 DESC, 1
 """
 

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from privbench.postgres.reading import assignment
 from privbench.schema import Column, Table
 from privbench.workload.generators.draft import Draft
 from privbench.workload.generators.values import DATES, Row, Values, judged
@@ -56,7 +57,8 @@ class DatabaseRows:
             return []
         query = sql.SQL(
             "SELECT {columns} FROM {table} AS t WHERE {condition}"
-            " ORDER BY hashtextextended(to_json(t)::text, {seed}) LIMIT {most}"
+            " ORDER BY pg_catalog.hashtextextended("
+            "pg_catalog.array_to_string(ARRAY[{columns}], ','), {seed}::bigint) LIMIT {most}"
         ).format(
             columns=sql.SQL(", ").join(_as_text(column) for column in table.columns),
             table=sql.Identifier(table.name.schema, table.name.name),
@@ -98,9 +100,7 @@ class DatabaseAnswers:
             # Rolled back, so that the time-out ends with the query.
             with self._connection.transaction(force_rollback=True):
                 limit = str(max(1, round(1000 * self._timeout)))
-                self._connection.execute(
-                    "SELECT set_config('statement_timeout', %s, true)", [limit]
-                )
+                self._connection.execute(assignment("statement_timeout", limit))
                 row = self._connection.execute(text.encode()).fetchone()
         except psycopg.errors.QueryCanceled:
             return None
@@ -109,5 +109,5 @@ class DatabaseAnswers:
 
 def _as_text(column: Column) -> sql.Composable:
     """The column as text; dates in ISO order whatever the session's DateStyle."""
-    form = "to_json(t.{}) #>> '{{}}'" if column.type.base in DATES else "t.{}::text"
-    return sql.SQL(form).format(sql.Identifier(column.name))
+    form = "pg_catalog.to_json({}) #>> '{{}}'" if column.type.base in DATES else None
+    return sql.SQL(form or column.type.text_form).format(sql.Identifier("t", column.name))

@@ -20,7 +20,7 @@ class SourceRanks:
     """Ranks of literals in the columns of the source.
 
     Args:
-        connection: To the source, in autocommit mode; only read.
+        connection: To the source; only read.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -44,8 +44,9 @@ class SourceRanks:
         """The share of rows below the literal, those that equal it halved; None without a rank."""
         column = operand.column
         query = sql.SQL(
-            "SELECT count(*) FILTER (WHERE {c} < {v}) + count(*) FILTER (WHERE {c} <= {v}),"
-            " 2 * count({c}) FROM {table}"
+            "SELECT pg_catalog.count(*) FILTER (WHERE {c} < {v})"
+            " + pg_catalog.count(*) FILTER (WHERE {c} <= {v}),"
+            " 2 * pg_catalog.count({c}) FROM {table}"
         ).format(
             c=_ordered(sql.Identifier(column.name), column),
             v=_ordered(
@@ -56,7 +57,6 @@ class SourceRanks:
         row: tuple[Any, ...] | None
         try:
             with self._connection.transaction(force_rollback=True):
-                self._connection.execute("SET TRANSACTION READ ONLY")
                 row = self._connection.execute(query).fetchone()
         except psycopg.Error:
             # Not a value of the column's type, or a type without an order.
@@ -68,4 +68,4 @@ def _ordered(item: sql.Composable, column: Column) -> sql.Composable:
     """Strings in the order of their code points, as Python sorts them."""
     if column.type.category != _STRINGS:
         return item
-    return sql.SQL('{}::text COLLATE "C"').format(item)
+    return sql.SQL('{}::pg_catalog.text COLLATE pg_catalog."C"').format(item)

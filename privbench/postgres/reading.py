@@ -1,0 +1,212 @@
+"""Sessions that only read, on a database whose owner is not trusted.
+
+Every session of the tool on a source, and on a clone that is compared, is opened here. Its first
+message is ``BEGIN … READ ONLY``; the second sets what the tool relies on with ``SET LOCAL`` and
+shows whether it holds. Both are utility statements: they call no function and no operator, so
+nothing that a schema of the database holds can take their place. Only then is a question asked.
+
+The search path is ``pg_catalog, pg_temp``. With an empty one the session's temporary schema would
+come before ``pg_catalog`` for tables and types; named last, it cannot hide a catalog. Functions and
+types of the tool's questions are qualified all the same. Its operators are not: the path holds
+nothing but ``pg_catalog``, which only a superuser of the server can add to, and
+``OPERATOR(pg_catalog.=)`` would say no more.
+
+A transaction is rolled back at its end and nothing is set beyond it, so a pooler can hand the
+server's session to the next client as it was. Start-up options are not used: PgBouncer refuses
+them, or drops them in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import psycopg
+from psycopg import sql
+
+from privbench.errors import DatabaseError
+from privbench.postgres.connect import Connection, opened
+from privbench.postgres.failures import database_errors
+
+#: The search path of the tool's own questions.
+SEARCH_PATH = "pg_catalog, pg_temp"
+#: Settings under which values print alike everywhere.
+PRINTING = {
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "lc_monetary": "C",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+}
+#: Settings under which rows of tables are read besides: a row filter is an error, and views and
+#: foreign tables, which may run code of users, are refused.
+ROWS = PRINTING | {
+    "row_security": "off",
+    "restrict_nonsystem_relation_kind": "view, foreign-table",
+}
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "search_path": SEARCH_PATH,
+        "standard_conforming_strings": "on",
+        "client_encoding": "UTF8",
+        "statement_timeout": "0",
+        "lock_timeout": "0",
+        "idle_in_transaction_session_timeout": "0",
+        "transaction_timeout": "0",
+        "quote_all_identifiers": "off",
+        "transform_null_equals": "off",
+    }
+)
+#: What has to hold before the first question, whoever set it.
+_SHOWN = ("transaction_read_only", "search_path", "standard_conforming_strings", "client_encoding")
+#: The first minor version of each major one that has `restrict_nonsystem_relation_kind`.
+_RESTRICTS = {12: 20, 13: 16, 14: 13, 15: 8, 16: 4}
+#: Settings whose value is a list of names, each quoted by itself.
+_LISTS = frozenset({"search_path", "temp_tablespaces", "local_preload_libraries"})
+_NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,"]+)')
+_ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
+
+
+def reading(
+    dsn: str,
+    settings: Mapping[str, str] = _NOTHING,
+    *,
+    isolation: psycopg.IsolationLevel = psycopg.IsolationLevel.READ_COMMITTED,
+    snapshot: str | None = None,
+    connect_timeout: int = 20,
+) -> Connection:
+    """A connection inside a READ ONLY transaction under the settings of the tool's questions.
+
+    Roll back, or close, where the work is done; `begin` opens the next transaction.
+
+    Args:
+        dsn: As `privbench.postgres.connect` has it.
+        settings: Further settings of the transaction; they win over the usual ones.
+        isolation: The isolation level of its transactions.
+        snapshot: An exported snapshot that the first transaction shall see.
+        connect_timeout: Seconds to wait for the server, unless the DSN or the environment say
+            otherwise.
+
+    Raises:
+        UsageError: The DSN cannot be read.
+        ConnectionFailed: The server is unreachable or refused the login; no password is shown.
+        DatabaseError: The server, or a pooler before it, does not keep the settings.
+    """
+    connection = opened(dsn, connect_timeout=connect_timeout)
+    try:
+        connection.autocommit = False
+        connection.read_only = True
+        connection.isolation_level = isolation
+        connection.deferrable = False
+        begin(connection, settings, snapshot=snapshot)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def begin(
+    connection: Connection, settings: Mapping[str, str] = _NOTHING, *, snapshot: str | None = None
+) -> None:
+    """End a reading connection's transaction, if one is open, and begin the next.
+
+    The database's and the role's own time limits hold for the statements that lift them too, so
+    these are tried again where they were cancelled.
+
+    Args:
+        connection: One that `reading` opened.
+        settings: Further settings of the transaction; they win over the usual ones.
+        snapshot: An exported snapshot that the transaction shall see.
+
+    Raises:
+        DatabaseError: The server, or a pooler before it, does not keep the settings.
+        ConnectionFailed: The connection was lost.
+    """
+    wanted = {**_SETTINGS, **settings}
+    statements = [assignment(name, wanted[name]) for name in wanted if _known(connection, name)]
+    if snapshot is not None:
+        statements.insert(0, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
+    statements += [sql.SQL("SHOW {}").format(sql.Identifier(name)) for name in _SHOWN]
+    shown: list[str] = []
+    for attempt in range(_ATTEMPTS):
+        with database_errors("beginning to read"):
+            connection.rollback()
+            try:
+                shown = _shown(connection, statements)
+            except psycopg.errors.QueryCanceled:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                break
+    _verify({**wanted, "transaction_read_only": "on"}, dict(zip(_SHOWN, shown, strict=True)))
+
+
+def users_path(connection: Connection) -> str:
+    """The search path that queries of users are written for, ``pg_catalog`` before all else.
+
+    A path that names ``pg_catalog`` behind other schemas would let these replace every function and
+    operator of PostgreSQL itself.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with database_errors("asking for the search path"):
+        row = connection.execute(
+            "SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'search_path'"
+        ).fetchone()
+    names = [name for name in _names(str(row[0]) if row else "") if not name.startswith("pg_")]
+    listed = sql.SQL(", ").join(sql.Identifier(name) for name in ["pg_catalog", *names, "pg_temp"])
+    return listed.as_string(None)
+
+
+def assignment(name: str, value: str) -> sql.Composed:
+    """``SET LOCAL`` of one setting: a utility statement, which no function can take the place of.
+
+    >>> print(assignment("search_path", 'a, "B c"').as_string(None))
+    SET LOCAL "search_path" TO 'a', 'B c'
+    """
+    items = _names(value) if name.lower() in _LISTS else [value]
+    values = sql.SQL(", ").join(sql.Literal(item) for item in items or [""])
+    return sql.SQL("SET LOCAL {} TO {}").format(sql.Identifier(name), values)
+
+
+def _names(text: str) -> list[str]:
+    """The names of a list of them, as PostgreSQL folds them."""
+    found = _NAME.findall(text)
+    return [quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in found]
+
+
+def _known(connection: Connection, name: str) -> bool:
+    """Whether the server has a setting that not every version has, by the version it told."""
+    major, minor = divmod(connection.info.server_version, 10000)
+    if name == "transaction_timeout":
+        return major >= 17
+    if name == "restrict_nonsystem_relation_kind":
+        return minor >= _RESTRICTS.get(major, 0 if major >= 17 else 10000)
+    return True
+
+
+def _shown(connection: Connection, statements: list[sql.Composed]) -> list[str]:
+    """Run the statements as one message; what they show."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("; ").join(statements))
+        return [str(row[0]) for result in cursor.results() if result.description for row in result]
+
+
+def _verify(wanted: Mapping[str, str], shown: Mapping[str, str]) -> None:
+    for name, value in shown.items():
+        same = (
+            _names(value) == _names(wanted[name])
+            if name == "search_path"
+            else (value.lower() == wanted[name].lower())
+        )
+        if not same:
+            raise DatabaseError(
+                f"the session's setting {name} does not hold: it is {value!r}.",
+                remedy="Connect to the server itself, or let the pooler hand one transaction to "
+                "one server session.",
+            )

@@ -1,0 +1,333 @@
+"""A hostile source: its owner wants code to run with the rights of the role that the tool has.
+
+The owner may make what an owner can: schemas, functions, operators, types, casts, tables, and
+settings of the database. The tool comes as a superuser. Every function of the owner's raises an
+error, which the server writes into its log even where a command passes over it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from psycopg import conninfo, sql
+
+from privbench.cli import main
+from privbench.errors import DatabaseError, SchemaError
+from privbench.postgres.embedded import Server
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+
+OWNER = "mallory"
+TABLES = """
+CREATE TABLE town (id integer PRIMARY KEY, name varchar(20) NOT NULL, size smallint);
+CREATE TABLE person (
+  id integer PRIMARY KEY, town integer REFERENCES town, note text, age integer, born date);
+INSERT INTO town SELECT g, 'town ' || g, g FROM generate_series(1, 8) g;
+INSERT INTO person SELECT g, g % 8 + 1, 'note ' || g % 5, g % 70, '2001-02-03'
+FROM generate_series(1, 400) g;
+"""
+#: What a function of the owner's does when it is called: it fails, and the server's log tells it.
+BODY = "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'EVIL RAN'; END $$;"
+
+ATTACKS = {
+    # The first thing that a client calls is a setting; a schema before pg_catalog has its own.
+    "a function named as PostgreSQL's own, by the database's search path": (
+        f"""CREATE SCHEMA evil;
+        CREATE FUNCTION evil.set_config(text, text, boolean) RETURNS text {BODY}
+        CREATE FUNCTION evil.current_setting(text) RETURNS text {BODY}
+        CREATE FUNCTION evil.count(anyelement) RETURNS bigint {BODY}
+        CREATE FUNCTION evil.has_function_privilege(text, text) RETURNS boolean {BODY}
+        CREATE FUNCTION evil.unnest(text[]) RETURNS SETOF text {BODY}
+        CREATE FUNCTION evil.to_jsonb(anyelement) RETURNS jsonb {BODY}
+        CREATE FUNCTION evil.char_length(text) RETURNS integer {BODY}""",
+        "evil, pg_catalog",
+    ),
+    # No path names pg_catalog last here: the argument types fit better than its own do.
+    "an operator that fits better than PostgreSQL's own": (
+        f"""CREATE FUNCTION public.f(oid, smallint) RETURNS boolean {BODY}
+        CREATE OPERATOR public.>= (LEFTARG = oid, RIGHTARG = smallint, FUNCTION = public.f);
+        CREATE FUNCTION public.f(oid, integer) RETURNS boolean {BODY}
+        CREATE OPERATOR public.>= (LEFTARG = oid, RIGHTARG = integer, FUNCTION = public.f);
+        CREATE FUNCTION public.f(name, name) RETURNS boolean {BODY}
+        CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = name, FUNCTION = public.f);""",
+        "public",
+    ),
+    "operators of the catalog's types": (
+        f"""CREATE SCHEMA evil; CREATE FUNCTION evil.f(oid, oid) RETURNS boolean {BODY}
+        CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.f);
+        CREATE FUNCTION evil.f(name, name) RETURNS boolean {BODY}
+        CREATE OPERATOR evil.= (LEFTARG = name, RIGHTARG = name, FUNCTION = evil.f);
+        CREATE OPERATOR evil.<> (LEFTARG = name, RIGHTARG = name, FUNCTION = evil.f);""",
+        "evil, pg_catalog",
+    ),
+    "a type named as PostgreSQL's own": (
+        f"""CREATE SCHEMA evil; CREATE TYPE evil.text AS (x pg_catalog.text);
+        CREATE DOMAIN evil.oid AS pg_catalog.oid CHECK (false);
+        CREATE DOMAIN evil.regclass AS pg_catalog.regclass CHECK (false);
+        CREATE FUNCTION evil.f(evil.text) RETURNS pg_catalog.text {BODY}
+        CREATE CAST (evil.text AS pg_catalog.text) WITH FUNCTION evil.f(evil.text);""",
+        "evil, pg_catalog",
+    ),
+    "a view named as a catalog, of which the path knows first": (
+        f"""CREATE SCHEMA evil; CREATE FUNCTION evil.f() RETURNS boolean {BODY}
+        CREATE VIEW evil.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE evil.f();
+        CREATE VIEW evil.pg_settings AS SELECT * FROM pg_catalog.pg_settings WHERE evil.f();
+        CREATE VIEW evil.pg_type AS SELECT oid, typname FROM pg_catalog.pg_type WHERE evil.f();""",
+        "evil, pg_catalog",
+    ),
+    "a cast of an enum to text": (
+        f"""CREATE TYPE public.mood AS ENUM ('sad', 'glad');
+        CREATE FUNCTION public.f(public.mood) RETURNS text {BODY}
+        CREATE CAST (public.mood AS text) WITH FUNCTION public.f(public.mood);
+        ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';""",
+        "public",
+    ),
+    "a cast of an array, of a composite type and of a range to text": (
+        f"""CREATE TYPE public.pair AS (x integer, y text);
+        CREATE TYPE public.span AS RANGE (subtype = float8);
+        CREATE FUNCTION public.f(public.pair) RETURNS text {BODY}
+        CREATE CAST (public.pair AS text) WITH FUNCTION public.f(public.pair) AS ASSIGNMENT;
+        CREATE FUNCTION public.f(public.pair[]) RETURNS text {BODY}
+        CREATE CAST (public.pair[] AS text) WITH FUNCTION public.f(public.pair[]) AS ASSIGNMENT;
+        CREATE FUNCTION public.f(public.span) RETURNS text {BODY}
+        CREATE CAST (public.span AS text) WITH FUNCTION public.f(public.span) AS ASSIGNMENT;
+        ALTER TABLE person ADD COLUMN pair public.pair DEFAULT '(1,x)',
+          ADD COLUMN pairs public.pair[] DEFAULT ARRAY['(1,x)'::public.pair],
+          ADD COLUMN span public.span DEFAULT '[1,2]';""",
+        "public",
+    ),
+    "a cast to json, which to_json calls": (
+        f"""CREATE TYPE public.mood AS ENUM ('sad', 'glad');
+        CREATE FUNCTION public.f(public.mood) RETURNS json {BODY}
+        CREATE CAST (public.mood AS json) WITH FUNCTION public.f(public.mood);
+        ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';""",
+        "public",
+    ),
+    "an enum named int4 with a cast to a number": (
+        f"""CREATE TYPE public.int4 AS ENUM ('1', '2');
+        CREATE FUNCTION public.f(public.int4) RETURNS bigint {BODY}
+        CREATE CAST (public.int4 AS bigint) WITH FUNCTION public.f(public.int4);
+        CREATE FUNCTION public.g(public.int4) RETURNS numeric {BODY}
+        CREATE CAST (public.int4 AS numeric) WITH FUNCTION public.g(public.int4);
+        ALTER TABLE person ADD COLUMN n public.int4 DEFAULT '1';""",
+        "public",
+    ),
+    "a domain whose CHECK calls a function": (
+        f"""CREATE FUNCTION public.f(text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+        CREATE DOMAIN public.word AS text CHECK (public.f(VALUE));
+        ALTER TABLE person ADD COLUMN word public.word DEFAULT 'x';
+        CREATE OR REPLACE FUNCTION public.f(text) RETURNS boolean {BODY}""",
+        "public",
+    ),
+    "settings of the database that change what statements mean": (
+        """ALTER DATABASE {database} SET standard_conforming_strings = off;
+        ALTER DATABASE {database} SET transform_null_equals = on;
+        ALTER DATABASE {database} SET quote_all_identifiers = on;
+        ALTER DATABASE {database} SET default_transaction_read_only = off;
+        ALTER DATABASE {database} SET default_transaction_isolation = serializable;
+        ALTER DATABASE {database} SET default_transaction_deferrable = on;
+        ALTER DATABASE {database} SET default_text_search_config = 'pg_catalog.german';
+        ALTER DATABASE {database} SET DateStyle = 'German';
+        ALTER DATABASE {database} SET statement_timeout = 5;
+        ALTER DATABASE {database} SET idle_in_transaction_session_timeout = 200;
+        ALTER DATABASE {database} SET client_encoding = 'LATIN1';""",
+        '"$user", public',
+    ),
+    "a collation, an index and statistics that call functions": (
+        """CREATE COLLATION public."C" (locale = 'C');
+        CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+        CREATE INDEX ON person (public.f(age)) WHERE public.f(age) > 0;
+        """
+        + f"CREATE OR REPLACE FUNCTION public.f(integer) RETURNS integer IMMUTABLE {BODY}",
+        "public",
+    ),
+    "a child of a table by inheritance, and a rule": (
+        f"""CREATE FUNCTION public.f() RETURNS integer {BODY}
+        CREATE TABLE public.grown (x integer) INHERITS (person);
+        CREATE VIEW public.seen AS SELECT public.f() AS x;
+        CREATE MATERIALIZED VIEW public.kept AS SELECT 1 AS x;
+        CREATE RULE r AS ON INSERT TO person DO ALSO SELECT public.f();""",
+        "public",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran(server: Server) -> Iterator[None]:
+    """The server's log tells of no function of the owner's."""
+    if server.directory is None:
+        yield
+        return
+    log = server.directory / "log"
+    start = log.stat().st_size
+    yield
+    assert "ERROR:  EVIL RAN" not in log.read_bytes()[start:].decode(errors="replace")
+
+
+@pytest.fixture
+def hostile(server: Server, make_database: Callable[..., str]) -> Callable[[str], str]:
+    """``hostile(attack)``: DSN, for a superuser, of a database that its owner has prepared."""
+
+    def make(attack: str) -> str:
+        statements, path = ATTACKS[attack]
+        dsn = make_database()
+        name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
+        with psycopg.connect(server.dsn, autocommit=True) as admin:
+            if not admin.execute("SELECT FROM pg_roles WHERE rolname = %s", [OWNER]).fetchall():
+                admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(OWNER)))
+            admin.execute(
+                sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
+                    sql.Identifier(name), sql.Identifier(OWNER)
+                )
+            )
+        with psycopg.connect(dsn, user=OWNER, autocommit=True) as owner:
+            owner.execute(TABLES)
+            owner.execute(statements.replace("{database}", name))
+            owner.execute(f"ALTER DATABASE {name} SET search_path = {path}")
+        return dsn
+
+    return make
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
+    return result.output
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_of_the_owner_runs_in_any_command_that_reads(
+    attack: str, hostile: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Door: the source's catalog, names, types, casts and settings.
+
+    What stops it: the first message is BEGIN READ ONLY, the path holds pg_catalog alone, values of
+    users' types are printed by their output functions, and no cast is named on them.
+    """
+    source, other = hostile(attack), hostile(attack)
+    config, model = tmp_path / "c.toml", tmp_path / "m.pbm"
+    workload = tmp_path / "w.json"
+    run("inspect", source, "-o", config)
+    run("check", config, source)
+    run("plan", config, source, "--epsilon", 4)
+    run("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
+    run("workload", "generate", source, "-o", workload, "--queries", 6)
+    run("run", workload, "--on", source, "-o", tmp_path / "a.json", "--repeats", 1, "--explain")
+    run("compare", source, other, "-o", tmp_path / "r", "--repeats", 1, "-w", workload)
+    assert len(json.loads(workload.read_text())["queries"]) == 6
+
+
+IMPLICIT = f"""
+CREATE TYPE public.mood AS ENUM ('sad', 'glad');
+CREATE FUNCTION public.f(public.mood) RETURNS text {BODY}
+CREATE CAST (public.mood AS text) WITH FUNCTION public.f(public.mood) AS IMPLICIT;
+ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';
+"""
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["fit", "--epsilon", "4", "--yes", "-o", "m"]])
+def test_an_implicit_cast_is_refused_by_table_and_column(
+    command: list[str], make_database: Callable[..., str], tmp_path: Path
+) -> None:
+    """Door: ``mood = 'glad'`` calls an implicit cast to text, with pg_catalog alone in the path.
+
+    What stops it: columns of such types are refused as the catalog is read.
+    """
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        owner.execute(TABLES + IMPLICIT)
+    words = [command[0], dsn, *command[1:]]
+    if "m" in words:
+        words[-1] = str(tmp_path / "m")
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code != 0
+    assert "public.person" in result.output
+    assert "mood" in result.output
+    assert "implicit cast" in result.output
+
+
+@pytest.mark.parametrize(
+    "swap",
+    [
+        "DROP TABLE person; CREATE VIEW person AS SELECT public.f() AS id",
+        "ALTER TABLE person RENAME TO old; CREATE VIEW person AS SELECT public.f() AS id",
+        "ALTER TABLE person RENAME TO old; ALTER VIEW ready RENAME TO person",
+        "ALTER TABLE person DROP COLUMN note, ADD COLUMN note public.mood DEFAULT 'glad'",
+    ],
+)
+def test_a_table_that_becomes_something_else_is_not_read(
+    swap: str, make_database: Callable[..., str]
+) -> None:
+    """Door: between the look at the catalog and the reading, a table is replaced.
+
+    What stops it: tables are locked, then their kind and columns are held against the catalog of
+    that moment, before a row is read.
+    """
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        owner.execute(TABLES)
+        owner.execute(f"CREATE FUNCTION public.f() RETURNS integer {BODY}")
+        owner.execute("CREATE VIEW ready AS SELECT public.f() AS id")
+        owner.execute(f"""CREATE TYPE public.mood AS ENUM ('sad', 'glad');
+            CREATE FUNCTION public.f(public.mood) RETURNS text {BODY}
+            CREATE CAST (public.mood AS text) WITH FUNCTION public.f(public.mood);""")
+        with Snapshot(dsn) as snapshot:
+            schema = introspect(snapshot.connection)
+            owner.execute(swap)
+            with pytest.raises((DatabaseError, SchemaError), match=r"changed|any more"):
+                snapshot.hold(schema)
+
+
+def test_a_generated_column_cannot_call_a_function_of_users(server, make_database) -> None:
+    """Door: a virtual column is computed as it is read.
+
+    What stops it: PostgreSQL itself, which takes no function of users there.
+    """
+    if server.major < 18:
+        pytest.skip("virtual generated columns are PostgreSQL 18's")
+    with psycopg.connect(make_database(), autocommit=True) as owner:
+        owner.execute(
+            "CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1'"
+        )
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="user-defined function"):
+            owner.execute(
+                "CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (public.f(a)) VIRTUAL)"
+            )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE EVENT TRIGGER t ON login EXECUTE FUNCTION public.f()",
+        "ALTER DATABASE {} SET session_preload_libraries = 'evil'",
+        "CREATE TYPE public.raw (INPUT = public.f, OUTPUT = public.f)",
+        "CREATE OPERATOR CLASS public.o DEFAULT FOR TYPE public.mood USING btree AS FUNCTION 1"
+        " public.c(public.mood, public.mood)",
+        "CREATE CAST (pg_catalog.varchar AS pg_catalog.int4) WITH FUNCTION public.v(varchar)",
+    ],
+)
+def test_what_would_run_before_anything_is_asked_needs_a_superuser(
+    statement: str, hostile: Callable[[str], str], server: Server
+) -> None:
+    """Doors that no client can close: code at login, output functions, the order of a type.
+
+    What stops it: the server gives them to its superusers alone, who need no such door.
+    """
+    if "login" in statement and server.major < 17:
+        pytest.skip("login event triggers are PostgreSQL 17's")
+    dsn = hostile("a cast of an enum to text")
+    name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
+    with psycopg.connect(dsn, user=OWNER, autocommit=True) as owner:
+        owner.execute(f"CREATE FUNCTION public.c(public.mood, public.mood) RETURNS integer {BODY}")
+        owner.execute(f"CREATE FUNCTION public.v(varchar) RETURNS integer {BODY}")
+        returning = "event_trigger" if "EVENT" in statement else "integer"
+        owner.execute(f"CREATE FUNCTION public.f() RETURNS {returning} {BODY}")
+        with pytest.raises(
+            (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction)
+        ):
+            owner.execute(statement.replace("{}", name))
