@@ -299,7 +299,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--queries", type=int, default=400, help="of a generated workload")
     parser.add_argument("--synthesizers", default="privbench,independent,privbench-paper")
     parser.add_argument("--epsilon", default="3.2,0.8")
-    parser.add_argument("--accounting", choices=("pure", "zcdp"), default="pure")
+    parser.add_argument("--accounting", choices=("auto", "pure", "zcdp"), default="auto")
     parser.add_argument("--delta", type=float, default=1e-9)
     parser.add_argument("--releases", type=int, default=5)
     parser.add_argument("--seeded", action="store_true", help="noise by the release's number")

@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("-c", "--config", required=True)
     parser.add_argument("--synthesizer")
     parser.add_argument("--epsilon", type=float)
-    parser.add_argument("--accounting", choices=["pure", "zcdp"])
+    parser.add_argument("--accounting", choices=["auto", "pure", "zcdp"])
     parser.add_argument("--neighbours", choices=["add-remove", "replace"])
     parser.add_argument("--most", type=int, default=1, help="units of each telling kind")
     parser.add_argument("--ordinary", type=int, default=10, help="further units at random")

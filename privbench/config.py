@@ -44,7 +44,8 @@ class PrivacyConfig(_Section):
     Attributes:
         epsilon: ε of the whole release; the command line may give it instead.
         delta: δ of the whole release; 0 forbids threshold releases of categories.
-        accounting: Pure ε, or zCDP converted once to (ε, δ).
+        accounting: ``pure`` adds ε; ``zcdp`` adds ρ and converts once to (ε, δ). ``auto`` takes
+            the one with less noise in what catalog and config foresee; pure where δ is 0.
         neighbours: One unit added or removed, or one replaced (P11).
         unit: ``owner`` is database-level DP; ``row`` is table-level DP (P12).
         seed: Seeds the noise: the fit is then stamped NOT PRIVATE (P24).
@@ -55,7 +56,7 @@ class PrivacyConfig(_Section):
 
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-9
-    accounting: Literal["pure", "zcdp"] = "pure"
+    accounting: Literal["auto", "pure", "zcdp"] = "auto"
     neighbours: Literal["add-remove", "replace"] = "add-remove"
     unit: Literal["owner", "row"] = "owner"
     seed: int | None = None

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from privbench.config import Config
 from privbench.encoding import CategoriesNeed
 from privbench.errors import ConfigError
+from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_stages import Stages, needs, stages
 from privbench.pipeline.domains import Codecs, release_domains, release_totals, settle_stages
 from privbench.pipeline.extract import Extract, extract
@@ -123,7 +124,10 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
     with Snapshot(source) as snapshot:
         snapshot.require_text(plan.schema)
     accountant = Accountant(
-        privacy.accounting, privacy.epsilon, privacy.delta, threshold_delta=_threshold_delta(plan)
+        settle_accounting(plan, privacy),
+        privacy.epsilon,
+        privacy.delta,
+        threshold_delta=_threshold_delta(plan),
     )
     return Draft(source, config, reporter, resume, synthesizer, plan, catalog, accountant)
 
@@ -252,7 +256,7 @@ def _promise(draft: Draft, spent: Guarantee) -> Promise:
     return Promise(
         epsilon=spent.epsilon,
         delta=spent.delta,
-        accounting=privacy.accounting,
+        accounting=draft.accountant.accounting,
         neighbours=privacy.neighbours,
         unit=privacy.unit,
         roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),

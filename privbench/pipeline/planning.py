@@ -88,8 +88,9 @@ class PlanReport:
         return "\n".join(
             [
                 f"Identity of the database, for the ledger: {self.identity}.",
-                f"{len(self.events)} events, {unit} = {self.total:.4g} per root table "
-                f"(10,000 rows are assumed where --rows names none):",
+                f"{len(self.events)} events, {self.accounting} accounting, {unit} = "
+                f"{self.total:.4g} per root table",
+                "(10,000 rows are assumed where --rows names none):",
                 *lines,
                 *self._may_be_listed(),
                 "",

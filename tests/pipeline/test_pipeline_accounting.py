@@ -1,0 +1,91 @@
+"""``accounting = "auto"``: chosen from plan and config alone, and written wherever it is stated."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+
+from privbench import pipeline
+from privbench.config import Config
+from privbench.pipeline.accounting import settle_accounting
+from privbench.pipeline.prepare import prepare
+from privbench.postgres.connect import connect
+from privbench.postgres.introspect import introspect
+
+
+def table(name: str, columns: list[str]) -> str:
+    return f"CREATE TABLE {name} ({', '.join(['id int PRIMARY KEY', *columns])});"
+
+
+def texts(count: int) -> list[str]:
+    return [f"t{i} text" for i in range(count)]
+
+
+def flags(count: int) -> list[str]:
+    return [f"f{i} bool" for i in range(count)]
+
+
+@pytest.fixture
+def source(make_database):
+    def make(ddl: str) -> str:
+        dsn = make_database()
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(ddl.encode())
+        return dsn
+
+    return make
+
+
+def chosen(dsn: str, privacy: str) -> str:
+    config = Config.loads(f"[privacy]\n{privacy}")
+    with connect(dsn) as connection:
+        return settle_accounting(prepare(introspect(connection), config), config.privacy)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "privacy", "expected"),
+    [
+        pytest.param(table("a", flags(4)), "epsilon = 3.2", "pure", id="few histograms"),
+        pytest.param(table("a", flags(12)), "epsilon = 3.2", "zcdp", id="many histograms"),
+        pytest.param(table("a", texts(1)), "epsilon = 3.2", "pure", id="one list"),
+        pytest.param(table("a", texts(6)), "epsilon = 3.2", "zcdp", id="many lists"),
+        pytest.param(
+            table("a", flags(40)), "epsilon = 3.2\ndelta = 0", "pure", id="no delta to convert"
+        ),
+        pytest.param(
+            table("a", texts(9)), 'epsilon = 3.2\naccounting = "pure"', "pure", id="as configured"
+        ),
+        pytest.param(
+            table("a", flags(1)), 'epsilon = 3.2\naccounting = "zcdp"', "zcdp", id="likewise"
+        ),
+        pytest.param(
+            "".join(table(f"a{i}", flags(3)) for i in range(9)),
+            "epsilon = 3.2",
+            "pure",
+            id="root tables do not add up",
+        ),
+    ],
+)
+def test_the_plan_decides(source, ddl, privacy, expected):
+    assert chosen(source(ddl), privacy) == expected
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(flags(3), "pure"), (texts(6), "zcdp")])
+def test_ledger_model_and_plan_say_the_same_whatever_the_rows(source, tmp_path, columns, expected):
+    dsn, ledger = source(table("a", columns)), tmp_path / "ledger"
+    head = "[privacy]\nepsilon = 3.2\n[synthesizer]\nname = 'independent'\n"
+    config = Config.loads(f"{head}[ledger]\npath = '{ledger}'\n")
+    model = pipeline.fit(dsn, config, tmp_path / "empty")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO a SELECT g FROM generate_series(1, 500) g")
+    full = pipeline.fit(dsn, config, tmp_path / "full")
+    planned = pipeline.plan(config, dsn, {"public.a": 17})
+    lines = "".join(file.read_text() for file in sorted(ledger.rglob("*")) if file.is_file())
+    stated = re.findall(r'"accounting": ?"(\w+)"', lines)
+    assert stated
+    assert {*stated, model.promise.accounting, full.promise.accounting} == {expected}
+    assert planned.accounting == expected
+    assert f"{expected} accounting" in planned.render()
+    assert f"({expected})" in full.promise.sentence()
