@@ -20,6 +20,7 @@ from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.header import as_made
 from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import assignment
 from privbench.postgres.sequences import move_sequences
 from privbench.postgres.statement import run
 from privbench.postgres.views import fill_views
@@ -260,7 +261,7 @@ class Loader:
         with database_errors("preparing the target"):
             target.refuse_source(self.connection, source)
             for name, value in _SETTINGS.items():
-                run(self.connection, "SELECT pg_catalog.set_config(%s, %s, true)", [name, value])
+                run(self.connection, assignment(name, value))
             row = run(
                 self.connection, "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::bigint)", [_LOCK]
             ).fetchone()

@@ -10,6 +10,7 @@ from psycopg import errors, sql
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.reading import assignment
 from privbench.postgres.statement import run
 from privbench.schema import TableName
 
@@ -69,7 +70,7 @@ def _fill(connection: Connection, view: TableName) -> str | None:
         with connection.transaction():
             run(connection, "SET LOCAL search_path TO DEFAULT")
             run(connection, statement)
-            run(connection, "SELECT pg_catalog.set_config('search_path', '', true)")
+            run(connection, assignment("search_path", ""))
     except _EMPTY as error:
         return describe(error)
     return None
