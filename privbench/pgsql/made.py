@@ -57,9 +57,7 @@ class Made:
 
     def calls(self, field: str) -> bool:
         """Under an empty search path a field can only call a function of `pg_catalog`."""
-        return field in names.others() or (
-            field.startswith("pg_") and field not in names.functions()
-        )
+        return names.may_call(field)
 
     def brings(self, kind: str, name: Name) -> bool:
         """Whether an extension made here brings this."""

@@ -54,6 +54,11 @@ def extensions() -> frozenset[str]:
     return frozenset(_listed()["extensions"])
 
 
+def may_call(field: str) -> bool:
+    """Whether ``(x).field`` could call a function of `pg_catalog` that may not be called."""
+    return field in others() or (field.startswith("pg_") and field not in functions())
+
+
 def is_system(schema: str) -> bool:
     """Whether a schema is the server's own."""
     return schema.startswith(SYSTEM_SCHEMAS)

@@ -17,7 +17,7 @@ from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
 from privbench.postgres.mend.atoms import NOTHING, Arm, Atoms, as_text, bare, is_equation, join
-from privbench.postgres.mend.parsed import parsed
+from privbench.postgres.mend.parsed import computes, parsed
 from privbench.schema import Table
 
 #: Most arms of one CHECK.
@@ -60,7 +60,14 @@ def arms(table: Table, texts: Sequence[str], columns: Iterable[str]) -> list[Arm
     if not any(reader.joins(tree) for tree in trees):
         return []
     found = _every(reader.read(tree, True) for tree in trees)
-    return [arm for arm in dict.fromkeys(found) if arm.changes]
+    sources = [*texts, *(column.default for column in table.columns if column.default)]
+    return [arm for arm in dict.fromkeys(found) if arm.changes and _computes(arm, sources)]
+
+
+def _computes(arm: Arm, sources: list[str]) -> bool:
+    """Whether all SQL of an arm does no more than the CHECKs that it was read from."""
+    written = [text for change in arm.changes for text in (change.condition, change.value) if text]
+    return all(computes(text, sources) for text in written)
 
 
 def has_equation(text: str) -> bool:

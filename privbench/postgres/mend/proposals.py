@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sqlglot import expressions as exp
 
-from privbench.postgres.mend.parsed import parsed
+from privbench.postgres.mend.parsed import computes, parsed
 from privbench.schema import ColumnType, Table
 
 #: Proposals for one CHECK.
@@ -71,7 +71,9 @@ def proposals(
         found += [(name, text) for text in _of_type(column.type, name, sizes, words)]
     if apart:
         found = [(name, text) for name, text in found if _speaks_of(text, name)]
-    return list(dict.fromkeys(found))[:MOST]
+    sources = [expression, *(column.default for column in table.columns if column.default)]
+    few = list(dict.fromkeys(found))[:MOST]
+    return [(name, text) for name, text in few if computes(text, sources)]
 
 
 def _speaks_of(text: str, name: str) -> bool:
