@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.encoding.base import AnyCodes, Codec, attribute, null_mask
 from privbench.encoding.madeup import made_text
-from privbench.encoding.semantic import made_semantic
+from privbench.encoding.semantic import made_semantic, providers
 from privbench.encoding.shapes import SHAPES
 from privbench.privacy.data import EdgesRecoding, LabelsRecoding, Recoding
 
@@ -139,12 +139,14 @@ class TextCodec(Codec):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The codec that `to_json` wrote."""
-        labels, lengths = data["labels"], data["lengths"]
+        labels, lengths, provider = data["labels"], data["lengths"], data["provider"]
+        if provider is not None and provider not in providers():
+            raise ValueError("there is no such provider of made-up text")
         return cls(
             **cls.head_from_json(data),
             labels=None if labels is None else tuple(str(label) for label in labels),
             lengths=None if lengths is None else tuple(int(edge) for edge in lengths),
-            provider=None if data["provider"] is None else str(data["provider"]),
+            provider=provider,
         )
 
 

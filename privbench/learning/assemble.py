@@ -79,6 +79,7 @@ def assemble(
         for name in level:
             owners[name] = edges = _rows_of(tables, name, sizes, codes, scale, seed)
             sizes[name] = _root_rows(tables[name], scale) if edges is None else len(edges)
+        _check_room(sum(sizes.values()))
         drawn = spread(lambda name: draw(name, sizes[name], owners[name]), level)
         codes |= dict(zip(level, drawn, strict=True))
     _prune(tables, public_rows, owners, sizes, codes)
@@ -140,9 +141,21 @@ def ownership_levels(tables: Mapping[str, TableModel]) -> list[list[str]]:
 
 def _root_rows(model: TableModel, scale: float) -> int:
     rows = round(max(model.rows, 0.0) * scale)
-    if rows > MAX_ROWS:
-        raise ModelError(f"more than {MAX_ROWS} rows are asked of one table.")
+    _check_room(rows)
     return rows
+
+
+def _check_room(rows: int) -> None:
+    """Refuse more rows than this machine has room for.
+
+    Raises:
+        ModelError: There are more.
+    """
+    if rows > MAX_ROWS:
+        raise ModelError(
+            f"the model asks for more than {MAX_ROWS:,} rows, for which this machine has no room.",
+            remedy="Use a smaller --scale.",
+        )
 
 
 def _rows_of(

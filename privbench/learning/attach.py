@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,8 +17,9 @@ from privbench.learning.keys import INSIDE, KeyModel
 from privbench.learning.pulls import attraction, popularity
 from privbench.learning.synthetic import NULL
 
-#: Most rows of one synthetic table.
-MAX_ROWS = 2**36
+#: Most rows of one synthetic table, and of all of a level of owners: eight numbers of each row fit
+#: into the memory of this machine.
+MAX_ROWS = min(2**36, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 64)
 #: Power of pulls, which are measured where references lead elsewhere, inside a row's own unit.
 _HELD = 0.5
 

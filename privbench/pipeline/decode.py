@@ -7,6 +7,7 @@ by chunk while it is written.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from privbench.encoding import Codec, Minted, codec_from_json, mint_database
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.sequels import sequels
+from privbench.errors import ModelError
 from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
 from privbench.pipeline.model import Model
 from privbench.rng import generator
@@ -61,7 +63,15 @@ class CloneTable:
         return replace(self, columns=tuple(name for name in self.columns if name not in names))
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows in chunks, columns in the order of `columns`."""
+        """The rows in chunks, columns in the order of `columns`.
+
+        Raises:
+            ModelError: The model is damaged.
+        """
+        with sound(self.table.key):
+            yield from self._batches()
+
+    def _batches(self) -> Iterator[pa.Table]:
         if self._verbatim is not None:
             yield self._verbatim.select(self.columns)
             return
@@ -88,6 +98,37 @@ class CloneTable:
         return _decoded(self.table, codec, codes, rng, len(part))
 
 
+#: What the parts of a model raise that a stranger has put together so that they do not fit.
+_UNFIT = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+)
+
+
+@contextmanager
+def sound(table: str | None = None) -> Iterator[None]:
+    """Tell of a model whose parts do not fit each other, whatever part of it shows that.
+
+    Raises:
+        ModelError: They do not.
+    """
+    try:
+        yield
+    except _UNFIT as error:
+        raise ModelError(
+            f"the model cannot be sampled: its parts do not fit ({type(error).__name__}).",
+            table=table,
+            remedy="Fetch it again; if you have fitted it, run again with -v and tell us.",
+        ) from error
+
+
 def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list[CloneTable]:
     """Sample a model and make its keys.
 
@@ -103,10 +144,16 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
         ModelError: The model is damaged.
         SchemaError: A key refers to a table that the model does not hold.
     """
+    with sound():
+        return _decode(model, scale, seed)
+
+
+def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
     tables = [model.schema.table(key) for key in sorted(model.tables)]
     codecs = {table.key: codecs_of(model, table.key) for table in tables}
+    _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = mint_database(
         tables,
         {t.key: _whole(t, tables, codecs[t.key], drawn, seed) for t in tables},
@@ -123,6 +170,38 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
         else _public(table, model.public[table.key])
         for table in model.schema
     ]
+
+
+def _check_drawn(
+    tables: Sequence[Table],
+    codecs: Mapping[str, Mapping[str, Codec]],
+    drawn: SyntheticDatabase,
+    public: Mapping[str, int],
+) -> None:
+    """Refuse rows whose codes or references are not those of the tables.
+
+    Raises:
+        ModelError: A table, an attribute or a key is missing, or a code has no cell.
+    """
+    sizes = {**{key: table.rows for key, table in drawn.tables.items()}, **public}
+    for table in tables:
+        found = drawn.tables.get(table.key)
+        domains = [d for codec in codecs[table.key].values() for d in codec.domains.items()]
+        if (
+            found is None
+            or set(found.parents) != {key.name for key in table.foreign_keys}
+            or any(
+                len(found.codes.get(name, ())) != found.rows
+                or int(found.codes[name].max(initial=0)) >= domain.size
+                for name, domain in domains
+            )
+            or any(
+                len(edges := found.parents[key.name]) != found.rows
+                or int(edges.max(initial=-1)) >= sizes.get(str(key.ref_table), 0)
+                for key in table.foreign_keys
+            )
+        ):
+            raise ModelError("the model's rows are not those of its schema.", table=table.key)
 
 
 def codecs_of(model: Model, key: str) -> dict[str, Codec]:

@@ -2,15 +2,15 @@
 
 One zip archive: ``header.json`` (schema, specs, codecs, events, promise, hashes), ``arrays/*.npy``,
 ``public/*.arrow`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing in it can run
-code when it is read: arrays are loaded without pickle, JSON is validated, DDL is checked against an
-allow-list before it is executed. It holds no timings, row counts, snapshot ids or host names (P5).
+code when it is read: `archive` reads members within caps, `header` checks what they say, DDL is
+checked against an allow-list before it is executed. It holds no timings, row counts, snapshot ids
+or host names (P5).
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
 import struct
@@ -22,20 +22,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.files import replacing
+from privbench.pipeline import archive, header
+from privbench.pipeline.archive import Archive, array_member, public_member
 from privbench.postgres.ddl import Ddl
 from privbench.schema import Schema
 
 FORMAT = "privbench-model"
-VERSION = 1
-#: Refuse archives that unpack to more than this many bytes.
-MAX_BYTES = 16 * 2**30
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+VERSION = 2
 #: What reading a damaged archive raises; RuntimeError: encrypted, or an unknown compression.
 _UNREADABLE = (
     OSError,
@@ -45,9 +43,12 @@ _UNREADABLE = (
     struct.error,
     RuntimeError,
     ValueError,
+    ArithmeticError,
     LookupError,
+    MemoryError,
     TypeError,
     AttributeError,
+    StopIteration,
     pa.ArrowException,
 )
 
@@ -126,12 +127,12 @@ class Model:
             ModelError: The file cannot be written.
         """
         members = self._members()
-        header = self._header(members)
+        head = self._header(members)
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as file:
-                _write_zip(file, {"header.json": _canonical(header), **members})
+                archive.write(file, {archive.HEADER: _canonical(head), **members})
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -139,13 +140,13 @@ class Model:
 
     def _members(self) -> dict[str, bytes]:
         members = {
-            "ddl/pre.sql": self.ddl.pre_data.encode(),
-            "ddl/post.sql": self.ddl.post_data.encode(),
+            archive.PRE: self.ddl.pre_data.encode(),
+            archive.POST: self.ddl.post_data.encode(),
         }
         for index, name in enumerate(sorted(self.arrays)):
-            members[f"arrays/{index}.npy"] = _npy(self.arrays[name])
+            members[array_member(index)] = archive.array_bytes(self.arrays[name])
         for index, name in enumerate(sorted(self.public)):
-            members[f"public/{index}.arrow"] = _ipc(self.public[name])
+            members[public_member(index)] = archive.table_bytes(self.public[name])
         return members
 
     def _header(self, members: Mapping[str, bytes]) -> Json:
@@ -173,8 +174,8 @@ class Model:
             ModelError: Not a model, damaged, of another version, or too large.
         """
         try:
-            with zipfile.ZipFile(path) as archive:
-                return cls._read(archive)
+            with Path(path).open("rb") as file:
+                return cls._read(Archive(file))
         except ModelError:
             raise
         except FileNotFoundError as error:
@@ -186,61 +187,60 @@ class Model:
             ) from error
 
     @classmethod
-    def _read(cls, archive: zipfile.ZipFile) -> Self:
-        if sum(item.file_size for item in archive.infolist()) > MAX_BYTES:
-            raise ModelError(f"the model unpacks to more than {MAX_BYTES:,} bytes.")
-        header = json.loads(archive.read("header.json"))
-        if header.get("format") != FORMAT or header.get("version") != VERSION:
-            raise ModelError("this is not a model of this version of privbench.")
-        members = {name: archive.read(name) for name in header["sha256"]}
-        for name, digest in header["sha256"].items():
-            if hashlib.sha256(members[name]).hexdigest() != digest:
-                raise ModelError(f"the model is damaged: {name} does not match its hash.")
-        promise = header["promise"]
-        found = cls(
-            schema=Schema.from_json(header["schema"]),
+    def _read(cls, members: Archive) -> Self:
+        head = header.parse(members.read(archive.HEADER))
+        digests, schema = head["sha256"], Schema.from_json(head["schema"])
+        arrays, public = (_places(head, name) for name in ("arrays", "public"))
+        expected = {archive.PRE, archive.POST, *arrays.values(), *public.values()}
+        if set(digests) != expected or members.names != {archive.HEADER, *expected}:
+            raise ModelError("the model's members are not those of its header.")
+        header.check(schema, head)
+        pre, post = (members.read(name, digests[name]) for name in (archive.PRE, archive.POST))
+        promise = head["promise"]
+        return cls(
+            schema=schema,
             promise=Promise(**{**promise, "roots": tuple(promise["roots"])}),
-            config=header["config"],
-            tables=header["tables"],
-            synthesizer=str(header["synthesizer"]),
-            state=header["state"],
+            config=head["config"],
+            tables=head["tables"],
+            synthesizer=head["synthesizer"],
+            state=head["state"],
             arrays={
-                name: np.load(io.BytesIO(members[f"arrays/{index}.npy"]), allow_pickle=False)
-                for index, name in enumerate(header["arrays"])
+                name: archive.read_array(members.read(place, digests[place]))
+                for name, place in arrays.items()
             },
-            events=header["events"],
-            ddl=Ddl(
-                members["ddl/pre.sql"].decode(),
-                members["ddl/post.sql"].decode(),
-                tuple(str(name) for name in header["extensions"]),
-                int(header["schema"]["server_version"]),
-            ),
+            events=head["events"],
+            ddl=Ddl(pre.decode(), post.decode(), tuple(head["extensions"]), schema.server_version),
             public={
-                name: pa.ipc.open_file(members[f"public/{index}.arrow"]).read_all()
-                for index, name in enumerate(header["public"])
+                name: _public(schema, name, members.read(place, digests[place]))
+                for name, place in public.items()
             },
         )
-        found._check()
-        return found
 
-    def _check(self) -> None:
-        """Refuse a header whose tables, columns and keys are not those of its schema."""
-        names = [*self.tables, *self.public]
-        if sorted(names) != sorted(table.key for table in self.schema):
-            raise ModelError("the model's tables are not those of its schema.")
-        for key, data in self.tables.items():
-            table, making = self.schema.table(key), data["making"]
-            modelled = {name for name, how in making.items() if how == "modelled"}
-            if (
-                set(making) != {column.name for column in table.columns}
-                or set(data["codecs"]) != modelled
-                or data["own"] not in (None, *(item.name for item in table.foreign_keys))
-            ):
-                raise ModelError("the model does not fit its schema.", table=key)
-        for key, rows in self.public.items():
-            plain = {c.name for c in self.schema.table(key).columns if not c.generated}
-            if set(rows.column_names) != plain:
-                raise ModelError("the model does not fit its schema.", table=key)
+
+def _places(head: Json, kind: str) -> dict[str, str]:
+    """Members of arrays or public tables, by what they are called in the header.
+
+    Raises:
+        ModelError: The names are not in order.
+    """
+    names = head[kind]
+    if names != sorted(set(names)):
+        raise ModelError(f"the model's {kind} are not in order.")
+    member = array_member if kind == "arrays" else public_member
+    return {name: member(index) for index, name in enumerate(names)}
+
+
+def _public(schema: Schema, key: str, data: bytes) -> pa.Table:
+    """The rows of a public table, of the columns that it has.
+
+    Raises:
+        ModelError: They are not.
+    """
+    names = [column.name for column in schema.table(key).columns if not column.generated]
+    table = archive.read_table(data, len(names))
+    if sorted(table.column_names) != sorted(names):
+        raise ModelError("the model does not fit its schema.", table=key)
+    return table
 
 
 def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
@@ -268,22 +268,3 @@ def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
 
 def _canonical(data: Json) -> bytes:
     return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _write_zip(file: Any, members: Mapping[str, bytes]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)

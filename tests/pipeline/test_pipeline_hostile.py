@@ -41,7 +41,7 @@ def forge(path, target, change, *, rehash=True):
     if rehash:
         header["sha256"] = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
     with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr("header.json", json.dumps(header))
+        archive.writestr("header.json", json.dumps(header, sort_keys=True, ensure_ascii=False))
         for name, data in parts.items():
             archive.writestr(name, data)
     return target
@@ -160,7 +160,7 @@ def test_a_header_that_does_not_fit(model, tmp_path, change):
 
 
 def test_an_oversized_archive_is_refused_unread(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("privbench.pipeline.model.MAX_BYTES", 1000)
+    monkeypatch.setattr("privbench.pipeline.archive.MAX_BYTES", 1000)
     with pytest.raises(ModelError, match="unpacks to more than 1,000 bytes"):
         Model.load(model)
 
