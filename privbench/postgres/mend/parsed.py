@@ -27,11 +27,6 @@ _NAMING = {
     "FuncCall": "funcname",
     "TypeName": "names",
 }
-    "FuncCall": "funcname",
-    "A_Expr": "name",
-    "TypeName": "names",
-    "CollateClause": "collname",
-}
 
 
 def parsed(text: str) -> exp.Expr | None:
