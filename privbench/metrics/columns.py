@@ -204,7 +204,7 @@ def _quantiles(
         sample = sql.SQL("TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)").format(
             sql.Literal(100 * SAMPLE / rows)
         )
-    shares = [i / BINS for i in range(BINS)]
+    shares = "{" + ",".join(str(i / BINS) for i in range(BINS)) + "}"
     query = sql.SQL(
         "SELECT pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT DISTINCT pg_catalog.unnest("
         "pg_catalog.percentile_disc({shares}::double precision[])"

@@ -19,6 +19,7 @@ from pyarrow import csv
 
 from privbench.errors import DatabaseError
 from privbench.postgres.connect import Connection
+from privbench.postgres.failures import NO_TEXT
 
 #: By the type's OID in ``pg_catalog``, which is the same on every server.
 _TYPES: Mapping[int, pa.DataType] = MappingProxyType(
@@ -101,8 +102,7 @@ def batch_of(
             "rows hold bytes that are no UTF-8 text.",
             table=table,
             column=column,
-            remedy="Find and mend them, or leave the table out: the database is in SQL_ASCII, "
-            "which takes any bytes.",
+            remedy=NO_TEXT,
         ) from None
     (batch,) = read.combine_chunks().to_batches()
     return pa.RecordBatch.from_arrays(batch.columns, list(names))

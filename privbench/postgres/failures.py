@@ -21,10 +21,16 @@ from privbench.schema import TableName
 #: operator intervention, system: messages of these classes hold names and settings only.
 _SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
 _LOCKS = "Many tables in one transaction need many locks: raise max_locks_per_transaction."
+#: What to do about bytes that no reader can take for text.
+NO_TEXT = (
+    "The database is in an encoding, such as SQL_ASCII, that takes bytes which are no UTF-8: mend "
+    "them, or leave the table out."
+)
+_NO_TEXT = (errors.UntranslatableCharacter, errors.CharacterNotInRepertoire)
 _CUT_OFF = ("08", "57P")
 _NAMES = {
     errors.UntranslatableCharacter: "a character has no equivalent in UTF-8",
-    errors.CharacterNotInRepertoire: "bytes are no text in the database's encoding",
+    errors.CharacterNotInRepertoire: "bytes are no UTF-8 text",
     errors.QueryCanceled: "the statement was cancelled or passed its time-out",
     errors.LockNotAvailable: "a lock was not granted in time",
     errors.UniqueViolation: "a unique constraint is violated",
@@ -69,6 +75,8 @@ def translate(error: psycopg.Error, what: str, table: str | None = None) -> Data
     if not state and isinstance(error, psycopg.OperationalError):
         return ConnectionFailed(f"{what}: the connection was lost.", table=table)
     remedy = _LOCKS if isinstance(error, errors.OutOfMemory) else None
+    if isinstance(error, _NO_TEXT):
+        remedy = NO_TEXT
     return DatabaseError(message, table=table, column=diag.column_name, remedy=remedy)
 
 
@@ -87,6 +95,5 @@ def database_errors(what: str, table: str | None = None) -> Iterator[None]:
         raise DatabaseError(
             f"{what}: bytes are no UTF-8 text.",
             table=table,
-            remedy="The database is in SQL_ASCII, which takes any bytes: mend those that are no "
-            "UTF-8, in names of the catalog as well as in rows.",
+            remedy=NO_TEXT,
         ) from None

@@ -159,8 +159,21 @@ class Snapshot:
                 (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), column.name)
                 for column in columns
             ]
-            for _ in self.stream(table, chosen) if chosen else ():
+            try:
+                self._read_through(table, chosen)
+            except DatabaseError:
+                for item in chosen:
+                    self._read_through(table, [item])
+                raise
+
+    def _read_through(self, table: Table, expressions: Sequence[Expression]) -> None:
+        try:
+            for _ in self.stream(table, expressions) if expressions else ():
                 pass
+        except DatabaseError as error:
+            if len(expressions) == 1:
+                error.column = expressions[0][1]
+            raise
 
     def lock(self, table: Table) -> None:
         """Keep the table from being truncated or rewritten until the snapshot closes.

@@ -77,7 +77,7 @@ class Draft:
     @property
     def counting(self) -> str:
         """The SQL that counts the rows that the conditions leave."""
-        return _text("SELECT COUNT(*) {}", self.tail)
+        return _text("SELECT pg_catalog.count(*) {}", self.tail)
 
     @property
     def probe(self) -> str:
