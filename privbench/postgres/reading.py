@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 
 import psycopg
@@ -127,16 +128,13 @@ def begin(
         ConnectionFailed: The connection was lost.
     """
     wanted = {**_SETTINGS, **settings}
-    statements = [assignment(name, wanted[name]) for name in wanted if _known(connection, name)]
-    if snapshot is not None:
-        statements.insert(0, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
-    statements += [sql.SQL("SHOW {}").format(sql.Identifier(name)) for name in _SHOWN]
+    statement = _statement(connection.info.server_version, tuple(wanted.items()), snapshot)
     shown: list[str] = []
     for attempt in range(_ATTEMPTS):
         with database_errors("beginning to read"):
             connection.rollback()
             try:
-                shown = _shown(connection, statements)
+                shown = _shown(connection, statement)
             except psycopg.errors.QueryCanceled:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -180,9 +178,19 @@ def _names(text: str) -> list[str]:
     return [quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in found]
 
 
-def _known(connection: Connection, name: str) -> bool:
-    """Whether the server has a setting that not every version has, by the version it told."""
-    major, minor = divmod(connection.info.server_version, 10000)
+@cache
+def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str | None) -> bytes:
+    """What sets and shows, as one message; made once, since runs that are timed wait for it."""
+    statements = [assignment(name, value) for name, value in wanted if _known(version, name)]
+    if snapshot is not None:
+        statements.insert(0, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
+    statements += [sql.SQL("SHOW {}").format(sql.Identifier(name)) for name in _SHOWN]
+    return sql.SQL("; ").join(statements).as_bytes(None)
+
+
+def _known(version: int, name: str) -> bool:
+    """Whether a server of the version has a setting that not every one has."""
+    major, minor = divmod(version, 10000)
     if name == "transaction_timeout":
         return major >= 17
     if name == "restrict_nonsystem_relation_kind":
@@ -190,10 +198,10 @@ def _known(connection: Connection, name: str) -> bool:
     return True
 
 
-def _shown(connection: Connection, statements: list[sql.Composed]) -> list[str]:
-    """Run the statements as one message; what they show."""
+def _shown(connection: Connection, statement: bytes) -> list[str]:
+    """Run the message; what it shows."""
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("; ").join(statements))
+        cursor.execute(statement)
         return [str(row[0]) for result in cursor.results() if result.description for row in result]
 
 

@@ -146,8 +146,9 @@ class Session:
                     f"the server refuses the setting {name} = {value}.",
                     remedy="Both sides must run with the same settings.",
                 ) from None
+        path = {"search_path": users_path(self.connection)}
         self._rollback()
-        self._aligned = {**settings, "statement_timeout": str(max(1, round(timeout * 1000)))}
+        self._aligned = path | {**settings, "statement_timeout": str(max(1, round(timeout * 1000)))}
 
     def describe(self) -> Side:
         """Name, version and fixed settings of the database."""
