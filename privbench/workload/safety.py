@@ -12,12 +12,12 @@ users are refused, but what hides behind a harmless name is not seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, judge, plain
+from privbench.pgsql.judge import Name, NotAllowed, judge, plain
 from privbench.workload.query import Query, Workload
 
 _REMEDY = (
@@ -25,7 +25,6 @@ _REMEDY = (
     "take it out of the workload, or allow what it calls (--allow-function SCHEMA.NAME, "
     "--allow-extension NAME), or trust all of the workload (--trust-workload)."
 )
-_PARAMETER = "ParamRef"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,11 @@ class Trust:
 
     @classmethod
     def of(
-        cls, functions: Iterable[str] = (), extensions: Iterable[str] = (), *, workload: bool = False
+        cls,
+        functions: Iterable[str] = (),
+        extensions: Iterable[str] = (),
+        *,
+        workload: bool = False,
     ) -> Trust:
         """From what the command line says.
 
@@ -117,15 +120,15 @@ def check(workload: Workload) -> None:
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
             names the first such query.
     """
-    check_on(workload, {"": Text()})
+    check_on(workload, {"": lambda tree: judge(tree, Text())})
 
 
-def check_on(workload: Workload, scopes: Mapping[str, Scope]) -> None:
+def check_on(workload: Workload, judges: Mapping[str, Callable[[Node], object]]) -> None:
     """Refuse a workload that holds anything but reading queries, on any of several databases.
 
     Args:
         workload: Its queries.
-        scopes: What they may name on each database, by what it is called.
+        judges: One for each database, by what it is called; it raises `NotAllowed`.
 
     Raises:
         UsageError: As `check`.
@@ -134,9 +137,9 @@ def check_on(workload: Workload, scopes: Mapping[str, Scope]) -> None:
         where, found = "", None
         try:
             tree = _query(query.sql)
-            for side, scope in scopes.items():
-                where = f" on the {side}" if side else ""
-                judge(tree, scope)
+            for side, refuse in judges.items():
+                where = f" (on the {side})" if side else ""
+                refuse(tree)
         except SqlError as error:
             found = error.message.rstrip(".")
         except NotAllowed as reason:
@@ -147,20 +150,14 @@ def check_on(workload: Workload, scopes: Mapping[str, Scope]) -> None:
             )
 
 
-def fault(query: Query, trust: Trust = NONE, *, parameters: bool = False) -> str | None:
-    """Why a query is not replayed, without a value of its text; None where it only reads.
-
-    Args:
-        query: The query.
-        trust: What may be called beside what is listed.
-        parameters: Let ``$1`` stand for a value.
+def fault(query: Query, trust: Trust = NONE) -> str | None:
+    """Why a query is not replayed, by its text alone and without a value of it; None if it is.
 
     Raises:
         UsageError: PostgreSQL's parser does not take the text.
     """
-    kinds = EXPRESSIONS | ({_PARAMETER} if parameters else set())
     try:
-        judge(_query(query.sql, parameters=parameters), Text(trust), kinds)
+        judge(_query(query.sql), Text(trust))
     except SqlError as error:
         raise UsageError(f"the text cannot be read: {error.message}") from None
     except NotAllowed as reason:
@@ -168,7 +165,7 @@ def fault(query: Query, trust: Trust = NONE, *, parameters: bool = False) -> str
     return None
 
 
-def _query(text: str, *, parameters: bool = False) -> Node:
+def _query(text: str) -> Node:
     """The tree of a text that is one query.
 
     Raises:
@@ -181,6 +178,6 @@ def _query(text: str, *, parameters: bool = False) -> Node:
     kinds = {node.kind for node in tree.walk()}
     if kinds & {"LockingClause", "IntoClause"}:
         raise NotAllowed("it writes or locks rows")
-    if _PARAMETER in kinds and not parameters:
+    if "ParamRef" in kinds:
         raise NotAllowed("it holds parameters ($1): bind them with 'workload rebind'")
     return tree
