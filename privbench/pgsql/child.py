@@ -52,7 +52,7 @@ def answers(text: bytes) -> Iterator[Any]:
     split = lib.pg_query_split_with_parser(text)
     try:
         if split.error:
-            yield split.error.contents.message.decode(errors="replace")
+            yield _told(text, split.error.contents)
             return
         found = [split.stmts[place].contents for place in range(split.n_stmts)]
         pieces = [(piece.stmt_location, piece.stmt_len) for piece in found]
@@ -70,6 +70,19 @@ def answers(text: bytes) -> Iterator[Any]:
             return
         yield [[start + at, size, nodes] for at, size, nodes in said]
     yield None
+
+
+def placed(text: bytes, message: str, position: int) -> str:
+    """The parser's message with the line and column of the character that it points at."""
+    if position < 1:
+        return message
+    before = text.decode()[: position - 1]
+    line, column = before.count("\n") + 1, position - before.rfind("\n") - 1
+    return f"{message} (line {line}, column {column})"
+
+
+def _told(text: bytes, error: Any) -> str:
+    return placed(text, error.message.decode(errors="replace"), error.cursorpos)
 
 
 def _fault(piece: bytes) -> str | None:
@@ -96,7 +109,7 @@ def _parsed(piece: bytes) -> str | list[tuple[int, int, list[Any]]]:
     result = lib.pg_query_parse(piece)
     try:
         if result.error:
-            return str(result.error.contents.message.decode(errors="replace"))
+            return _told(piece, result.error.contents)
         tree = json.loads(result.parse_tree)
     except RecursionError:
         return "a statement is nested too deeply"

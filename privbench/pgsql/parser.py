@@ -23,6 +23,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import postgast
 import postgast.pg_query_pb2
 
 from privbench.errors import PrivbenchError
+from privbench.pgsql.child import placed
 
 #: Settings of a session under which a server reads a text as the parser does.
 SETTINGS = {
@@ -42,6 +44,7 @@ _LONGEST = 1 << 26
 #: Seconds for one text: 3,700 statements take 2.
 _PATIENCE = 60.0
 _HEAD = struct.Struct("!I")
+_SEMICOLON = "ASCII_59"
 _COMMENTS = ("SQL_COMMENT", "C_COMMENT")
 
 
@@ -117,8 +120,12 @@ def statements(text: str) -> list[Statement]:
     >>> statements("SELEKT")
     Traceback (most recent call last):
     ...
-    privbench.pgsql.parser.SqlError: syntax error at or near "SELEKT".
+    privbench.pgsql.parser.SqlError: syntax error at or near "SELEKT" (line 1, column 1).
     """
+    return _PARSER.ask(_bytes(text))
+
+
+def _bytes(text: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -127,7 +134,7 @@ def statements(text: str) -> list[Statement]:
         raise SqlError("the text holds a NUL byte.")
     if len(data) > _LONGEST:
         raise SqlError(f"the text is longer than {_LONGEST >> 20} MiB.")
-    return _PARSER.ask(data)
+    return data
 
 
 def statement(text: str) -> Statement:
@@ -159,20 +166,46 @@ class Token:
     end: int
 
 
+def pieces(text: str) -> list[str]:
+    r"""The statements of a text, cut by PostgreSQL's scanner and not parsed, comments included.
+
+    Comments before a statement stay with it: extensions read hints there. Pieces of comments alone
+    are left out.
+
+    Raises:
+        SqlError: As `tokens`.
+
+    >>> pieces("SELECT ';'; -- one; two\nSELECT $$;$$;;")
+    ["SELECT ';'", '-- one; two\nSELECT $$;$$']
+    """
+    found: list[str] = []
+    start, seen = 0, False
+    for token in tokens(text):
+        if token.kind != _SEMICOLON:
+            seen = True
+            continue
+        if seen:
+            found.append(text[start : token.start].strip())
+        start, seen = token.end, False
+    if seen:
+        found.append(text[start:].strip())
+    return found
+
+
 def tokens(text: str) -> list[Token]:
     """The words of a text, as PostgreSQL's scanner cuts them, comments left out.
 
     Raises:
-        SqlError: A string, a name or a comment has no end.
+        SqlError: A string, a name or a comment has no end; or the text is no UTF-8, or too long.
 
     >>> [token.text for token in tokens("SELECT 'a b' -- c")]
     ['SELECT', "'a b'"]
     """
-    data = text.encode()
+    data = _bytes(text)
     try:
         found = postgast.scan(text).tokens
     except postgast.PgQueryError as error:
-        raise SqlError(f"{error.message}.") from None
+        raise SqlError(f"{placed(data, error.message, error.cursorpos)}.") from None
     places = _characters(data)
     kinds = postgast.pg_query_pb2.Token
     return [
@@ -186,7 +219,8 @@ def _characters(data: bytes) -> Callable[[int], int]:
     """Places in characters of places in bytes."""
     if data.isascii():
         return int
-    return lambda place: len(data[:place].decode())
+    begins = ((byte & 0xC0) != 0x80 for byte in data)
+    return list(accumulate(begins, initial=0)).__getitem__
 
 
 class _Parser:

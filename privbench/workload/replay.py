@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,14 @@ from typing import Any
 import psycopg
 
 from privbench.errors import ConnectionFailed, UsageError
+from privbench.pgsql import SETTINGS
+from privbench.postgres.reading import begin
 from privbench.workload import safety
 from privbench.workload.before import NOTHING, Before
+from privbench.workload.database import Database, powers
 from privbench.workload.query import Query, Workload
 from privbench.workload.results import QueryResult, Replay, ReplayLog, Side
+from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import ALIGNED, Run, Session, summarise
 
 #: Called after each query with its result, how many are done, and how many there are.
@@ -40,6 +44,7 @@ def replay(
     floor: bool = False,
     before: Before = NOTHING,
     row_limit: int = 1_000_000,
+    trust: Trust = NONE,
 ) -> Replay:
     """Run every query on every database.
 
@@ -68,6 +73,7 @@ def replay(
         floor: Also run the first database against itself.
         before: What is done before each run.
         row_limit: Rows after which a fetch is cut off.
+        trust: What the operator vouches for, of what the queries would run.
 
     Returns:
         Results in the order of the workload.
@@ -82,7 +88,8 @@ def replay(
     parts = {**dsns, AGAIN: next(iter(dsns.values()))} if floor else dict(dsns)
     with sessions(parts, row_limit) as opened:
         common = _align(opened, settings or {}, timeout)
-        sides = {name: opened[name].describe() for name in dsns}
+        _judge(workload, {name: opened[name] for name in dsns}, common["search_path"], trust)
+        sides = {name: _side(opened[name]) for name in dsns}
         header = _header(workload, sides, common, [repeats, warmup, timeout])
         header |= {"explain": explain, "floor": floor, "before": str(before)}
         book = ReplayLog.open(log, header)
@@ -110,7 +117,24 @@ def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: f
     ids = [query.id for query in workload]
     if len(set(ids)) != len(ids):
         raise UsageError(f"two queries of workload {workload.name} share an id.")
-    safety.check(workload)
+
+
+def _judge(workload: Workload, opened: Mapping[str, Session], path: str, trust: Trust) -> None:
+    """Refuse a workload that does more than read on any side, before anything of it runs."""
+    judges = {
+        name: Database(session.connection, path, trust).judge for name, session in opened.items()
+    }
+    safety.check_on(workload, judges)
+    for session in opened.values():
+        session.connection.rollback()
+
+
+def _side(session: Session) -> Side:
+    found = session.describe()
+    begin(session.connection)
+    role, held = powers(session.connection)
+    session.connection.rollback()
+    return replace(found, role=role, powers=held)
 
 
 @contextmanager
@@ -128,7 +152,8 @@ def _align(
     opened: dict[str, Session], settings: Mapping[str, str], timeout: float
 ) -> dict[str, str]:
     first = next(iter(opened.values()))
-    common = {**first.settings(ALIGNED), **settings}
+    # Last, so that nothing makes the server read a query otherwise than the judge did.
+    common = {**first.settings(ALIGNED), **settings, **SETTINGS}
     for session in opened.values():
         known = session.settings(tuple(common))
         common = {name: value for name, value in common.items() if name in known}

@@ -84,12 +84,16 @@ class Side:
         version: ``server_version``.
         settings: Settings that shape plans and cannot be set in a session.
         catalog: Digest of the identities of its tables; a reload changes it.
+        role: The role that ran the queries.
+        powers: What that role may do beyond reading tables: ``SUPERUSER``, ….
     """
 
     database: str
     version: str
     settings: dict[str, str]
     catalog: str
+    role: str = ""
+    powers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

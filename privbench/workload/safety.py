@@ -1,88 +1,183 @@
 """What may be replayed: queries that only read.
 
 A workload runs on the production database, so three things stand between it and the data: this
-check of the text, a READ ONLY transaction around every run, and the extended protocol, which takes
-one statement at a time.
+check, a READ ONLY transaction around every run, and the extended protocol, which takes one
+statement at a time.
+
+A query is parsed by PostgreSQL's parser, must be one SELECT (VALUES and TABLE are), and may hold
+nothing but what `privbench.pgsql.judge` lists. What its names lead to depends on the database: see
+`privbench.workload.database`. Where none is at hand, the text alone is judged: then functions of
+users are refused, but what hides behind a harmless name is not seen.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
-
-from sqlglot import TokenType, exp
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from privbench.errors import UsageError
-from privbench.workload.query import Query, Workload, parse
-from privbench.workload.split import statements, tokens
+from privbench.pgsql import Node, SqlError, names, statement
+from privbench.pgsql.judge import Name, NotAllowed, judge, plain
+from privbench.workload.query import Query, Workload
 
-_OPENERS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.TABLE}
-_WRITERS = (exp.DML, exp.DDL, exp.Into, exp.Lock, exp.Command, exp.Copy, exp.Set)
-_WRITING_WORDS = {
-    TokenType.INSERT,
-    TokenType.UPDATE,
-    TokenType.DELETE,
-    TokenType.MERGE,
-    TokenType.INTO,
-    TokenType.TRUNCATE,
-}
-# Functions that act on the server, on files, on other sessions or on settings: a READ ONLY
-# transaction does not stop them.
-_ACTING = re.compile(
-    r"""(pg_terminate_|pg_cancel_|pg_reload_|pg_rotate_|pg_switch_|pg_promote|pg_create_|pg_drop_
-    |pg_backup_|pg_start_|pg_stop_|pg_read_|pg_ls_|pg_stat_reset|pg_notify|pg_logical_
-    |pg_replication_|pg_wal_replay_|pg_import_|pg_export_|pg_(try_)?advisory_|pg_log_
-    |set_config|setval|nextval|dblink|lo_(import|export|unlink|put|creat|from_bytea|open|truncate)
-    |query_to_xml|pg_file_)""",
-    re.VERBOSE | re.IGNORECASE,
+_REMEDY = (
+    "Only SELECT, WITH … SELECT, VALUES and TABLE with functions that merely compute are replayed: "
+    "take it out of the workload, or allow what it calls (--allow-function SCHEMA.NAME, "
+    "--allow-extension NAME), or trust all of the workload (--trust-workload)."
 )
-_REMEDY = "Only SELECT, WITH … SELECT, VALUES and TABLE are replayed: take it out of the workload."
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the operator vouches for.
+
+    Attributes:
+        functions: Functions that may be called, as (schema, name).
+        extensions: Extensions whose functions may be called, beside the listed ones.
+        workload: Whether nothing is judged. Transactions are READ ONLY all the same.
+    """
+
+    functions: frozenset[Name] = frozenset()
+    extensions: frozenset[str] = frozenset()
+    workload: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        functions: Iterable[str] = (),
+        extensions: Iterable[str] = (),
+        *,
+        workload: bool = False,
+    ) -> Trust:
+        """From what the command line says.
+
+        Raises:
+            UsageError: A function is not written as ``schema.name``.
+        """
+        split = [tuple(text.split(".")) for text in functions]
+        wrong = next((name for name in split if len(name) != 2 or not all(name)), None)
+        if wrong is not None:
+            raise UsageError(
+                f"{'.'.join(wrong)!r} is not of the form schema.name.",
+                remedy="Write --allow-function SCHEMA.NAME, as the catalog spells them.",
+            )
+        return cls(frozenset(split), frozenset(extensions), workload)
+
+
+#: Nothing is vouched for.
+NONE = Trust()
+
+
+class Text:
+    """The scope of a text alone, without a database (`privbench.pgsql.judge.Scope`)."""
+
+    def __init__(self, trust: Trust = NONE) -> None:
+        self._trust = trust
+
+    def function(self, name: Name) -> bool:
+        """Functions that only compute: the server's, those of listed extensions, allowed ones."""
+        known = plain(name) in names.functions() or name in self._trust.functions
+        return known or any(
+            name[-1] in (names.extension(extension) or {}).get("functions", ())
+            for extension in names.extensions()
+        )
+
+    def sequence(self, name: str) -> bool:
+        """No sequence is moved."""
+        return False
+
+    def operator(self, name: Name) -> bool:
+        """Any: an operator's name tells nothing."""
+        return True
+
+    def type(self, name: Name) -> bool:
+        """Any, likewise."""
+        return True
+
+    def collation(self, name: Name) -> bool:
+        """Any: collations call nothing."""
+        return True
+
+    def relation(self, name: Name) -> bool:
+        """Any, likewise."""
+        return True
+
+    def column(self, name: str) -> bool:
+        """Any, likewise."""
+        return True
+
+    def calls(self, field: str) -> bool:
+        """The names of functions of `pg_catalog` that are not listed."""
+        return field not in names.functions() and (
+            field in names.others() or field.startswith("pg_")
+        )
 
 
 def check(workload: Workload) -> None:
-    """Refuse a workload that holds anything but reading queries.
+    """Refuse a workload that holds anything but reading queries, by its text alone.
 
     Raises:
-        UsageError: A query writes, locks, calls a function that acts on the server, or is not a
-            query; the message names the first such query.
+        UsageError: A query cannot be parsed, or is no query, or does more than read; the message
+            names the first such query.
+    """
+    check_on(workload, {"": lambda tree: judge(tree, Text())})
+
+
+def check_on(workload: Workload, judges: Mapping[str, Callable[[Node], object]]) -> None:
+    """Refuse a workload that holds anything but reading queries, on any of several databases.
+
+    Args:
+        workload: Its queries.
+        judges: One for each database, by what it is called; it raises `NotAllowed`.
+
+    Raises:
+        UsageError: As `check`.
     """
     for query in workload:
-        found = fault(query)
+        where, found = "", None
+        try:
+            tree = _query(query.sql)
+            for side, refuse in judges.items():
+                where = f" (on the {side})" if side else ""
+                refuse(tree)
+        except SqlError as error:
+            found = error.message.rstrip(".")
+        except NotAllowed as reason:
+            found = f"{reason}{where}"
         if found:
-            raise UsageError(f"query {query.id} of workload {workload.name}: {found}.",
-                             remedy=_REMEDY)  # fmt: skip
+            raise UsageError(
+                f"query {query.id} of workload {workload.name}: {found}.", remedy=_REMEDY
+            )
 
 
-def fault(query: Query) -> str | None:
-    """Why a query is not replayed, without a word of its text; None where it only reads.
+def fault(query: Query, trust: Trust = NONE) -> str | None:
+    """Why a query is not replayed, by its text alone and without a value of it; None if it is.
 
     Raises:
-        UsageError: The text holds a string, name or comment without an end.
+        UsageError: PostgreSQL's parser does not take the text.
     """
-    if len(statements(query.sql)) != 1:
-        return "it is not exactly one statement"
-    kinds = [token.token_type for token in tokens(query.sql)]
-    opener = next((kind for kind in kinds if kind is not TokenType.L_PAREN), None)
-    if opener not in _OPENERS:
-        return "it is not a query"
-    calls = acting(query.sql)
-    if calls:
-        return f"it calls {calls[0]}, which acts on the server"
-    tree = parse(query.sql)
-    if tree is None:
-        # The text is beyond sqlglot: judge it by its words.
-        return "it may write" if _WRITING_WORDS & set(kinds) else None
-    return "it writes or locks rows" if _writes(tree) else None
+    try:
+        judge(_query(query.sql), Text(trust))
+    except SqlError as error:
+        raise UsageError(f"the text cannot be read: {error.message}") from None
+    except NotAllowed as reason:
+        return str(reason)
+    return None
 
 
-def acting(sql: str) -> list[str]:
-    """Names of functions that the text calls and that act on the server, in order."""
-    return [
-        name.text
-        for name, bracket in itertools.pairwise(tokens(sql))
-        if bracket.token_type is TokenType.L_PAREN and _ACTING.match(name.text)
-    ]
+def _query(text: str) -> Node:
+    """The tree of a text that is one query.
 
-
-def _writes(tree: exp.Expression) -> bool:
-    return any(not isinstance(node, exp.Query) for node in tree.find_all(*_WRITERS))
+    Raises:
+        SqlError: It cannot be parsed, or is not one statement.
+        NotAllowed: It is no query, locks rows, makes a table or holds parameters.
+    """
+    tree = statement(text).tree
+    if tree.kind != "SelectStmt":
+        raise NotAllowed("it is not a query")
+    kinds = {node.kind for node in tree.walk()}
+    if kinds & {"LockingClause", "IntoClause"}:
+        raise NotAllowed("it writes or locks rows")
+    if "ParamRef" in kinds:
+        raise NotAllowed("it holds parameters ($1): bind them with 'workload rebind'")
+    return tree

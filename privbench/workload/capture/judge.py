@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from privbench.errors import UsageError
+from privbench.workload.capture.normal import bound
 from privbench.workload.query import Query, parse
 from privbench.workload.safety import fault
 
@@ -14,6 +15,8 @@ _OPENER = re.compile(
     r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table)\b", re.IGNORECASE | re.DOTALL
 )
 _WORDS_OF_THE_SYSTEM = re.compile(r"\b(?:pg_catalog\.|information_schema\.|from\s+pg_)", re.I)
+# pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
+_MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 
 NO_QUERY = "it is not a query"
@@ -32,7 +35,7 @@ def reason_against(text: str) -> str | None:
     if not opens_like_a_query(text):
         return NO_QUERY
     try:
-        found = fault(Query("captured", text))
+        found = fault(Query("captured", bound(text, ["0"] * _MOST_PARAMETERS)))
     except UsageError:
         return UNREADABLE
     if found is not None:

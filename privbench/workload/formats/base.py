@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from privbench.errors import UsageError
+from privbench.pgsql import SqlError, pieces
 from privbench.workload.query import Workload
 
 #: The first line, as a comment, of a workload that may not leave the house.
@@ -43,6 +44,18 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the workload {path}: {error}.") from error
+
+
+def cut(text: str, path: Path) -> list[str]:
+    """The statements of a file's text, cut by PostgreSQL's scanner, with their comments.
+
+    Raises:
+        UsageError: A string, a name or a comment has no end.
+    """
+    try:
+        return pieces(text)
+    except SqlError as error:
+        raise UsageError(f"cannot read the workload {path}: {error.message}") from None
 
 
 def marked(text: str) -> bool:

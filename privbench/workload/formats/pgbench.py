@@ -17,12 +17,11 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
+from privbench.workload.formats.base import CONFIDENTIAL, cut, marked, read_text
 from privbench.workload.formats.conjunctive import beyond
 from privbench.workload.formats.draws import SCALE, draw
 from privbench.workload.formats.sql_files import ended, inside, natural
 from privbench.workload.query import Query, Workload
-from privbench.workload.split import statements
 
 _OPTIONS = "pgbench.opts"
 _MARK = f"-- {CONFIDENTIAL}\n"
@@ -142,7 +141,7 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
         if meta is None:
             block.append(line)
             continue
-        for text in statements("\n".join(block)):
+        for text in cut("\n".join(block), file):
             yield dict(draws), text
         block = []
         item = _SET.match(meta[2])

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
+from privbench.workload.formats.base import CONFIDENTIAL, cut, marked, read_text
 from privbench.workload.query import Query, Workload
-from privbench.workload.split import statements
 
 _NUMBERS = re.compile(r"(\d+)")
 # With a semicolon of its own, so that it is no part of the first query.
@@ -38,7 +37,7 @@ class SqlFiles:
         if not path.is_dir():
             text = read_text(path)
             secret = marked(text)
-            found = [Query(f"q{i}", sql) for i, sql in enumerate(_unmarked(text), 1)]
+            found = [Query(f"q{i}", sql) for i, sql in enumerate(_unmarked(text, path), 1)]
         else:
             files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
             secret = any(marked(read_text(file)) for file in files)
@@ -68,12 +67,12 @@ def _queries(file: Path, root: Path) -> list[Query]:
     name = file.relative_to(root).with_suffix("").as_posix()
     return [
         Query(name if number == 1 else f"{name}#{number}", sql)
-        for number, sql in enumerate(_unmarked(read_text(file)), 1)
+        for number, sql in enumerate(_unmarked(read_text(file), file), 1)
     ]
 
 
-def _unmarked(text: str) -> list[str]:
-    return statements(text.removeprefix(_MARK))
+def _unmarked(text: str, file: Path) -> list[str]:
+    return cut(text.removeprefix(_MARK), file)
 
 
 def inside(folder: Path, name: str) -> Path:

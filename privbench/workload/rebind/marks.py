@@ -14,8 +14,10 @@ from typing import Literal
 
 from psycopg import sql
 from sqlglot import Token, TokenType, exp
+from sqlglot.dialects import Postgres
+from sqlglot.errors import SqlglotError
 
-from privbench.workload.split import tokens
+from privbench.errors import UsageError
 
 Kind = Literal["number", "string", "bits", "parameter"]
 
@@ -136,7 +138,7 @@ def mark(text: str, known: Collection[str], given: Collection[str] = ()) -> Mark
     Raises:
         UsageError: The text holds a string, name or comment without an end.
     """
-    found = tokens(text)
+    found = _tokens(text)
     pieces: list[str | Mark] = []
     renamed: dict[str, str] = {}
     stayed: set[str] = set()
@@ -158,6 +160,13 @@ def mark(text: str, known: Collection[str], given: Collection[str] = ()) -> Mark
             pieces.append(Mark(number, kind, value, many))
         at = stop
     return Marked(tuple(piece for piece in pieces if piece), frozenset(stayed))
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        return list(Postgres().tokenize(text))
+    except SqlglotError as error:
+        raise UsageError("the SQL text holds a string, name or comment without an end.") from error
 
 
 def _literal(text: str, found: Sequence[Token], at: int) -> tuple[int, Kind | None]:

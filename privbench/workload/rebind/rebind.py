@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema
+from privbench.workload.capture.normal import bound as with_values
 from privbench.workload.capture.normal import spaced
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
@@ -154,6 +155,9 @@ class _Binder:
         values = drawn | {n: [text] for n, text in kept.items()} | constants
         text = marked.render(lambda one: _written(found[one.number], values[one.number], types))
         text = text.strip()
+        why = fault(Query(query.id, text))
+        if why is not None:
+            raise LeftOut(why)
         why = self._planner.fault(text) if self._planner else None
         if why is not None:
             raise LeftOut(f"the clone refuses it: {why}")
@@ -165,12 +169,13 @@ class _Binder:
     def _marked(self, query: Query) -> Marked:
         text = spaced(query.sql)
         try:
-            why = fault(Query(query.id, text))
             marked = mark(text, self._known)
             tree = parse(marked.text)
             if tree is not None:
                 given = neutral.given_names(tree, self._known)
                 marked = mark(text, self._known, given)
+            # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
+            why = fault(Query(query.id, marked.text))
         except UsageError as error:
             raise LeftOut("it cannot be read") from error
         if why is not None:
@@ -215,7 +220,10 @@ class _Binder:
             site = found[one.number]
             return _written(site, settled.get(one.number) or [neutral.constant(site)], {})
 
-        return dict(zip(asked, self._planner.types(marked.render(put)), strict=False))
+        text = marked.render(put)
+        if fault(Query("types", with_values(text, ["0"] * len(asked)))) is not None:
+            return {}
+        return dict(zip(asked, self._planner.types(text), strict=False))
 
     def _constant(self, site: Site, types: Mapping[int, str]) -> str:
         type_name = types.get(site.mark.number)

@@ -1,0 +1,150 @@
+"""The questions that `privbench.workload.database` puts to the catalog, one constant each."""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+from psycopg.rows import namedtuple_row
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+
+#: Objects that initdb makes have lower OIDs.
+FIRST_USER_OID = 16384
+
+# An object is an extension's only if a superuser made it: whoever owns an extension can add
+# functions of his own to it.
+FUNCTIONS: LiteralString = """
+SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
+  (SELECT x.extname FROM pg_catalog.pg_depend d
+     JOIN pg_catalog.pg_extension x ON x.oid = d.refobjid
+   WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid
+     AND d.deptype = 'e'
+     AND (r.rolsuper OR p.prokind IN ('f', 'w') AND l.lanname IN ('c', 'internal'))
+   LIMIT 1) AS extension
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+  JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+  JOIN pg_catalog.pg_roles r ON r.oid = p.proowner
+WHERE p.oid >= %(first)s
+"""
+FIELDS: LiteralString = """
+SELECT DISTINCT p.proname AS name FROM pg_catalog.pg_proc p
+WHERE p.oid < %(first)s AND (p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults
+  AND p.pronargs) AND NOT 'pg_catalog.internal'::pg_catalog.regtype = ANY(p.proargtypes)
+"""
+OPERATORS: LiteralString = """
+SELECT n.nspname AS schema, o.oprname AS name, o.oprcode::pg_catalog.oid::pg_catalog.int8 AS code,
+  f.proname AS function
+FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+  LEFT JOIN pg_catalog.pg_proc f ON f.oid = o.oprcode
+WHERE o.oid >= %(first)s
+"""
+#: Casts by functions, and support functions and operators of indexes: they run unnamed.
+UNNAMED: LiteralString = """
+SELECT 'the cast from ' || pg_catalog.format_type(c.castsource, NULL) || ' to '
+  || pg_catalog.format_type(c.casttarget, NULL) AS what, f.oid::pg_catalog.int8 AS code,
+  f.proname AS function
+FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc f ON f.oid = c.castfunc
+WHERE c.oid >= %(first)s AND c.castmethod = 'f'
+UNION ALL SELECT 'the operator family ' || m.opfname, f.oid::pg_catalog.int8, f.proname
+FROM pg_catalog.pg_amproc a JOIN pg_catalog.pg_opfamily m ON m.oid = a.amprocfamily
+  JOIN pg_catalog.pg_proc f ON f.oid = a.amproc
+WHERE a.oid >= %(first)s AND f.oid >= %(first)s
+UNION ALL SELECT 'the operator family ' || m.opfname, f.oid::pg_catalog.int8, f.proname
+FROM pg_catalog.pg_amop a JOIN pg_catalog.pg_opfamily m ON m.oid = a.amopfamily
+  JOIN pg_catalog.pg_operator o ON o.oid = a.amopopr
+  JOIN pg_catalog.pg_proc f ON f.oid = o.oprcode
+WHERE a.oid >= %(first)s AND f.oid >= %(first)s
+"""
+TYPES: LiteralString = """
+SELECT t.oid::pg_catalog.int8 AS oid, n.nspname AS schema, t.typname AS name,
+  t.typtype::pg_catalog.text AS kind, t.typbasetype::pg_catalog.int8 AS base,
+  t.typelem::pg_catalog.int8 AS element, t.typcategory = 'A' AS is_array,
+  (SELECT x.extname FROM pg_catalog.pg_depend d
+     JOIN pg_catalog.pg_extension x ON x.oid = d.refobjid
+   WHERE d.classid = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.objid = t.oid
+     AND d.deptype = 'e' LIMIT 1) AS extension,
+  ARRAY(SELECT pg_catalog.pg_get_expr(c.conbin, 0) FROM pg_catalog.pg_constraint c
+   WHERE c.contypid = t.oid AND c.contype = 'c') AS checks,
+  ARRAY(SELECT a.atttypid::pg_catalog.int8 FROM pg_catalog.pg_attribute a
+   WHERE t.typrelid <> 0 AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+     AND a.atttypid >= %(first)s)
+  || ARRAY(SELECT r.rngsubtype::pg_catalog.int8 FROM pg_catalog.pg_range r
+   WHERE r.rngtypid = t.oid) AS parts,
+  ARRAY(SELECT f.oid::pg_catalog.int8 FROM pg_catalog.pg_range r
+     JOIN pg_catalog.pg_proc f ON f.oid IN (r.rngcanonical, r.rngsubdiff)
+   WHERE r.rngtypid = t.oid AND f.oid >= %(first)s) AS code
+FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+WHERE t.oid >= %(first)s
+"""
+RELATIONS: LiteralString = """
+SELECT c.oid::pg_catalog.int8 AS oid, n.nspname AS schema, c.relname AS name,
+  c.relkind::pg_catalog.text AS kind, c.relrowsecurity AS secured,
+  EXISTS (SELECT FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid = c.oid AND a.attgenerated = 'v') AS virtual
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind NOT IN ('i', 'I', 't')
+"""
+PARTS: LiteralString = """
+SELECT i.inhrelid::pg_catalog.int8 AS part FROM pg_catalog.pg_inherits i WHERE i.inhparent = %(oid)s
+"""
+COLUMN_TYPES: LiteralString = """
+SELECT DISTINCT a.atttypid::pg_catalog.int8 AS type FROM pg_catalog.pg_attribute a
+WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= %(first)s
+"""
+#: What the planner computes in part. A virtual column comes last, and stands in the others.
+PLANNED: LiteralString = """
+SELECT 'the index ' || x.relname AS what, e.text
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid,
+  LATERAL (VALUES (pg_catalog.pg_get_expr(i.indexprs, i.indrelid)),
+    (pg_catalog.pg_get_expr(i.indpred, i.indrelid))) AS e(text) WHERE i.indrelid = %(oid)s
+UNION ALL SELECT 'the constraint ' || c.conname, pg_catalog.pg_get_expr(c.conbin, c.conrelid)
+FROM pg_catalog.pg_constraint c WHERE c.conrelid = %(oid)s AND c.contype = 'c'
+UNION ALL SELECT 'the partition key', pg_catalog.pg_get_expr(p.partexprs, p.partrelid)
+FROM pg_catalog.pg_partitioned_table p WHERE p.partrelid = %(oid)s
+UNION ALL SELECT 'the column ' || a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_attrdef d
+  ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = %(oid)s AND a.attgenerated = 'v'
+"""
+#: Since PostgreSQL 14.
+STATISTICS: LiteralString = """
+SELECT 'the statistics ' || s.stxname AS what, e.text
+FROM pg_catalog.pg_statistic_ext s,
+  LATERAL pg_catalog.unnest(pg_catalog.pg_get_statisticsobjdef_expressions(s.oid)) AS e(text)
+WHERE s.stxrelid = %(oid)s
+"""
+POLICIES: LiteralString = """
+SELECT 'the policy ' || p.polname AS what, pg_catalog.pg_get_expr(p.polqual, p.polrelid) AS text
+FROM pg_catalog.pg_policy p WHERE p.polrelid = %(oid)s AND p.polcmd IN ('r', '*')
+"""
+POWERS: LiteralString = """
+SELECT r.rolname AS role, ARRAY(SELECT v.word FROM (VALUES (r.rolsuper, 'SUPERUSER'),
+  (r.rolcreaterole, 'CREATEROLE'), (r.rolbypassrls, 'BYPASSRLS'),
+  (r.rolreplication, 'REPLICATION')) AS v(held, word) WHERE v.held)
+  || ARRAY(SELECT g.rolname::pg_catalog.text FROM pg_catalog.pg_roles g WHERE g.rolname IN
+  ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program')
+  AND NOT r.rolsuper AND pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER')
+  ORDER BY g.rolname) AS powers
+FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER
+"""
+VIEW: LiteralString = "SELECT pg_catalog.pg_get_viewdef(%(oid)s::pg_catalog.oid) AS text"
+FILTERED: LiteralString = "SELECT pg_catalog.row_security_active(%(oid)s::pg_catalog.oid) AS active"
+PATH: LiteralString = """
+SELECT s.name
+FROM pg_catalog.unnest(pg_catalog.current_schemas(true)) WITH ORDINALITY AS s(name, place)
+ORDER BY s.place
+"""
+
+
+def ask(connection: Connection, question: LiteralString, oid: int = 0) -> list[Any]:
+    """All rows of a question, as named tuples.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with (
+        database_errors("reading the catalog"),
+        connection.cursor(row_factory=namedtuple_row) as cursor,
+    ):
+        return cursor.execute(question, {"oid": oid, "first": FIRST_USER_OID}).fetchall()
