@@ -26,7 +26,7 @@ def literals(ddl: Ddl) -> list[str]:
 
     >>> literals(Ddl("CREATE TABLE t (a varchar(9), b int DEFAULT 4);", ""))
     ['CREATE TABLE t (a varchar(9), b int DEFAULT 4)']
-    >>> literals(Ddl("CREATE TABLE t (a numeric(10,2));", "ALTER TABLE t ATTACH PARTITION u;"))
+    >>> literals(Ddl("CREATE TABLE t (a numeric(10,2));", "ALTER TABLE t CLUSTER ON u;"))
     []
     >>> literals(Ddl("", "CREATE POLICY p ON t TO auditor USING (true);"))
     ['CREATE POLICY p ON t TO auditor USING (true)']
