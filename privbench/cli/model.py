@@ -88,7 +88,10 @@ def sample(
 @click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
 @click.option("--replace", is_flag=True, help="Drop what the target holds, in one transaction.")
 @click.option(
-    "--trust-programs", is_flag=True, help="Let the model bring functions, triggers and rules."
+    "--trust-programs",
+    is_flag=True,
+    help="Run all of the model's DDL; without it, functions, triggers, rules and what calls them "
+    "are left out and named.",
 )
 @target_options
 @click.pass_obj
