@@ -436,5 +436,5 @@ def _first(error: ValidationError | ConfigError) -> str:
     if isinstance(error, ConfigError):
         return error.message.rstrip(".")
     fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(step)[:80] for step in fault["loc"])
+    place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
