@@ -215,8 +215,8 @@ def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
 
 def _texts(buffer: io.BytesIO, rows: int) -> pa.Array:
     ends, known, text = (_next_array(buffer) for _ in range(3))
-    kinds = (ends.dtype, known.dtype, text.dtype)
-    if kinds != (np.int32, np.bool_, np.uint8) or text.ndim != 1:
+    kinds = (ends.dtype.str, known.dtype.str, text.dtype.str)
+    if kinds != ("<i4", "|b1", "|u1") or text.ndim != 1:
         raise ModelError("a public table of the model is not one of texts.")
     if ends.shape != (rows + 1,) or known.shape != (rows,) or ends[0] or ends[-1] != len(text):
         raise ModelError("a public table of the model has other texts than it says.")

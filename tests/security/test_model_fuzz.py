@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench import pipeline
-from privbench.errors import ModelError, PrivbenchError
+from privbench.errors import DatabaseError, ModelError, UsageError
 from privbench.pipeline import Model, archive
 from privbench.pipeline.decode import decode
 
@@ -99,7 +99,7 @@ def near(value, rng):
 
 
 def judged(path):
-    """Read, sample and decode; whether it is a model still. Anything but an exit code of 2 fails."""
+    """Read, sample and decode; whether it is a model still. Any other error fails."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         model = Model.load(path)
@@ -111,8 +111,7 @@ def judged(path):
                 assert len(batch.columns) == len(table.columns)
                 if rows > MOST_ROWS:
                     break
-    except PrivbenchError as error:
-        assert error.exit_code == 2
+    except UsageError:
         return False
     finally:
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
@@ -197,7 +196,7 @@ def arrays(honest, path, seed, cases):
 
 @pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
 def test_members_that_somebody_spoilt(honest, tmp_path, synthesizer):
-    """Attack: other numbers, other bytes. Door: arrays and public data. Exit 2, or a sound sample."""
+    """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
     arrays(honest[synthesizer], tmp_path / "m", 1, FEW)
 
 
@@ -205,7 +204,7 @@ def test_members_that_somebody_spoilt(honest, tmp_path, synthesizer):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
 def test_thousands_of_members(honest, tmp_path, synthesizer, seed):
-    """Attack: other numbers, other bytes. Door: arrays and public data. Exit 2, or a sound sample."""
+    """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
     arrays(honest[synthesizer], tmp_path / "m", 100 + seed, MANY // 4)
 
 
@@ -295,18 +294,18 @@ def loads(honest, path, dsn, seed, cases):
         try:
             pipeline.load(path, dsn, replace=True, seed=1)
             sound += 1
-        except PrivbenchError as error:
-            assert error.exit_code in (2, 3)
+        except (UsageError, DatabaseError):
+            continue
     assert cluster(dsn) == before
     return sound
 
 
 def test_models_that_can_still_be_loaded(honest, make_database, tmp_path):
-    """Attack: odd values that pass the header. Door: header. A clone, or nothing; never beyond it."""
+    """Attack: odd values that pass the header. Door: header. A clone or nothing."""
     assert loads(honest["independent"], tmp_path / "m", make_database(), 1, 4)
 
 
 @pytest.mark.slow
 def test_many_models_that_can_still_be_loaded(honest, make_database, tmp_path):
-    """Attack: odd values that pass the header. Door: header. A clone, or nothing; never beyond it."""
+    """Attack: odd values that pass the header. Door: header. A clone or nothing."""
     assert loads(honest["privbench"], tmp_path / "m", make_database(), 2, 100)

@@ -100,6 +100,11 @@ def fk(head):
     return tables(head)["line"]["foreign_keys"][0]
 
 
+def cells(head):
+    """Name and domain of the first attribute of a circuit."""
+    return head["state"]["tables"][0]["circuit"]["domains"][0]
+
+
 def deep(levels):
     found = []
     for _ in range(levels):
@@ -204,10 +209,10 @@ ATTACKS = {
     "a hash that is none": lambda p, h: h.update(sha256="none"),
     "rows without end": lambda p, h: h["state"]["tables"][0].update(rows=float(2**52)),
     "a size that is none": lambda p, h: h["state"]["tables"][0].update(rows=-5.0),
-    "a domain of 2^40 cells": lambda p, h: h["state"]["tables"][0]["circuit"]["domains"][0][1].update(
+    "a domain of 2^40 cells": lambda p, h: cells(h)[1].update(
         values=2**40
     ),
-    "a domain beyond its codec": lambda p, h: h["state"]["tables"][0]["circuit"]["domains"][0].insert(
+    "a domain beyond its codec": lambda p, h: cells(h).insert(
         0, "x"
     ),
     "public rows that are not there": lambda p, h: h["state"]["public_rows"].update(
@@ -287,7 +292,8 @@ def test_every_provider_of_the_list_makes_text(tmp_path):
     [b"", b"{}", b"[]", b"null", b'{"format": "privbench-model"}', b"[" * 10**6, b'{"a":' * 10**5,
      b'{"format": "privbench-model", "version": 2, "version": 2}', b"\xff\xfe", b'"\\ud800"',
      b'{"format": "privbench-model", "version": NaN}', b'{"a": 1e999}', b"1" * 10**5,
-     b'{"format": "privbench-model", "version": true}', b'{"format": "privbench-model", "version": 2}'],
+     b'{"format": "privbench-model", "version": true}',
+     b'{"format": "privbench-model", "version": 2}'],
 )  # fmt: skip
 def test_a_header_that_is_no_header(model, tmp_path, data):
     """Attack: odd JSON: nested, doubled, NaN, endless. Door: header. Its form is checked first."""

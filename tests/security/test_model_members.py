@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench import pipeline
-from privbench.errors import ModelError, PrivbenchError
+from privbench.errors import ModelError, UsageError
 from privbench.pipeline import Model, archive
 
 
@@ -44,11 +44,12 @@ def raw(model, target, change):
 @pytest.mark.parametrize(
     "name",
     ["../../etc/passwd", "/etc/passwd", "arrays/../x.npy", "arrays/00.npy", "arrays/-1.npy",
-     "arrays/1.npy ", "ARRAYS/0.npy", "x", "arrays/0.npy\0", "public/0.arrow", "public/0.npy/", "arrays/١.npy",
+     "arrays/1.npy ", "ARRAYS/0.npy", "x", "arrays/0.npy\0",
+     "public/0.arrow", "public/0.npy/", "arrays/١.npy",
      "ddl/post.sql.exe", "header.json/"],
 )  # fmt: skip
 def test_a_member_by_another_name(model, tmp_path, name):
-    """Attack: members that the header or a path names. Door: archive. Names are the tool's alone."""
+    """Attack: members that the header or a path names. Door: archive. Names are the tool's."""
     refused(raw(model, tmp_path / "m", lambda made, parts: made.writestr(name, b"x")))
 
 
@@ -82,7 +83,7 @@ def test_a_small_archive_of_a_large_header(model, tmp_path, name):
 
 
 def test_a_member_longer_than_it_says(model, tmp_path):
-    """Attack: a stated size of 10 bytes before 100 MB. Door: archive. No more than stated is read."""
+    """Attack: a stated size of 10 bytes before 100 MB. Door: archive. No more is read."""
     target = raw(model, tmp_path / "m", lambda made, parts: None)
     data = bytearray(target.read_bytes())
     with zipfile.ZipFile(target) as made:
@@ -129,39 +130,35 @@ def test_what_is_no_file(tmp_path):
     refused(tmp_path / "m")
 
 
-def npy(header: bytes, body: bytes = b"") -> bytes:
-    text = header + b" " * (-(len(header) + 11) % 64) + b"\n"
+def npy(kind: str, shape: str, body: bytes = b"", turned: bool = False) -> bytes:
+    """A file of an array as it says of itself."""
+    text = f"{{'descr': {kind}, 'fortran_order': {turned}, 'shape': {shape}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + body
 
 
 #: Arrays that are none.
 ARRAYS = {
-    "a shape of 2^60": npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976,)}"),
-    "a shape that wraps around": npy(
-        b"{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}"
-    ),
-    "a negative shape": npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1)}", b"\0" * 8),
-    "a shape of 40 axes": npy(
-        b"{'descr': '|u1', 'fortran_order': False, 'shape': (" + b"1, " * 40 + b")}", b"\0"
-    ),
-    "objects": npy(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", b"\0" * 8),
-    "texts": npy(b"{'descr': '<U9', 'fortran_order': False, 'shape': (1,)}", b"\0" * 36),
-    "records": npy(b"{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}", b"\0" * 8),
-    "times": npy(b"{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,)}", b"\0" * 8),
-    "complex numbers": npy(b"{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}", b"\0" * 16),
-    "long doubles": npy(b"{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}", b"\0" * 16),
-    "numbers the other way round": npy(
-        b"{'descr': '>f8', 'fortran_order': False, 'shape': (1,)}", b"\0" * 8
-    ),
-    "columns first": npy(b"{'descr': '<f8', 'fortran_order': True, 'shape': (1,)}", b"\0" * 8),
-    "fewer numbers": npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,)}", b"\0" * 8),
-    "more numbers": npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", b"\0" * 800),
-    "a shape that is code": npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (__import__('os'),)}"),
-    "a shape that is nested": npy(b"{'descr': '<f8', 'shape': " + b"(" * 5000 + b")" * 5000 + b"}"),
+    "a shape of 2^60": npy("'<f8'", f"({2**60},)"),
+    "a shape that wraps around": npy("'<f8'", f"({2**32}, {2**32})"),
+    "a negative shape": npy("'<f8'", "(-1, -1)", b"\0" * 8),
+    "a shape of 40 axes": npy("'|u1'", f"({'1, ' * 40})", b"\0"),
+    "objects": npy("'|O'", "(1,)", b"\0" * 8),
+    "texts": npy("'<U9'", "(1,)", b"\0" * 36),
+    "records": npy("[('a', '<f8')]", "(1,)", b"\0" * 8),
+    "times": npy("'<M8[s]'", "(1,)", b"\0" * 8),
+    "complex numbers": npy("'<c16'", "(1,)", b"\0" * 16),
+    "long doubles": npy("'<f16'", "(1,)", b"\0" * 16),
+    "numbers the other way round": npy("'>f8'", "(1,)", b"\0" * 8),
+    "columns first": npy("'<f8'", "(1,)", b"\0" * 8, turned=True),
+    "fewer numbers": npy("'<f8'", "(3,)", b"\0" * 8),
+    "more numbers": npy("'<f8'", "(1,)", b"\0" * 800),
+    "a shape that is code": npy("'<f8'", "(__import__('os'),)"),
+    "a shape that is nested": npy("'<f8'", "(" * 5000 + ")" * 5000),
     "another version": b"\x93NUMPY\2\0" + b"\0" * 100,
     "nothing": b"",
     "a pickle": b"\x80\x04cos\nsystem\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("attack", ARRAYS)
@@ -191,8 +188,8 @@ def test_numbers_that_are_no_weights(honest, tmp_path, synthesizer, number):
         out = tmp_path / f"{name.replace('/', '_')}"
         try:
             pipeline.sample(forging.forge(path, tmp_path / "m", change), out, seed=1)
-        except PrivbenchError as error:
-            assert error.exit_code == 2
+        except UsageError:
+            continue
 
 
 def regions(model):
@@ -354,7 +351,7 @@ def test_values_that_are_something_to_others(model, tmp_path, value):
 
 
 def test_a_broken_save_leaves_the_model_that_was_there(model, tmp_path, monkeypatch):
-    """Attack: a full disk while a model is written. Door: files. The old one stays, nothing else."""
+    """Attack: a full disk while a model is written. Door: files. The old one stays."""
     (tmp_path / "m").write_bytes(b"old")
     honest = Model.load(model)
 
