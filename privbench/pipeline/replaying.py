@@ -10,6 +10,7 @@ from privbench.workload import Replay, Workload, read, replay
 from privbench.workload.before import NOTHING, Before
 from privbench.workload.load import load
 from privbench.workload.replay import OnResult
+from privbench.workload.safety import NONE, Trust
 
 _NAME = "database"
 
@@ -25,6 +26,7 @@ def run(
     explain: bool = False,
     concurrency: int = 0,
     on_result: OnResult | None = None,
+    trust: Trust = NONE,
 ) -> dict[str, Any]:
     """Run a workload and keep counts and times.
 
@@ -38,6 +40,7 @@ def run(
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query.
         concurrency: Clients that then run the workload at once; 0 leaves that out.
         on_result: Told of every query that ran.
+        trust: What the operator vouches for, of what the queries would run.
 
     Returns:
         A JSON object: the database, the settings, per query its weight, the count and the seconds,
@@ -58,10 +61,12 @@ def run(
         on_result,
         explain=explain,
         before=before,
+        trust=trust,
     )
     return {
         "workload": queries.name,
         "database": asdict(found.sides[_NAME]),
+        "warning": found.sides[_NAME].warning or None,
         "settings": found.settings,
         "repeats": found.repeats,
         "warmup": found.warmup,
