@@ -41,6 +41,7 @@ def raw(model, target, change):
     return target
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize(
     "name",
     ["../../etc/passwd", "/etc/passwd", "arrays/../x.npy", "arrays/00.npy", "arrays/-1.npy",
