@@ -18,7 +18,12 @@ import pytest
 
 from privbench.errors import UsageError
 from privbench.postgres.embedded import Server
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import reading
 from privbench.workload import Query, Workload, replay
+from privbench.workload.capture.judge import reason_against
+from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.rebind import Planner, rebind
 from privbench.workload.safety import Trust
 
 #: ``act`` writes the file of the attack; ``calm`` is immutable for all that the planner knows.
@@ -460,3 +465,25 @@ def test_a_table_with_a_foreign_part_is_not_read(
     with pytest.raises(UsageError, match=r"public\.host, which is neither a table nor a view"):
         _run(dsn, "SELECT * FROM victim")
     assert _run(dsn, "SELECT * FROM ONLY victim", Trust(workload=True)) == "ok"
+
+
+def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_allowed(
+    source: Callable[[Attack], tuple[str, Path]],
+) -> None:
+    query = "SELECT count(*) FROM victim WHERE public.calm('secret') <> name"
+    assert reason_against(query) is None
+    assert reason_against("SELECT pg_read_file(name) FROM victim") == "it calls pg_read_file"
+    dsn, file = source(Attack(query, ""))
+    workload = Workload("captured", (Query("q0", "SELECT n FROM victim"), Query("q1", query)))
+    with reading(dsn) as clone:
+        for functions, left_out in ((), {"q1": "it calls public.calm"}), (["public.calm"], {}):
+            found = rebind(
+                workload,
+                introspect(clone),
+                DatabaseRows(clone, 0),
+                planner=Planner(clone),
+                trust=Trust.of(functions),
+            )
+            assert found.left_out == left_out
+            # The planner computes what it is asked to explain.
+            assert file.exists() == (not left_out)
