@@ -18,7 +18,12 @@ import pytest
 
 from privbench.errors import UsageError
 from privbench.postgres.embedded import Server
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import reading
 from privbench.workload import Query, Workload, replay
+from privbench.workload.capture.judge import reason_against
+from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.rebind import Planner, rebind
 from privbench.workload.safety import Trust
 
 #: ``act`` writes the file of the attack; ``calm`` is immutable for all that the planner knows.
@@ -148,7 +153,8 @@ ATTACKS = {
     "name of a listed function": Attack(
         "SELECT upper(name, n) FROM victim",
         "public.upper, a function",
-        "CREATE FUNCTION public.upper(text, int) RETURNS text LANGUAGE sql AS 'SELECT public.act()'",
+        "CREATE FUNCTION public.upper(text, int) RETURNS text LANGUAGE sql"
+        " AS 'SELECT public.act()'",
     ),
     "aggregate": Attack(
         "SELECT public.total(name) FROM victim",
@@ -313,7 +319,7 @@ def source(
 
     def made(attack: Attack) -> tuple[str, Path]:
         for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(0o777)  # noqa: S103
+            folder.chmod(0o777)
         file = tmp_path / "written"
         dsn = make_database_on(each_server)
         role = f"role_{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}"
@@ -459,3 +465,25 @@ def test_a_table_with_a_foreign_part_is_not_read(
     with pytest.raises(UsageError, match=r"public\.host, which is neither a table nor a view"):
         _run(dsn, "SELECT * FROM victim")
     assert _run(dsn, "SELECT * FROM ONLY victim", Trust(workload=True)) == "ok"
+
+
+def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_allowed(
+    source: Callable[[Attack], tuple[str, Path]],
+) -> None:
+    query = "SELECT count(*) FROM victim WHERE public.calm('secret') <> name"
+    assert reason_against(query) is None
+    assert reason_against("SELECT pg_read_file(name) FROM victim") == "it calls pg_read_file"
+    dsn, file = source(Attack(query, ""))
+    workload = Workload("captured", (Query("q0", "SELECT n FROM victim"), Query("q1", query)))
+    with reading(dsn) as clone:
+        for functions, left_out in ((), {"q1": "it calls public.calm"}), (["public.calm"], {}):
+            found = rebind(
+                workload,
+                introspect(clone),
+                DatabaseRows(clone, 0),
+                planner=Planner(clone),
+                trust=Trust.of(functions),
+            )
+            assert found.left_out == left_out
+            # The planner computes what it is asked to explain.
+            assert file.exists() == (not left_out)
