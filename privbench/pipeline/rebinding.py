@@ -74,7 +74,7 @@ def rebind(
         if clone is not None:
             secret = secret or has_releases(clone, ledger)
             schema, planner = introspect(clone), Planner(clone)
-            refuse_computing(clone, [table.name for table in schema])
+            refuse_computing(clone, [table.name for table in schema], checks=True)
             rows: RowSource = DatabaseRows(clone, seed)
         elif found is not None:
             schema, planner = found.schema, None

@@ -14,7 +14,7 @@ search path matters; only relations go by the path.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,15 @@ _CALLS = {
 _FILES = frozenset({"pg_hba_file_rules", "pg_ident_file_mappings", "pg_file_settings"})
 
 
-def refuse_computing(connection: Connection, tables: Iterable[TableName]) -> None:
+def refuse_computing(
+    connection: Connection, tables: Iterable[TableName], *, checks: bool = False
+) -> None:
     """Refuse tables of which the planner itself would run functions of users, whoever reads them.
 
     Args:
         connection: To the database; the questions go by another one to the same server.
         tables: The tables; their partitions and children are looked at too.
+        checks: Whether their CHECKs are; sessions that read rows (`reading.ROWS`) need none.
 
     Raises:
         SchemaError: With the first such table, and what would run.
@@ -62,7 +65,7 @@ def refuse_computing(connection: Connection, tables: Iterable[TableName]) -> Non
         ConnectionFailed: A second connection was refused.
     """
     with reading(conninfo.make_conninfo("", **resolved(connection))) as asking:
-        Database(asking, SEARCH_PATH).refuse_computing(tables)
+        Database(asking, SEARCH_PATH).refuse_computing(tables, checks=checks)
 
 
 def powers(connection: Connection) -> tuple[str, tuple[str, ...]]:
@@ -129,8 +132,7 @@ class Database:
         relations = ask(connection, questions.RELATIONS)
         self.relations = {(row.schema, row.name): row for row in relations}
         self._by_oid = {row.oid: row for row in relations}
-        self._read: dict[tuple[int, bool], NotAllowed | None] = {}
-        self._bodies: dict[str, str | None] = {}
+        self._judged: dict[tuple[str, Any, bool], NotAllowed | None] = {}
         self._scope = _Scope(self, schemas)
         self._unnamed = self._first(ask(connection, questions.UNNAMED))
 
@@ -153,7 +155,7 @@ class Database:
             if node.kind == "RangeVar" and not node.get("schemaname"):
                 self._scope.relation((str(node.get("relname")),))
 
-    def refuse_computing(self, tables: Iterable[TableName]) -> None:
+    def refuse_computing(self, tables: Iterable[TableName], *, checks: bool) -> None:
         """See the function of this name."""
         for name in tables:
             waiting = [row for row in [self.relations.get((name.schema, name.name))] if row]
@@ -163,7 +165,7 @@ class Database:
                     self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)
                 ]
                 try:
-                    self.planned(row)
+                    self.planned(row, checks=checks)
                 except NotAllowed as reason:
                     raise SchemaError(
                         f"whoever reads it runs a function of users, since {reason}.",
@@ -201,18 +203,17 @@ class Database:
         Raises:
             NotAllowed: It does.
         """
-        text = function.body
-        if text not in self._bodies:
-            self._bodies[text] = None
+
+        def refuse() -> None:
             try:
-                judge(statement(text).tree, self._scope, _BODIES)
+                judge(statement(function.body).tree, self._scope, _BODIES)
             except (SqlError, NotAllowed) as reason:
-                self._bodies[text] = f"{reason}".rstrip(".")
-        why = self._bodies[text]
-        if why:
-            raise NotAllowed(
-                f"it may call {shown(function.key)}, a function that is not listed: {why}"
-            )
+                why = f"{reason}".rstrip(".")
+                raise NotAllowed(
+                    f"it may call {shown(function.key)}, a function that is not listed: {why}"
+                ) from None
+
+        self._once(("function", (function.key, function.body), False), refuse)
 
     def runs(self, code: int, name: str | None, what: str) -> None:
         """Refuse what runs a function by its OID.
@@ -231,19 +232,19 @@ class Database:
         except NotAllowed:
             raise NotAllowed(f"{what} {shown(function.key)}, which is not listed") from None
 
-    def value(self, row: Any, *, named: bool, above: frozenset[int] = frozenset()) -> None:
+    def value(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call what may not be called.
 
         Args:
             row: The type.
             named: Whether values are made of text, not only read.
-            above: Types that hold it.
 
         Raises:
             NotAllowed: They do.
         """
-        if row.oid in above:
-            return
+        self._once(("type", row.oid, named), lambda: self._value(row, named=named))
+
+    def _value(self, row: Any, *, named: bool) -> None:
         whose = shown((row.schema, row.name))
         for code in row.code:
             self.runs(code, None, f"the type {whose} runs")
@@ -251,7 +252,7 @@ class Database:
             self._expression(text, f"the domain {whose}", frozenset())
         for oid in (*row.parts, row.base, row.element):
             if oid in self._types:
-                self.value(self._types[oid], named=named, above=above | {row.oid})
+                self.value(self._types[oid], named=named)
         if named and row.kind == "b" and not row.is_array and not self._vouched(row.extension):
             raise NotAllowed(f"it names the type {whose}, which is not listed")
 
@@ -265,14 +266,23 @@ class Database:
         Raises:
             NotAllowed: It does.
         """
-        key = row.oid, deep
-        if key not in self._read:
-            self._read[key] = None
+        self._once(("relation", row.oid, deep), lambda: self._relation(row, deep=deep))
+
+    def _once(self, key: tuple[str, Any, bool], refuse: Callable[[], None]) -> None:
+        """Judge something once; what holds itself passes meanwhile.
+
+        Raises:
+            NotAllowed: It is not allowed.
+        """
+        if key not in self._judged:
+            self._judged[key] = None
             try:
-                self._relation(row, deep=deep)
+                refuse()
             except NotAllowed as reason:
-                self._read[key] = reason
-        known = self._read[key]
+                # What passed meanwhile may have passed for the sake of this.
+                self._judged = {k: why for k, why in self._judged.items() if why is not None}
+                self._judged[key] = reason
+        known = self._judged[key]
         if known is not None:
             raise known
 
@@ -297,7 +307,7 @@ class Database:
             for policy in ask(self.connection, questions.POLICIES, row.oid):
                 self._expression(policy.text, f"{policy.what} of {name}", frozenset())
 
-    def planned(self, row: Any) -> None:
+    def planned(self, row: Any, *, checks: bool = True) -> None:
         """Judge the expressions of which the planner computes constant parts.
 
         A function with a column among its arguments is never computed, unless it is written in
@@ -305,6 +315,7 @@ class Database:
 
         Args:
             row: The table.
+            checks: Whether the planner also looks at CHECKs (``constraint_exclusion``).
 
         Raises:
             NotAllowed: The planner may compute what is not listed.
@@ -314,10 +325,11 @@ class Database:
         if self.connection.info.server_version >= 140000:
             found += ask(self.connection, questions.STATISTICS, row.oid)
         for item in found:
+            if item.part == "check" and not checks:
+                continue
             # A virtual column is no column here: an expression stands in its place.
-            passing = (
-                frozenset() if row.virtual else late(item.text or "", condition=item.condition)
-            )
+            text = "" if row.virtual else item.text or ""
+            passing = late(text, condition=item.part == "condition")
             self._expression(item.text, f"{item.what} of {name}", passing)
 
     def _expression(self, text: str | None, what: str, late: frozenset[Name]) -> None:

@@ -105,23 +105,24 @@ WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypi
 """
 #: What the planner computes in part. A virtual column comes last, and stands in the others.
 PLANNED: LiteralString = """
-SELECT 'the index ' || x.relname AS what, e.text, e.condition
+SELECT 'the index ' || x.relname AS what, e.text, e.part
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid,
-  LATERAL (VALUES (pg_catalog.pg_get_expr(i.indexprs, i.indrelid), false),
-    (pg_catalog.pg_get_expr(i.indpred, i.indrelid), true)) AS e(text, condition)
+  LATERAL (VALUES (pg_catalog.pg_get_expr(i.indexprs, i.indrelid), ''),
+    (pg_catalog.pg_get_expr(i.indpred, i.indrelid), 'condition')) AS e(text, part)
 WHERE i.indrelid = %(oid)s
-UNION ALL SELECT 'the constraint ' || c.conname, pg_catalog.pg_get_expr(c.conbin, c.conrelid), false
+UNION ALL SELECT 'the constraint ' || c.conname, pg_catalog.pg_get_expr(c.conbin, c.conrelid),
+  'check'
 FROM pg_catalog.pg_constraint c WHERE c.conrelid = %(oid)s AND c.contype = 'c'
-UNION ALL SELECT 'the partition key', pg_catalog.pg_get_expr(p.partexprs, p.partrelid), false
+UNION ALL SELECT 'the partition key', pg_catalog.pg_get_expr(p.partexprs, p.partrelid), ''
 FROM pg_catalog.pg_partitioned_table p WHERE p.partrelid = %(oid)s
-UNION ALL SELECT 'the column ' || a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid), false
+UNION ALL SELECT 'the column ' || a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid), ''
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_attrdef d
   ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %(oid)s AND a.attgenerated = 'v'
 """
 #: Since PostgreSQL 14.
 STATISTICS: LiteralString = """
-SELECT 'the statistics ' || s.stxname AS what, e.text, false AS condition
+SELECT 'the statistics ' || s.stxname AS what, e.text, '' AS part
 FROM pg_catalog.pg_statistic_ext s,
   LATERAL pg_catalog.unnest(pg_catalog.pg_get_statisticsobjdef_expressions(s.oid)) AS e(text)
 WHERE s.stxrelid = %(oid)s
