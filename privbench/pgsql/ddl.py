@@ -71,6 +71,8 @@ _ALTER = frozenset(
     ValidateConstraint
     """.split()
 )
+#: Constraints that are made with an index of their name.
+_INDEXED = frozenset(["CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_EXCLUSION"])
 _SWITCHES = re.compile(r"AT_(Enable|Disable)\w*(Trig|Rule)\w*")
 #: Kinds of nodes that statements are made of, beside those of expressions.
 _PARTS = EXPRESSIONS | frozenset(
@@ -176,6 +178,8 @@ def _judge(found: Statement, made: Made) -> None:
     rule = _RULES.get(tree.kind)
     if rule is None:
         raise ModelError(f"the model's DDL holds a statement that is not allowed ({tree.kind}).")
+    if tree.get("if_not_exists") and tree.kind not in ("CreateExtensionStmt", "CreateSchemaStmt"):
+        raise ModelError("the model's DDL would take for its own what is there (IF NOT EXISTS).")
     try:
         rule(tree, made)
     except NotAllowed as reason:
@@ -245,7 +249,7 @@ def _table(tree: Node, made: Made) -> None:
 def _constraints(tree: Node, schema: str, made: Made) -> None:
     """Remember the indexes and sequences that constraints make."""
     for node in tree.walk():
-        if node.kind == "Constraint" and node.get("conname"):
+        if node.get("contype") in _INDEXED and node.get("conname"):
             made.relations.add((schema, str(node.get("conname"))))
         if node.kind == "DefElem" and node.get("defname") == "sequence_name":
             made.claim(_listed(node), made.relations, made.sequences)
@@ -289,6 +293,8 @@ def _index(tree: Node, made: Made) -> None:
 def _view(tree: Node, made: Made) -> None:
     name = _of(tree, "view")
     again = name in made.relations
+    if tree.get("replace") and not again:
+        raise ModelError(f"the model's DDL replaces {shown(name)}, which it does not make.")
     made.claim(name, made.relations, made.types)
     try:
         _keep(tree)

@@ -76,7 +76,8 @@ _GIVEN = frozenset(
     " xmax cmin cmax key value lexeme positions weights word ndoc nentry".split()
 )
 _SAMPLES = {("system",), ("bernoulli",)}
-_BETWEEN = (("<=",), (">=",))
+#: What BETWEEN and NOT BETWEEN compare by.
+_BETWEEN = (("<=",), (">=",), ("<",), (">",))
 
 
 def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> frozenset[str]:

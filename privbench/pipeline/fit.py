@@ -40,6 +40,7 @@ from privbench.privacy import (
 from privbench.privacy.shield import shielded
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
+from privbench.workload.database import refuse_computing
 
 _T = TypeVar("_T")
 
@@ -142,6 +143,7 @@ def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
     with Snapshot(draft.source) as snapshot:
         snapshot.hold(draft.plan.schema)
+        refuse_computing(snapshot.connection, [table.name for table in draft.plan.schema])
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
         # This is the DDL that travels; the schema may have changed since the first look at it.
         require_reviewed(draft.config, literals(draft.ddl))

@@ -19,6 +19,7 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.schema import Schema
 from privbench.workload import KINDS, Plan, Workload, generate_from_source, generate_from_tables
+from privbench.workload.database import refuse_computing
 
 
 def generate_workload(
@@ -74,6 +75,7 @@ def generate_workload(
             )
         with teller.stage("generate"), reading(source, ROWS) as connection:
             schema = _some(introspect(connection, tuple(schemas)), only)
+            refuse_computing(connection, [table.name for table in schema])
             return generate_from_source(connection, kind, schema, plan, timeout)
     check_scale(scale)
     with teller.stage("sample"):

@@ -14,6 +14,7 @@ from privbench.postgres.connect import same_database
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import PRINTING, ROWS, reading
 from privbench.workload import read
+from privbench.workload.database import refuse_computing
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.generators.memory import MemoryRows, MemoryTables
 from privbench.workload.generators.rows import RowSource
@@ -71,11 +72,12 @@ def rebind(
         if clone is not None and source is not None and same_database(clone, source):
             raise UsageError("the clone and the database to match are one and the same.")
         if source is not None:
-            introspect(source)
+            refuse_computing(source, [table.name for table in introspect(source)])
         ranks = SourceRanks(source) if source is not None else None
         if clone is not None:
             secret = secret or has_releases(clone, ledger)
             schema, planner = introspect(clone), Planner(clone)
+            refuse_computing(clone, [table.name for table in schema], checks=True)
             rows: RowSource = DatabaseRows(clone, seed)
         elif found is not None:
             schema, planner = found.schema, None

@@ -9,6 +9,7 @@ from privbench.postgres.access import check_access
 from privbench.postgres.connect import Connection, Identity, identity
 from privbench.postgres.introspect import introspect
 from privbench.schema import Schema
+from privbench.workload.database import refuse_computing
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,15 @@ def read_catalog(connection: Connection, config: Config, *, access: bool = True)
     Args:
         connection: To the source.
         config: Says which schemas and tables.
-        access: Also check that every table may be read.
+        access: Also check that every table may be read, and runs nothing of users when it is.
 
     Raises:
         AccessDenied: A right is missing; the error names the GRANT.
-        SchemaError: A named schema or table does not exist.
+        SchemaError: A named schema or table does not exist, or reading a table runs a function of
+            users.
     """
     schema = introspect(connection, config.database.schemas, config.database.exclude)
     if access:
         check_access(connection, schema)
+        refuse_computing(connection, [table.name for table in schema])
     return Catalog(schema, identity(connection, config.database.identity))

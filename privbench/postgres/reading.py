@@ -42,10 +42,11 @@ PRINTING = {
     "extra_float_digits": "1",
 }
 #: Settings under which rows of tables are read besides: a row filter is an error, and views and
-#: foreign tables, which may run code of users, are refused.
+#: foreign tables, which may run code of users, are refused; the planner looks at no CHECK.
 ROWS = PRINTING | {
     "row_security": "off",
     "restrict_nonsystem_relation_kind": "view, foreign-table",
+    "constraint_exclusion": "off",
 }
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

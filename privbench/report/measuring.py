@@ -20,6 +20,7 @@ from privbench.report.document_views import ViewsPart
 from privbench.report.document_work import StatisticsPart
 from privbench.report.parts_work import Statistics
 from privbench.schema import Schema, Table
+from privbench.workload.database import refuse_computing
 
 
 @dataclass(slots=True)
@@ -82,6 +83,8 @@ def measure(
         theirs = introspect(clone.connection)
         source.hold(schema)
         clone.hold(replace(theirs, tables=tuple(t for t in theirs if t.name in schema)))
+        refuse_computing(source.connection, [table.name for table in schema])
+        refuse_computing(clone.connection, [table.name for table in theirs])
         for table in schema:
             part, compared = _table(source, clone, table, theirs, config)
             found.tables.append(part)

@@ -14,20 +14,58 @@ search path matters; only relations go by the path.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg import conninfo
+
+from privbench.errors import SchemaError
 from privbench.pgsql import Node, SqlError, names, statement
-from privbench.pgsql.judge import Name, NotAllowed, judge, shown
-from privbench.postgres.connect import Connection
-from privbench.postgres.reading import begin
+from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, judge, shown
+from privbench.postgres.connect import Connection, resolved
+from privbench.postgres.reading import SEARCH_PATH, begin, reading
+from privbench.schema import TableName
 from privbench.workload import questions
+from privbench.workload.folding import late
 from privbench.workload.questions import FIRST_USER_OID, ask
 from privbench.workload.safety import NONE, Trust
 
+#: What functions written in SQL may be made of: expressions of their parameters.
+_BODIES = (EXPRESSIONS | {"ParamRef"}) - {"RangeVar"}
+#: What servers before PostgreSQL 17 take for calls of functions that may be users'.
+_CALLS = {
+    "JsonArrayAgg": ("json_arrayagg",),
+    "JsonArrayConstructor": ("json_array",),
+    "JsonArrayQueryConstructor": ("json_array",),
+    "JsonFuncExpr": ("json_exists", "json_query", "json_value"),
+    "JsonObjectAgg": ("json_objectagg",),
+    "JsonObjectConstructor": ("json_object",),
+    "JsonParseExpr": ("json",),
+    "JsonScalarExpr": ("json_scalar",),
+    "JsonSerializeExpr": ("json_serialize",),
+}
 #: Views of the server that read its files.
 _FILES = frozenset({"pg_hba_file_rules", "pg_ident_file_mappings", "pg_file_settings"})
+
+
+def refuse_computing(
+    connection: Connection, tables: Iterable[TableName], *, checks: bool = False
+) -> None:
+    """Refuse tables of which the planner itself would run functions of users, whoever reads them.
+
+    Args:
+        connection: To the database; the questions go by another one to the same server.
+        tables: The tables; their partitions and children are looked at too.
+        checks: Whether their CHECKs are; sessions that read rows (`reading.ROWS`) need none.
+
+    Raises:
+        SchemaError: With the first such table, and what would run.
+        DatabaseError: The server refused.
+        ConnectionFailed: A second connection was refused.
+    """
+    with reading(conninfo.make_conninfo("", **resolved(connection))) as asking:
+        Database(asking, SEARCH_PATH).refuse_computing(tables, checks=checks)
 
 
 def powers(connection: Connection) -> tuple[str, tuple[str, ...]]:
@@ -47,6 +85,9 @@ class _Function:
     schema: str
     name: str
     language: str
+    body: str  # its text, where that is SQL whose names are looked up when it is called
+    defaults: bool  # whether arguments have defaults, which the planner computes
+    plain: bool  # whether nothing beside its body runs
     alone: bool  # whether it can be called with one argument
     range: int | None  # the range type that PostgreSQL made it for
     extension: str | None
@@ -79,11 +120,10 @@ class Database:
         self.functions: dict[str, list[_Function]] = defaultdict(list)
         self._code: dict[int, _Function] = {}
         for row in ask(connection, questions.FUNCTIONS):
-            found = _Function(
-                row.schema, row.name, row.language, row.alone, row.range, row.extension
-            )
-            self.functions[row.name].append(found)
-            self._code[row.oid] = found
+            oid, *rest = row
+            found = _Function(*rest)
+            self.functions[found.name].append(found)
+            self._code[oid] = found
         self.fields = {row.name for row in ask(connection, questions.FIELDS)} - names.functions()
         self.operators = _by_name(ask(connection, questions.OPERATORS))
         types = ask(connection, questions.TYPES)
@@ -92,9 +132,9 @@ class Database:
         relations = ask(connection, questions.RELATIONS)
         self.relations = {(row.schema, row.name): row for row in relations}
         self._by_oid = {row.oid: row for row in relations}
-        self._read: dict[tuple[int, bool], NotAllowed | None] = {}
-        self._unnamed = self._first(ask(connection, questions.UNNAMED))
+        self._judged: dict[tuple[str, Any, bool], NotAllowed | None] = {}
         self._scope = _Scope(self, schemas)
+        self._unnamed = self._first(ask(connection, questions.UNNAMED))
 
     def judge(self, tree: Node) -> None:
         """Refuse a query that may do more than read.
@@ -109,9 +149,29 @@ class Database:
             raise self._unnamed
         judge(tree, self._scope)
         for node in tree.walk():
+            for name in _CALLS.get(node.kind, ()):
+                self._scope.passes((name,))
             # Where a WITH query has a table's name, either may be meant.
             if node.kind == "CommonTableExpr":
                 self._scope.relation((str(node.get("ctename")),))
+
+    def refuse_computing(self, tables: Iterable[TableName], *, checks: bool) -> None:
+        """See the function of this name."""
+        for name in tables:
+            waiting = [row for row in [self.relations.get((name.schema, name.name))] if row]
+            while waiting:
+                row = waiting.pop()
+                waiting += [
+                    self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)
+                ]
+                try:
+                    self.planned(row, checks=checks)
+                except NotAllowed as reason:
+                    raise SchemaError(
+                        f"whoever reads it runs a function of users, since {reason}.",
+                        table=str(name),
+                        remedy="Drop that, or leave the table out ([database] exclude).",
+                    ) from None
 
     def fine(self, function: _Function) -> None:
         """Refuse a function that is neither allowed nor a listed extension's.
@@ -126,11 +186,34 @@ class Database:
         if function.key in self.trust.functions or extension in self.trust.extensions:
             return
         listed = names.extension(extension) if extension else None
-        if listed is None or function.name not in listed.get("functions", ()):
+        if listed is not None and function.name in listed.get("functions", ()):
+            if function.body:
+                self._body(function)
+        elif function.plain and function.body:
+            self._body(function)
+        else:
             whose = f" of the extension {extension}" if extension else ""
             raise NotAllowed(
                 f"it may call {shown(function.key)}, a function{whose} that is not listed"
             )
+
+    def _body(self, function: _Function) -> None:
+        """Refuse a function written in SQL whose text does more than compute, on any path.
+
+        Raises:
+            NotAllowed: It does.
+        """
+
+        def refuse() -> None:
+            try:
+                judge(statement(function.body).tree, self._scope, _BODIES)
+            except (SqlError, NotAllowed) as reason:
+                why = f"{reason}".rstrip(".")
+                raise NotAllowed(
+                    f"it may call {shown(function.key)}, a function that is not listed: {why}"
+                ) from None
+
+        self._once(("function", (function.key, function.body), False), refuse)
 
     def runs(self, code: int, name: str | None, what: str) -> None:
         """Refuse what runs a function by its OID.
@@ -149,19 +232,19 @@ class Database:
         except NotAllowed:
             raise NotAllowed(f"{what} {shown(function.key)}, which is not listed") from None
 
-    def value(self, row: Any, *, named: bool, above: frozenset[int] = frozenset()) -> None:
+    def value(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call what may not be called.
 
         Args:
             row: The type.
             named: Whether values are made of text, not only read.
-            above: Types that hold it.
 
         Raises:
             NotAllowed: They do.
         """
-        if row.oid in above:
-            return
+        self._once(("type", row.oid, named), lambda: self._value(row, named=named))
+
+    def _value(self, row: Any, *, named: bool) -> None:
         whose = shown((row.schema, row.name))
         for code in row.code:
             self.runs(code, None, f"the type {whose} runs")
@@ -169,7 +252,7 @@ class Database:
             self._expression(text, f"the domain {whose}", frozenset())
         for oid in (*row.parts, row.base, row.element):
             if oid in self._types:
-                self.value(self._types[oid], named=named, above=above | {row.oid})
+                self.value(self._types[oid], named=named)
         if named and row.kind == "b" and not row.is_array and not self._vouched(row.extension):
             raise NotAllowed(f"it names the type {whose}, which is not listed")
 
@@ -183,14 +266,23 @@ class Database:
         Raises:
             NotAllowed: It does.
         """
-        key = row.oid, deep
-        if key not in self._read:
-            self._read[key] = None
+        self._once(("relation", row.oid, deep), lambda: self._relation(row, deep=deep))
+
+    def _once(self, key: tuple[str, Any, bool], refuse: Callable[[], None]) -> None:
+        """Judge something once; what holds itself passes meanwhile.
+
+        Raises:
+            NotAllowed: It is not allowed.
+        """
+        if key not in self._judged:
+            self._judged[key] = None
             try:
-                self._relation(row, deep=deep)
+                refuse()
             except NotAllowed as reason:
-                self._read[key] = reason
-        known = self._read[key]
+                # What passed meanwhile may have passed for the sake of this.
+                self._judged = {k: why for k, why in self._judged.items() if why is not None}
+                self._judged[key] = reason
+        known = self._judged[key]
         if known is not None:
             raise known
 
@@ -210,24 +302,35 @@ class Database:
             return
         for part in ask(self.connection, questions.PARTS, row.oid):
             self.reads(self._by_oid[part.part], deep=deep)
-        self._planned(row, name)
+        self.planned(row)
         if row.secured and (deep or ask(self.connection, questions.FILTERED, row.oid)[0].active):
             for policy in ask(self.connection, questions.POLICIES, row.oid):
                 self._expression(policy.text, f"{policy.what} of {name}", frozenset())
 
-    def _planned(self, row: Any, name: str) -> None:
+    def planned(self, row: Any, *, checks: bool = True) -> None:
         """Judge the expressions of which the planner computes constant parts.
 
-        A function with a bare column among its arguments is never computed, unless it is written in
+        A function with a column among its arguments is never computed, unless it is written in
         SQL: the planner puts its body in its place, where constants may stand.
+
+        Args:
+            row: The table.
+            checks: Whether the planner also looks at CHECKs (``constraint_exclusion``).
+
+        Raises:
+            NotAllowed: The planner may compute what is not listed.
         """
+        name = shown((row.schema, row.name))
         found = ask(self.connection, questions.PLANNED, row.oid)
         if self.connection.info.server_version >= 140000:
             found += ask(self.connection, questions.STATISTICS, row.oid)
         for item in found:
-            # A virtual column is no bare column: an expression stands in its place.
-            late = _late(item.text) if item.text and not row.virtual else frozenset()
-            self._expression(item.text, f"{item.what} of {name}", late)
+            if item.part == "check" and not checks:
+                continue
+            # A virtual column is no column here: an expression stands in its place.
+            text = "" if row.virtual else item.text or ""
+            passing = late(text, condition=item.part == "condition")
+            self._expression(item.text, f"{item.what} of {name}", passing)
 
     def _expression(self, text: str | None, what: str, late: frozenset[Name]) -> None:
         if text:
@@ -288,13 +391,9 @@ class _Scope:
             return False
         written, name = name, ("pg_catalog", *name) if self._deep and len(name) == 1 else name
         found = _named(self._database.functions, name)
-        if written in self._late and all(function.language != "sql" for function in found):
+        if written in self._late and not any(f.language == "sql" or f.defaults for f in found):
             return True
-        for function in found:
-            self._database.fine(function)
-        for row in _named(self._database.types, name):
-            # A call with one argument may be a cast to the type of that name.
-            self._database.value(row, named=True)
+        self.passes(name)
         allowed = self._database.trust.functions
         if name[0] != "pg_catalog" and len(name) == 2:
             return bool(found) or name in allowed or self._lacking(name)
@@ -302,6 +401,18 @@ class _Scope:
         if last in names.functions() or ("pg_catalog", last) in allowed:
             return True
         return last not in names.others() and (bool(found) or self._lacking(name))
+
+    def passes(self, name: Name) -> None:
+        """Refuse a name that leads to a function of users, or to a type that runs one.
+
+        Raises:
+            NotAllowed: It does.
+        """
+        for function in _named(self._database.functions, name):
+            self._database.fine(function)
+        for row in _named(self._database.types, name):
+            # A call with one argument may be a cast to the type of that name.
+            self._database.value(row, named=True)
 
     def _lacking(self, name: Name) -> bool:
         """Whether one side lacks what an extension or the operator's word would let pass."""
@@ -377,23 +488,3 @@ def _named(kinds: dict[str, list[Any]], name: Name) -> list[Any]:
     """What a name may lead to, whatever the search path."""
     schema = name[-2] if len(name) > 1 else None
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]
-
-
-def _late(text: str) -> frozenset[Name]:
-    """Functions that have a bare column among their arguments wherever they are called."""
-    late: dict[Name, bool] = defaultdict(lambda: True)
-    try:
-        tree = statement(f"SELECT {text}").tree
-    except SqlError:
-        return frozenset()
-    for node in tree.walk():
-        if node.kind == "FuncCall":
-            late[node.names("funcname")] &= any(_is_column(arg) for arg in node.nodes("args"))
-    return frozenset(name for name, always in late.items() if always)
-
-
-def _is_column(node: Node) -> bool:
-    """Whether an argument is a column as it stands, or cast."""
-    while node.kind == "TypeCast":
-        (node,) = node.nodes("arg")
-    return node.kind == "ColumnRef"

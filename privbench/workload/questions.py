@@ -16,6 +16,10 @@ FIRST_USER_OID = 16384
 # functions of his own to it.
 FUNCTIONS: LiteralString = """
 SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
+  CASE l.lanname WHEN 'sql' THEN p.prosrc ELSE '' END AS body, p.pronargdefaults > 0 AS defaults,
+  p.prokind = 'f' AND p.proconfig IS NULL AND p.pronargdefaults = 0 AND p.prorettype < %(first)s
+    AND NOT EXISTS (SELECT FROM pg_catalog.unnest(p.proargtypes) a(type) WHERE a.type >= %(first)s)
+    AS plain,
   p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs AS alone,
   (SELECT d.refobjid::pg_catalog.int8 FROM pg_catalog.pg_depend d
    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid
@@ -37,11 +41,13 @@ SELECT DISTINCT p.proname AS name FROM pg_catalog.pg_proc p
 WHERE p.oid < %(first)s AND (p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults
   AND p.pronargs) AND NOT 'pg_catalog.internal'::pg_catalog.regtype = ANY(p.proargtypes)
 """
+#: With the functions of their commutators and negators, which the planner may put in their place.
 OPERATORS: LiteralString = """
-SELECT n.nspname AS schema, o.oprname AS name, o.oprcode::pg_catalog.oid::pg_catalog.int8 AS code,
+SELECT n.nspname AS schema, o.oprname AS name, r.oprcode::pg_catalog.oid::pg_catalog.int8 AS code,
   f.proname AS function
 FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
-  LEFT JOIN pg_catalog.pg_proc f ON f.oid = o.oprcode
+  JOIN pg_catalog.pg_operator r ON r.oid IN (o.oid, o.oprcom, o.oprnegate)
+  LEFT JOIN pg_catalog.pg_proc f ON f.oid = r.oprcode
 WHERE o.oid >= %(first)s
 """
 #: Casts by functions, and support functions and operators of indexes: they run unnamed.
@@ -99,22 +105,24 @@ WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypi
 """
 #: What the planner computes in part. A virtual column comes last, and stands in the others.
 PLANNED: LiteralString = """
-SELECT 'the index ' || x.relname AS what, e.text
+SELECT 'the index ' || x.relname AS what, e.text, e.part
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid,
-  LATERAL (VALUES (pg_catalog.pg_get_expr(i.indexprs, i.indrelid)),
-    (pg_catalog.pg_get_expr(i.indpred, i.indrelid))) AS e(text) WHERE i.indrelid = %(oid)s
-UNION ALL SELECT 'the constraint ' || c.conname, pg_catalog.pg_get_expr(c.conbin, c.conrelid)
+  LATERAL (VALUES (pg_catalog.pg_get_expr(i.indexprs, i.indrelid), ''),
+    (pg_catalog.pg_get_expr(i.indpred, i.indrelid), 'condition')) AS e(text, part)
+WHERE i.indrelid = %(oid)s
+UNION ALL SELECT 'the constraint ' || c.conname, pg_catalog.pg_get_expr(c.conbin, c.conrelid),
+  'check'
 FROM pg_catalog.pg_constraint c WHERE c.conrelid = %(oid)s AND c.contype = 'c'
-UNION ALL SELECT 'the partition key', pg_catalog.pg_get_expr(p.partexprs, p.partrelid)
+UNION ALL SELECT 'the partition key', pg_catalog.pg_get_expr(p.partexprs, p.partrelid), ''
 FROM pg_catalog.pg_partitioned_table p WHERE p.partrelid = %(oid)s
-UNION ALL SELECT 'the column ' || a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+UNION ALL SELECT 'the column ' || a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid), ''
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_attrdef d
   ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %(oid)s AND a.attgenerated = 'v'
 """
 #: Since PostgreSQL 14.
 STATISTICS: LiteralString = """
-SELECT 'the statistics ' || s.stxname AS what, e.text
+SELECT 'the statistics ' || s.stxname AS what, e.text, '' AS part
 FROM pg_catalog.pg_statistic_ext s,
   LATERAL pg_catalog.unnest(pg_catalog.pg_get_statisticsobjdef_expressions(s.oid)) AS e(text)
 WHERE s.stxrelid = %(oid)s

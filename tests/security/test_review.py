@@ -1,0 +1,263 @@
+"""Attacks that a reviewer made up: what runs though no query, model or tool has named it.
+
+Doors: queries of a stranger's workload, the catalog of a hostile source, the DDL of a model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+import test_source_code as sources
+import test_workload_attacks as workloads
+from click.testing import CliRunner
+from forging import fitted, forge
+from test_source_code import hostile, nothing_ran
+from test_workload_attacks import Attack, open_folder, source
+
+from privbench import pipeline
+from privbench.cli import main
+from privbench.errors import ModelError, UsageError
+from privbench.pgsql.ddl import allowed
+from privbench.workload.safety import Trust
+
+__all__ = ["fitted", "forge", "hostile", "nothing_ran", "open_folder", "source"]
+
+TRIES = "RETURNS boolean LANGUAGE sql AS 'SELECT public.act() IS NOT NULL'"
+QUIET = """CREATE FUNCTION public.quiet(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+  $$ BEGIN RETURN t; END $$;"""
+LOUD = QUIET.replace("CREATE", "CREATE OR REPLACE").replace("RETURN t", "RETURN public.act()")
+ROWS = """CREATE TABLE public.big AS SELECT i % 2 AS n, i / 1000 AS m, 'a'::text AS name
+  FROM generate_series(1, 20000) i;"""
+
+#: Code of the source's users that ran in a query of a workload; what stops it: `judge` asks for all
+#: the operators and words that a clause may stand for, and `Database` for what the planner and
+#: functions written in SQL put in the place of what is written.
+QUERIES = {
+    "NOT BETWEEN compares by < and >": Attack(
+        "SELECT count(*) FROM victim WHERE n NOT BETWEEN name AND name",
+        "operator public.<, which runs public.lower_than",
+        f"CREATE FUNCTION public.lower_than(int, text) {TRIES};"
+        f"CREATE FUNCTION public.higher(int, text) {TRIES};"
+        "CREATE OPERATOR public.< (LEFTARG = int, RIGHTARG = text, FUNCTION = public.lower_than);"
+        "CREATE OPERATOR public.> (LEFTARG = int, RIGHTARG = text, FUNCTION = public.higher)",
+    ),
+    "the planner takes the negator": Attack(
+        "SELECT count(*) FROM victim WHERE NOT (n === 1)",
+        "operator public.===, which runs public.other",
+        f"CREATE FUNCTION public.other(int, int) {TRIES.replace('sql', 'sql VOLATILE')};"
+        "CREATE OPERATOR public.!== (LEFTARG = int, RIGHTARG = int, FUNCTION = public.other);"
+        "SET search_path = public; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int,"
+        " FUNCTION = pg_catalog.int4eq, NEGATOR = !==)",
+    ),
+    "a word of a later server": Attack(
+        "SELECT json_value('1'::jsonb, 'b')",
+        "public.json_value, a function that is not listed",
+        "CREATE FUNCTION public.json_value(jsonb, text) RETURNS text LANGUAGE sql AS"
+        " 'SELECT public.act()'",
+        needs="SELECT 1 / (current_setting('server_version_num')::int < 170000)::int",
+    ),
+    "a name in the text of an extension's function": Attack(
+        "SELECT earth_distance(ll_to_earth(1, 1), ll_to_earth(2, 2))",
+        "ext.earth_distance, a function that is not listed: it may call public.sec_to_gc",
+        "CREATE SCHEMA ext; ALTER EXTENSION earthdistance SET SCHEMA ext;"
+        "CREATE FUNCTION public.sec_to_gc(float8) RETURNS float8 LANGUAGE sql AS"
+        " 'SELECT length(public.act())::float8'; DO $$ BEGIN EXECUTE format("
+        "'ALTER DATABASE %I SET search_path = public, ext', current_database()); END $$",
+        extension="earthdistance CASCADE",
+        needs="SELECT 1 / (current_setting('server_version_num')::int < 160000)::int",
+    ),
+    "an index's condition is computed again": Attack(
+        "SELECT count(*) FROM big WHERE n > 0 AND m = 5",
+        "the index i of public.big is not allowed: it may call public.quiet",
+        f"{ROWS} {QUIET} CREATE INDEX i ON public.big USING brin (m) WITH (pages_per_range = 1)"
+        f" WHERE (n > 0 OR public.quiet(name) = 'x'); ANALYZE public.big; {LOUD}",
+    ),
+    "the planner computes an argument's default": Attack(
+        "SELECT count(*) FROM victim",
+        "the index i of public.victim is not allowed: it may call public.two",
+        f"{QUIET} CREATE FUNCTION public.two(t text, u text DEFAULT public.quiet('x')) RETURNS text"
+        " LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN t; END $$;"
+        f" CREATE INDEX i ON public.victim (public.two(name)); {LOUD}",
+    ),
+    "a function of a function of nothing": Attack(
+        "SELECT count(*) FROM victim",
+        "the index i of public.victim is not allowed: it may call public.quiet",
+        f"{QUIET} CREATE INDEX i ON public.victim (public.quiet(textcat(name, NULL))); {LOUD}",
+    ),
+    "SQL whose settings change how it is read": Attack(
+        "SELECT public.odd()",
+        "public.odd, a function that is not listed",
+        "CREATE FUNCTION public.odd() RETURNS text LANGUAGE sql"
+        " SET standard_conforming_strings = off AS $f$ SELECT '\\' || ' || public.act() || ' --' $f$",
+    ),
+    "SQL with a default": Attack(
+        "SELECT public.odd()",
+        "public.odd, a function that is not listed",
+        "CREATE FUNCTION public.odd(t text DEFAULT public.act()) RETURNS text LANGUAGE sql AS"
+        " 'SELECT $1'",
+    ),
+    "SQL whose result is a domain's": Attack(
+        "SELECT public.odd()",
+        "public.odd, a function that is not listed",
+        "CREATE DOMAIN public.trap AS text CHECK (public.sure(VALUE)); CREATE FUNCTION public.odd()"
+        " RETURNS public.trap LANGUAGE sql AS $$ SELECT 'x' $$",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_what_a_query_does_not_name_is_refused_too(
+    source: Callable[[Attack], tuple[str, Path]], name: str
+) -> None:
+    attack = QUERIES[name]
+    dsn, file = source(attack)
+    with pytest.raises(UsageError) as refusal:
+        workloads._run(dsn, attack.query)
+    assert attack.refused in refusal.value.message
+    assert not file.exists()
+    assert workloads._run(dsn, attack.query, Trust(workload=True)) == "ok"
+    assert file.exists()
+
+
+#: What an extension of the target's has made before the load.
+THEIRS = """
+CREATE TABLE public.jobs (command text DEFAULT 'none'); INSERT INTO public.jobs VALUES ('secret');
+CREATE VIEW public.seen AS SELECT 'truth'::text AS word; CREATE SEQUENCE public.ticket;
+CREATE MATERIALIZED VIEW public.kept AS SELECT 1 AS x;
+ALTER EXTENSION plpgsql ADD TABLE public.jobs; ALTER EXTENSION plpgsql ADD VIEW public.seen;
+ALTER EXTENSION plpgsql ADD SEQUENCE public.ticket;
+ALTER EXTENSION plpgsql ADD MATERIALIZED VIEW public.kept;
+"""
+STATE = """
+SELECT (SELECT array_agg(c.relname::text || c.relrowsecurity ORDER BY c.relname)
+    FROM pg_class c WHERE c.relnamespace = 2200 AND c.relname ~ '^(jobs|seen|ticket|kept|stolen)'),
+  pg_get_viewdef('public.seen'), (SELECT seqincrement FROM pg_sequence
+    WHERE seqrelid = 'public.ticket'::regclass),
+  (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'public.jobs'::regclass)
+"""
+CLAIM = "CREATE TABLE public.x (i int CONSTRAINT {} CHECK (i > 0));"
+#: Statements that reach what the target's extensions hold, under names that seem to be made here.
+CLAIMS = [
+    f"{CLAIM.format('jobs')} CREATE MATERIALIZED VIEW public.stolen AS SELECT command"
+    " FROM public.jobs WITH NO DATA",
+    f"{CLAIM.format('jobs')} CREATE INDEX jobs_i ON public.jobs (command)",
+    f"{CLAIM.format('jobs')} ALTER TABLE public.jobs ENABLE ROW LEVEL SECURITY",
+    "CREATE TABLE public.x (i int PRIMARY KEY, j int CONSTRAINT jobs REFERENCES public.x);"
+    " ALTER TABLE public.jobs ALTER command SET DEFAULT 'evil'",
+    f"{CLAIM.format('seen')} CREATE OR REPLACE VIEW public.seen AS SELECT 'lie'::text AS word",
+    "CREATE OR REPLACE VIEW public.seen AS SELECT 'lie'::text AS word",
+    "CREATE TABLE IF NOT EXISTS public.jobs (command text);"
+    " ALTER TABLE public.jobs ALTER command SET DEFAULT 'evil'",
+    "CREATE SEQUENCE IF NOT EXISTS public.ticket; ALTER SEQUENCE public.ticket INCREMENT 99",
+    "CREATE MATERIALIZED VIEW IF NOT EXISTS public.kept AS SELECT 1 AS x WITH NO DATA;"
+    " CREATE INDEX kept_i ON public.kept (x)",
+]
+
+
+@pytest.mark.parametrize("text", CLAIMS)
+def test_a_model_touches_nothing_that_extensions_of_the_target_hold(
+    fitted, forge, make_database, text: str
+) -> None:
+    """Attack: the name of a constraint, IF NOT EXISTS or OR REPLACE passes for making a relation.
+
+    What stops it: only constraints that make an index count, and statements must make anew.
+    """
+    target = make_database()
+    with psycopg.connect(target, autocommit=True) as connection:
+        connection.execute(THEIRS)
+        before = connection.execute(STATE).fetchone()
+    model = fitted("CREATE TABLE t (i int PRIMARY KEY); INSERT INTO t VALUES (1)")
+
+    def change(parts, header):
+        parts["ddl/pre.sql"] += f"{text};\n".encode()
+
+    with contextlib.suppress(ModelError):
+        pipeline.load(forge(model, change), target)
+    with psycopg.connect(target) as connection:
+        assert connection.execute(STATE).fetchone() == before
+
+
+def test_what_a_dump_writes_of_views_and_constraints_is_still_made() -> None:
+    """No attack: a view in two steps, and a partition's index by the name of a constraint."""
+    text = """CREATE TABLE public.t (a int CONSTRAINT positive CHECK (a > 0));
+        CREATE VIEW public.v AS SELECT NULL::int AS a;
+        CREATE OR REPLACE VIEW public.v AS SELECT a FROM public.t;
+        ALTER TABLE public.t ADD CONSTRAINT t_key UNIQUE (a);
+        ALTER INDEX public.t_key ATTACH PARTITION public.t_key"""
+    assert allowed(text).left_out == ()
+
+
+ONE = "CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';"
+EVIL = f"CREATE OR REPLACE FUNCTION public.f(integer) RETURNS integer IMMUTABLE {sources.BODY}"
+#: What the planner computes for every query that reads the table, and the log would tell of.
+COMPUTED = {
+    "an index": "CREATE INDEX ON person ((age + public.f(1)));",
+    "an index's condition": "CREATE INDEX ON person (age) WHERE age > public.f(1);",
+    "statistics": "CREATE STATISTICS public.st ON (age + public.f(1)), id FROM public.person;",
+    "a part's index": "CREATE TABLE public.grown () INHERITS (person);"
+    " CREATE INDEX ON public.grown ((age + public.f(1)));",
+}
+
+
+@pytest.mark.parametrize("attack", COMPUTED)
+def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
+    attack: str,
+    hostile: Callable[[str], str],
+    nothing_ran: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Door: a constant part of an expression in the source's catalog; nobody calls it by name.
+
+    What stops it: the expressions are judged before a row of the table is read.
+    """
+    monkeypatch.setitem(sources.ATTACKS, attack, (ONE + COMPUTED[attack] + EVIL, "public"))
+    source, config = hostile(attack), tmp_path / "c.toml"
+    sources.run("inspect", source, "-o", config)
+    model = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
+    for words in (
+        ["check", config, source],
+        ["plan", config, source, "--epsilon", 4],
+        ["fit", source, "-c", config, "--epsilon", 4, *model],
+        ["workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6],
+    ):
+        result = CliRunner().invoke(main, [str(word) for word in words])
+        assert result.exit_code == 2, result.output
+        assert "whoever reads it runs a function of users" in result.output
+    assert not (tmp_path / "l").exists()
+
+
+def test_checks_of_the_owner_are_not_computed_and_need_not_be_refused(
+    hostile: Callable[[str], str],
+    nothing_ran: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Door: a CHECK with a constant part, and ``constraint_exclusion`` set for the database.
+
+    What stops it: the sessions that read rows switch that off.
+    """
+    made = (
+        "ALTER TABLE person ADD CHECK (age IS NOT NULL OR public.f(1) > 5) NOT VALID;"
+        "ALTER DATABASE {database} SET constraint_exclusion = on;"
+    )
+    monkeypatch.setitem(sources.ATTACKS, "check", (ONE + made + EVIL, "public"))
+    source, config = hostile("check"), tmp_path / "c.toml"
+    sources.run("inspect", source, "-o", config)
+    sources.run(
+        "fit",
+        source,
+        "-c",
+        config,
+        "--epsilon",
+        4,
+        "-o",
+        tmp_path / "m",
+        "--ledger",
+        tmp_path / "l",
+    )
+    sources.run("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
