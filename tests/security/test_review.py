@@ -92,7 +92,8 @@ QUERIES = {
         "SELECT public.odd()",
         "public.odd, a function that is not listed",
         "CREATE FUNCTION public.odd() RETURNS text LANGUAGE sql"
-        " SET standard_conforming_strings = off AS $f$ SELECT '\\' || ' || public.act() || ' --' $f$",
+        " SET standard_conforming_strings = off"
+        " AS $f$ SELECT '\\' || ' || public.act() || ' --' $f$",
     ),
     "SQL with a default": Attack(
         "SELECT public.odd()",

@@ -176,8 +176,8 @@ ATTACKS = {
     "range": Attack(
         "SELECT r(1, 2)",
         "the type public.r runs public.gap",
-        "CREATE FUNCTION public.gap(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS"
-        " 'SELECT 0::float8'; CREATE TYPE public.r AS RANGE (subtype = float8,"
+        "CREATE FUNCTION public.gap(float8, float8) RETURNS float8 LANGUAGE plpgsql"
+        " IMMUTABLE AS 'BEGIN RETURN 0; END'; CREATE TYPE public.r AS RANGE (subtype = float8,"
         " subtype_diff = public.gap)",
         writes=False,
     ),
