@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,12 +12,16 @@ import click
 
 from privbench import pipeline, report
 from privbench.cli.options import State, config_option, read_config
-from privbench.errors import UsageError
+from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
-from privbench.report.document import json_schema
+from privbench.report import enforce
+from privbench.report.document import GatePart, json_schema
+from privbench.report.parts_work import CLONE, SOURCE
+from privbench.report.summary import gate_line
+from privbench.report.text import few, seconds
 from privbench.workload.before import Before
 from privbench.workload.replay import OnResult
-from privbench.workload.results import QueryResult
+from privbench.workload.results import QueryResult, failures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -84,6 +88,13 @@ def _replay_options(command: Command) -> Command:
     metavar="N",
     help="Then run the workload by N clients at once.",
 )
+@click.option(
+    "--fail-if",
+    "gates",
+    multiple=True,
+    metavar="COND",
+    help="Exit code 1 if it holds: 'replay.errors > 0', 'replay.seconds > 60'.",
+)
 @click.pass_obj
 def run(
     state: State,
@@ -96,10 +107,12 @@ def run(
     before: Before,
     explain: bool,
     concurrency: int,
+    gates: tuple[str, ...],
 ) -> None:
     """Run a workload on one database and keep counts and times.
 
-    WORKLOAD is a file or folder in any format that privbench reads.
+    WORKLOAD is a file or folder in any format that privbench reads. Queries that fail are named,
+    with the server's reason; the exit code is 3 if all of them do.
 
     \b
     Example:
@@ -116,13 +129,37 @@ def run(
             before=before,
             explain=explain,
             concurrency=concurrency,
+            gates=gates,
             on_result=_progress(teller),
         )
     try:
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
     except OSError as error:
         raise UsageError(f"cannot write {output}: {error.strerror}.") from error
+    for line in _told(found):
+        click.echo(line)
     click.echo(f"Wrote {output}.")
+    enforce(GatePart.model_validate(gate) for gate in found["gates"])
+    _require_answers("database", (item["status"] for item in found["results"]))
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    """What a run found, in a few lines."""
+    counts = found["summary"]
+    yield (
+        f"{counts['queries']:,} queries: {counts['ended']:,} ended, {counts['errors']:,} failed, "
+        f"{counts['timeouts']:,} timed out; medians {seconds(counts['seconds'])} together"
+    )
+    results = ((item["id"], item["status"], item["message"]) for item in found["results"])
+    for reason, ids in failures(results):
+        yield f"{len(ids):,} of {counts['queries']:,} queries: {reason}: {few(ids)}"
+    yield from (gate_line(GatePart.model_validate(gate)) for gate in found["gates"])
+
+
+def _require_answers(side: str, statuses: Iterable[str]) -> None:
+    """Refuse to call it done where no query has an answer."""
+    if "ok" not in statuses:
+        raise DatabaseError(f"no query of the workload has an answer on the {side}.")
 
 
 @click.command()
@@ -210,7 +247,10 @@ def compare(
         )
     click.echo(report.summary(document))
     click.echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
-    report.enforce(document)
+    enforce(document.gates)
+    for side in (CLONE, SOURCE):
+        statuses = (getattr(query, side).status for query in document.queries)
+        _require_answers(side, statuses)
 
 
 @click.command("compare-schema")

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import psycopg
-from psycopg import pq, sql
+from psycopg import errors, pq, sql
 
 from privbench.errors import DatabaseError
-from privbench.postgres.failures import database_errors
+from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
 from privbench.workload.before import Before
 from privbench.workload.results import Answer, Side, Status
@@ -65,6 +65,7 @@ class Run:
     rows: int | None = None
     truncated: bool = False
     error: str | None = None
+    message: str | None = None
 
 
 class Session:
@@ -200,7 +201,7 @@ class Session:
         if fetch.error is None:
             return Run("ok", seconds, fetch.answer, fetch.truncated)
         status: Status = "timeout" if fetch.error == _TIMEOUT else "error"
-        return Run(status, seconds, error=fetch.error)
+        return Run(status, seconds, error=fetch.error, message=fetch.message)
 
     def _fetch(self, connection: pq.abc.PGconn) -> _Fetch:
         fetch = _Fetch()
@@ -220,12 +221,14 @@ class _Fetch:
     number: int | None = None
     truncated: bool = False
     error: str | None = None
+    message: str | None = None
 
     def take(self, result: pq.abc.PGresult) -> None:
         if result.status == pq.ExecStatus.FATAL_ERROR:
-            state = result.error_field(pq.DiagnosticField.SQLSTATE)
             # The cancellation that the row limit asked for is no error.
-            self.error = None if self.truncated else (state or b"08000").decode()
+            if not self.truncated:
+                failure = errors.error_from_result(result)
+                self.error, self.message = failure.sqlstate or "08000", describe(failure)
             return
         if self.rows == 0 and result.ntuples == 1:
             self.number = _integer(result)
@@ -259,4 +262,4 @@ def summarise(runs: list[Run], warmup: int, plan: Any = None) -> Answer:
     seconds = tuple(run.seconds for run in runs[warmup:] if run.status == "ok")
     rows = next((run.rows for run in runs if run.status == "ok"), None)
     truncated = any(run.truncated for run in runs)
-    return Answer(last.status, rows, seconds, truncated, last.error, plan)
+    return Answer(last.status, rows, seconds, truncated, last.error, plan, last.message)

@@ -79,7 +79,7 @@ def test_gates_decide(document: ComparisonDocument, folder: Path) -> None:
     assert [gate.failed for gate in document.gates] == [False, False, True]
     assert document.failed
     with pytest.raises(GateFailed, match=r"1 of 3 gates failed: rows\.max_difference > 1") as error:
-        enforce(document)
+        enforce(document.gates)
     assert error.value.exit_code == 1
     assert "5" not in str(error.value)
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(folder / "junit.xml"))}
