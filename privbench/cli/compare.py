@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from privbench import pipeline, report
+from privbench.cli.console import LOG
 from privbench.cli.options import State, config_option, read_config
 from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
@@ -22,6 +23,7 @@ from privbench.report.text import few, seconds
 from privbench.workload.before import Before
 from privbench.workload.replay import OnResult
 from privbench.workload.results import QueryResult, failures
+from privbench.workload.safety import Trust
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,13 +49,32 @@ _REPLAY = (
         help="Program to run before each run, to empty caches; PRIVBENCH_SIDE names the side.",
     ),
     click.option(
+        "--allow-function",
+        "functions",
+        multiple=True,
+        metavar="SCHEMA.NAME",
+        help="Queries, and views that they read, may call it.",
+    ),
+    click.option(
+        "--allow-extension",
+        "extensions",
+        multiple=True,
+        metavar="NAME",
+        help="They may call what this extension brings: 'postgis'.",
+    ),
+    click.option(
+        "--trust-workload",
+        is_flag=True,
+        help="Judge none of its queries. They run in READ ONLY transactions all the same.",
+    ),
+    click.option(
         "--before-sql", "statement", metavar="SQL", help="Statement before each run: 'DISCARD ALL'."
     ),
 )
 
 
 def _replay_options(command: Command) -> Command:
-    """How queries are run; the steps before a run are handed on as ``before``."""
+    """How queries are run; handed on as ``before`` a run, and as ``trust`` in what they call."""
 
     @functools.wraps(command)
     def gathered(
@@ -61,12 +82,16 @@ def _replay_options(command: Command) -> Command:
         cold: bool,
         command_before: str | None,
         statement: str | None,
+        functions: tuple[str, ...],
+        extensions: tuple[str, ...],
+        trust_workload: bool,
         warmup: int | None,
         **given: Any,
     ) -> Any:
         before = Before(command_before, cold, statement)
         untimed = warmup if warmup is not None else int(not cold)
-        return command(*args, warmup=untimed, before=before, **given)
+        trust = Trust.of(functions, extensions, workload=trust_workload)
+        return command(*args, warmup=untimed, before=before, trust=trust, **given)
 
     wrapped: Any = gathered
     for option in reversed(_REPLAY):
@@ -105,6 +130,7 @@ def run(
     warmup: int,
     timeout: float,
     before: Before,
+    trust: Trust,
     explain: bool,
     concurrency: int,
     gates: tuple[str, ...],
@@ -131,7 +157,10 @@ def run(
             concurrency=concurrency,
             gates=gates,
             on_result=_progress(teller),
+            trust=trust,
         )
+    if found["warning"]:
+        LOG.warning("%s", found["warning"])
     try:
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
     except OSError as error:
@@ -245,6 +274,9 @@ def compare(
             on_result=_progress(teller),
             **given,
         )
+    for side in (document.source, document.clone):
+        if side.warning:
+            LOG.warning("%s", side.warning)
     click.echo(report.summary(document))
     click.echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
     enforce(document.gates)

@@ -11,6 +11,7 @@ from privbench.cli.options import State
 from privbench.workload import write
 from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.rebind import Rebinding
+from privbench.workload.safety import Trust
 
 _FORMAT = "native"
 _SHOWN = 10
@@ -83,6 +84,13 @@ def capture(
     help="Directory of the ledger: a clone found in it may be the source, and the workload is "
     "CONFIDENTIAL.",
 )
+@click.option(
+    "--allow-function",
+    "functions",
+    multiple=True,
+    metavar="SCHEMA.NAME",
+    help="Queries may call it; others with functions that are not listed are left out.",
+)
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def rebind(
@@ -93,6 +101,7 @@ def rebind(
     match: str | None,
     seed: int,
     ledger: str | None,
+    functions: tuple[str, ...],
     output: str,
 ) -> None:
     """Replace the literals of a workload by values of synthetic rows, so that it can be published.
@@ -106,7 +115,15 @@ def rebind(
       privbench workload rebind captured.json --on "service=clone" -o public.json
     """
     with state.reporter.stage("rebind"):
-        found = pipeline.rebind(workload, model=model, on=on, match=match, seed=seed, ledger=ledger)
+        found = pipeline.rebind(
+            workload,
+            model=model,
+            on=on,
+            match=match,
+            seed=seed,
+            ledger=ledger,
+            trust=Trust.of(functions),
+        )
     write(found.workload, output, _FORMAT)
     for line in _said(found):
         click.echo(line)

@@ -19,6 +19,7 @@ from privbench.workload.generators.memory import MemoryRows, MemoryTables
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.rebind import Planner, Rebinding, SourceRanks
 from privbench.workload.rebind import rebind as rebind_workload
+from privbench.workload.safety import NONE, Trust
 
 #: Milliseconds that a question about ranks or rows may take.
 _LIMIT = {"statement_timeout": "600000"}
@@ -32,6 +33,7 @@ def rebind(
     match: str | None = None,
     seed: int = 0,
     ledger: str | None = None,
+    trust: Trust = NONE,
 ) -> Rebinding:
     """Replace the literals of a workload by values of synthetic rows.
 
@@ -46,6 +48,7 @@ def rebind(
         match: The source: literals keep the rank that they have there. CONFIDENTIAL.
         seed: Of the draws.
         ledger: Directory of the ledgers; None means the user's state directory.
+        trust: What the operator vouches for, of what the queries would run.
 
     Raises:
         UsageError: Neither model nor clone is given, the clone is the database to match, or no
@@ -77,6 +80,8 @@ def rebind(
         elif found is not None:
             schema, planner = found.schema, None
             rows = MemoryRows(MemoryTables(sampled_tables(found, seed=seed)), seed)
-        made = rebind_workload(queries, schema, rows, seed=seed, ranks=ranks, planner=planner)
+        made = rebind_workload(
+            queries, schema, rows, seed=seed, ranks=ranks, planner=planner, trust=trust
+        )
     secret = secret or made.workload.confidential
     return replace(made, workload=replace(made.workload, confidential=secret))

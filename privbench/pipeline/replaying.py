@@ -13,6 +13,7 @@ from privbench.workload import Replay, Workload, read, replay
 from privbench.workload.before import NOTHING, Before
 from privbench.workload.load import load
 from privbench.workload.replay import OnResult
+from privbench.workload.safety import NONE, Trust
 
 _NAME = "database"
 #: What a gate on a run may hold against a limit; the last one with several clients alone.
@@ -34,6 +35,7 @@ def run(
     concurrency: int = 0,
     gates: Sequence[str] = (),
     on_result: OnResult | None = None,
+    trust: Trust = NONE,
 ) -> dict[str, Any]:
     """Run a workload and keep counts and times.
 
@@ -48,6 +50,7 @@ def run(
         concurrency: Clients that then run the workload at once; 0 leaves that out.
         gates: Conditions on `FIGURES` under which the run fails: ``replay.errors > 0``.
         on_result: Told of every query that ran.
+        trust: What the operator vouches for, of what the queries would run.
 
     Returns:
         A JSON object: the database, the settings, per query its weight, the count and the seconds,
@@ -72,6 +75,7 @@ def run(
         on_result,
         explain=explain,
         before=before,
+        trust=trust,
     )
     summary = _summary(queries, found)
     loaded = _load(queries, found, dsn, concurrency, before) if concurrency else None
@@ -80,6 +84,7 @@ def run(
     return {
         "workload": queries.name,
         "database": asdict(found.sides[_NAME]),
+        "warning": found.sides[_NAME].warning or None,
         "settings": found.settings,
         "repeats": found.repeats,
         "warmup": found.warmup,

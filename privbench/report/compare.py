@@ -21,6 +21,7 @@ from privbench.workload import Replay, Workload, read, replay
 from privbench.workload.before import NOTHING, Before
 from privbench.workload.load import load
 from privbench.workload.replay import OnResult
+from privbench.workload.safety import NONE, Trust
 
 
 def compare(
@@ -44,6 +45,7 @@ def compare(
     openmetrics: str | Path | None = None,
     model: Modelled | None = None,
     on_result: OnResult | None = None,
+    trust: Trust = NONE,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
 
@@ -76,6 +78,7 @@ def compare(
         model: The released model that the clone was made from: the heat map then shows its own
             circuits.
         on_result: Told of every query that ran.
+        trust: What the operator vouches for, of what the queries would run.
 
     Returns:
         The document. A failed gate raises nothing here: see `ComparisonDocument.failed` and
@@ -109,6 +112,7 @@ def compare(
         explain=explain,
         floor=floor,
         before=before,
+        trust=trust,
     )
     loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
     answered = parts.queries(queries, ran)

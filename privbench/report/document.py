@@ -35,11 +35,15 @@ class SidePart(Part):
         database: Its name on its server.
         version: Server version.
         settings: Settings of the server that a session cannot change.
+        role: The role that ran the workload.
+        warning: That the role may do more than read, and what; empty where it may not.
     """
 
     database: str
     version: str
     settings: dict[str, str]
+    role: str = ""
+    warning: str = ""
 
 
 class WorkloadPart(Part):

@@ -194,9 +194,7 @@ def enforce(gates: Iterable[GatePart]) -> None:
     gates = list(gates)
     failed = [_told(gate) for gate in gates if gate.failed]
     if failed:
-        raise GateFailed(
-            f"{len(failed)} of {len(gates)} gates failed: {'; '.join(failed)}."
-        )
+        raise GateFailed(f"{len(failed)} of {len(gates)} gates failed: {'; '.join(failed)}.")
 
 
 def _told(gate: GatePart) -> str:

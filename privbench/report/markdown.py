@@ -25,6 +25,11 @@ def render(document: ComparisonDocument) -> str:
         "# Comparison of a clone with its source",
         f"> **CONFIDENTIAL.** {document.confidential}",
         _sentence(document),
+        *(
+            f"**Warning:** {side.warning}"
+            for side in (document.source, document.clone)
+            if side.warning
+        ),
         _table(
             ("figure", "value", "verdict", ""),
             ((h.title, h.value, h.grade or "", h.aside) for h in headlines(document)),
@@ -39,6 +44,10 @@ def render(document: ComparisonDocument) -> str:
         _drift(document),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _warnings(document: ComparisonDocument) -> list[str]:
+    return [side.warning for side in (document.source, document.clone) if side.warning]
 
 
 def _sentence(document: ComparisonDocument) -> str:

@@ -48,7 +48,13 @@ _Shares = NDArray[np.float64]
 
 def side(found: Side) -> SidePart:
     """One database."""
-    return SidePart(database=found.database, version=found.version, settings=found.settings)
+    return SidePart(
+        database=found.database,
+        version=found.version,
+        settings=found.settings,
+        role=found.role,
+        warning=found.warning,
+    )
 
 
 def queries(workload: Workload, replay: Replay) -> list[QueryPart]:

@@ -47,6 +47,8 @@ class _Function:
     schema: str
     name: str
     language: str
+    alone: bool  # whether it can be called with one argument
+    range: int | None  # the range type that PostgreSQL made it for
     extension: str | None
 
     @property
@@ -77,7 +79,9 @@ class Database:
         self.functions: dict[str, list[_Function]] = defaultdict(list)
         self._code: dict[int, _Function] = {}
         for row in ask(connection, questions.FUNCTIONS):
-            found = _Function(row.schema, row.name, row.language, row.extension)
+            found = _Function(
+                row.schema, row.name, row.language, row.alone, row.range, row.extension
+            )
             self.functions[row.name].append(found)
             self._code[row.oid] = found
         self.fields = {row.name for row in ask(connection, questions.FIELDS)} - names.functions()
@@ -115,6 +119,9 @@ class Database:
         Raises:
             NotAllowed: It is not.
         """
+        if function.range is not None:
+            self.value(self._types[function.range], named=True)
+            return
         extension = function.extension
         if function.key in self.trust.functions or extension in self.trust.extensions:
             return
@@ -342,12 +349,18 @@ class _Scope:
         return True
 
     def calls(self, field: str) -> bool:
-        """Whether a function or a type of this name may be neither called nor cast to."""
+        """Whether a function or a type of this name may be neither called nor cast to.
+
+        In a definition the server has written each call as one.
+        """
+        if self._deep:
+            return False
         database = self._database
         if field in database.fields and ("pg_catalog", field) not in database.trust.functions:
             return True
         for function in database.functions.get(field, ()):
-            database.fine(function)
+            if function.alone:
+                database.fine(function)
         for row in database.types.get(field, ()):
             database.value(row, named=True)
         return False

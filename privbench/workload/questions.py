@@ -16,6 +16,11 @@ FIRST_USER_OID = 16384
 # functions of his own to it.
 FUNCTIONS: LiteralString = """
 SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
+  p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs AS alone,
+  (SELECT d.refobjid::pg_catalog.int8 FROM pg_catalog.pg_depend d
+   WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid
+     AND d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.deptype = 'i'
+   LIMIT 1) AS range,
   (SELECT x.extname FROM pg_catalog.pg_depend d
      JOIN pg_catalog.pg_extension x ON x.oid = d.refobjid
    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid

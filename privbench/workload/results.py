@@ -98,6 +98,16 @@ class Side:
     role: str = ""
     powers: tuple[str, ...] = ()
 
+    @property
+    def warning(self) -> str:
+        """That the role may do more than read, and what; empty where it may not."""
+        if not self.powers:
+            return ""
+        return (
+            f"the workload ran on {self.database} as the role {self.role}, which has "
+            f"{', '.join(self.powers)}: use one that may only SELECT."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Replay:

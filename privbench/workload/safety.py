@@ -69,17 +69,27 @@ NONE = Trust()
 
 
 class Text:
-    """The scope of a text alone, without a database (`privbench.pgsql.judge.Scope`)."""
+    """The scope of a text alone, without a database (`privbench.pgsql.judge.Scope`).
 
-    def __init__(self, trust: Trust = NONE) -> None:
+    Args:
+        trust: What the operator vouches for.
+        users: Let functions of users pass: nothing runs before a database is asked.
+    """
+
+    def __init__(self, trust: Trust = NONE, *, users: bool = False) -> None:
         self._trust = trust
+        self._users = users
 
     def function(self, name: Name) -> bool:
         """Functions that only compute: the server's, those of listed extensions, allowed ones."""
         known = plain(name) in names.functions() or name in self._trust.functions
-        return known or any(
-            name[-1] in (names.extension(extension) or {}).get("functions", ())
-            for extension in names.extensions()
+        return (
+            known
+            or (self._users and not (plain(name) and self.calls(name[-1])))
+            or any(
+                name[-1] in (names.extension(extension) or {}).get("functions", ())
+                for extension in names.extensions()
+            )
         )
 
     def sequence(self, name: str) -> bool:
@@ -150,14 +160,19 @@ def check_on(workload: Workload, judges: Mapping[str, Callable[[Node], object]])
             )
 
 
-def fault(query: Query, trust: Trust = NONE) -> str | None:
+def fault(query: Query, trust: Trust = NONE, *, users: bool = False) -> str | None:
     """Why a query is not replayed, by its text alone and without a value of it; None if it is.
+
+    Args:
+        query: The query.
+        trust: What the operator vouches for.
+        users: Let functions of users pass: nothing runs before a database is asked.
 
     Raises:
         UsageError: PostgreSQL's parser does not take the text.
     """
     try:
-        judge(_query(query.sql), Text(trust))
+        judge(_query(query.sql), Text(trust, users=users))
     except SqlError as error:
         raise UsageError(f"the text cannot be read: {error.message}") from None
     except NotAllowed as reason:

@@ -13,6 +13,7 @@ from privbench.cli import main
 GOOD = "SELECT count(*) FROM ware"
 MISSING = "SELECT count(*) FROM movie_info_idx"
 ZERO = "SELECT 1 / (count(*) - 3) FROM ware"
+SHORT = ("--timeout", 0.2, "--allow-function", "pg_catalog.pg_sleep")
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +58,11 @@ def test_failed_queries_are_named_with_their_reason(run, tmp_path):
     ("text", "options", "reason"),
     [
         (MISSING, (), "movie_info_idx"),
-        ("SELECT pg_sleep(5)", ("--timeout", 0.2), "passed its time-out"),
-        ("SELECT count(*) FROM ware WHERE id = $1", (), "bind message supplies 0 parameters"),
+        (
+            "SELECT pg_sleep(5)",
+            ("--timeout", 0.2, "--allow-function", "pg_catalog.pg_sleep"),
+            "passed its time-out",
+        ),
     ],
 )
 def test_a_workload_without_any_answer_is_no_success(run, text, options, reason, compared):

@@ -273,10 +273,10 @@ def test_what_cannot_be_bound_is_left_out_and_said(clone: Connection) -> None:
     assert [query.id for query in found.workload] == ["q0"]
     assert found.left_out == {
         "q1": "it is not a query",
-        "q2": "it cannot be parsed",
+        "q2": "it cannot be read",
         "q3": 'the clone refuses it: relation "nowhere" does not exist (SQLSTATE 42P01)',
         "q4": "it cannot be read",
-        "q5": "it calls pg_terminate_backend, which acts on the server",
+        "q5": "it calls pg_terminate_backend",
     }
     offline = _bind(
         clone, "SELECT 1 FROM orders", "SELECT 1 FROM nowhere WHERE x = 1", planner=False

@@ -16,6 +16,13 @@ from privbench.workload import Query, Workload, replay
 from privbench.workload.before import Before
 from privbench.workload.load import load
 from privbench.workload.replay import AGAIN, orders
+from privbench.workload.safety import Trust
+
+#: What these tests call to see sessions and to wait.
+TOLD = Trust.of(
+    f"pg_catalog.{name}"
+    for name in ("pg_sleep", "pg_backend_pid", "pg_size_bytes", "current_setting")
+)
 
 
 def _workload(*texts: str) -> Workload:
@@ -41,6 +48,7 @@ def test_the_floor_is_a_second_part_of_the_first_side(shop: str, shop_clone: str
         repeats=3,
         timeout=0.5,
         floor=True,
+        trust=TOLD,
     )
     counted, sleep, one = found.results
     for result in (counted, one):
@@ -95,6 +103,7 @@ def test_a_fresh_connection_is_another_backend_with_the_same_settings(shop: str)
             warmup=0,
             settings={"work_mem": "7MB"},
             before=Before(fresh=fresh),
+            trust=TOLD,
         )
         answers = [result.answers["source"].rows or 0 for result in found.results]
         assert {answer % 100 for answer in answers} == {7}
@@ -109,6 +118,7 @@ def test_settings_hold_again_after_a_statement_that_discards_them(shop: str) -> 
         repeats=1,
         settings={"work_mem": "7MB"},
         before=Before(statement="DISCARD ALL"),
+        trust=TOLD,
     )
     assert found.results[0].answers["source"].rows == 7
     with pytest.raises(DatabaseError, match="the statement before a run on the source"):

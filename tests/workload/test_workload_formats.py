@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.errors import UsageError
+from privbench.pgsql import SqlError, pieces
 from privbench.workload import Query, Workload, read, write
 from privbench.workload.formats import FORMATS
 from privbench.workload.query import Shape, shape
 from privbench.workload.safety import check
-from privbench.workload.split import statements
 
 ODD = [
     "SELECT ';' || 'it''s;' FROM t",
@@ -34,12 +34,32 @@ def test_statements_keep_the_text(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(ODD), min_size=1, max_size=6), st.sampled_from([";", " ;\n", ";;"]))
 def test_splitting_undoes_joining(parts: list[str], between: str) -> None:
-    assert statements(between.join(parts)) == parts
+    assert pieces(between.join(parts)) == parts
 
 
-def test_an_unfinished_string_is_refused() -> None:
-    with pytest.raises(UsageError, match="without an end"):
-        statements("SELECT 'abc; SELECT 1;")
+def test_an_unfinished_string_is_refused_with_its_file_and_place(tmp_path: Path) -> None:
+    with pytest.raises(SqlError, match=r"unterminated quoted string .*line 2, column 8"):
+        pieces("SELECT 1;\nSELECT 'abc; SELECT 1;")
+    (tmp_path / "open.sql").write_text("SELECT 'é';\nSELECT 'é', 'abc; SELECT 1;")
+    with pytest.raises(UsageError, match=r"open\.sql: unterminated .*line 2, column 13"):
+        read(tmp_path / "open.sql")
+
+
+def test_hints_before_a_statement_stay_with_it(tmp_path: Path) -> None:
+    (tmp_path / "hints.sql").write_text("SELECT 1; /*+ SeqScan(t) */ SELECT 2 FROM t;")
+    assert [query.sql for query in read(tmp_path / "hints.sql")] == [
+        "SELECT 1",
+        "/*+ SeqScan(t) */ SELECT 2 FROM t",
+    ]
+
+
+def test_a_bad_query_of_a_folder_is_told_by_its_id_and_place(tmp_path: Path) -> None:
+    for name, text in {"1a": "SELECT 1", "2b": "SELECT 1\n  FORM t x"}.items():
+        (tmp_path / f"{name}.sql").write_text(text)
+    with pytest.raises(
+        UsageError, match=r'query 2b of workload .*at or near "t" \(line 2, column 8'
+    ):
+        check(read(tmp_path))
 
 
 def test_card_lines(tmp_path: Path) -> None:
@@ -138,7 +158,6 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         "VALUES (1), (2)",
         "TABLE t",
         "SELECT 'DELETE FROM t; set_config(1)' AS \"insert\"",
-        "SELECT pg_sleep(1)",
         "select updated, deleted from t where note ~ 'into'",
     ],
 )
@@ -170,6 +189,8 @@ def test_reading_queries_pass(sql: str) -> None:
         "SELECT pg_catalog.pg_terminate_backend(1)",
         "SELECT \"set_config\"('a', 'b', false)",
         "SELECT lo_unlink(1)",
+        "SELECT pg_sleep(1)",
+        "SELECT $1",
         "SELECT ((( INTO gone",
         "",
         "-- nothing",

@@ -35,7 +35,7 @@ def reason_against(text: str) -> str | None:
     if not opens_like_a_query(text):
         return NO_QUERY
     try:
-        found = fault(Query("captured", bound(text, ["0"] * _MOST_PARAMETERS)))
+        found = fault(Query("captured", bound(text, ["0"] * _MOST_PARAMETERS)), users=True)
     except UsageError:
         return UNREADABLE
     if found is not None:

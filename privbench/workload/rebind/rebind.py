@@ -22,7 +22,7 @@ from privbench.workload.rebind.marks import Mark, Marked, mark
 from privbench.workload.rebind.server import Planner
 from privbench.workload.rebind.sites import Site, sites
 from privbench.workload.rebind.together import Join, together
-from privbench.workload.safety import fault
+from privbench.workload.safety import NONE, Trust, fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ def rebind(
     seed: int = 0,
     ranks: Ranks | None = None,
     planner: Planner | None = None,
+    trust: Trust = NONE,
 ) -> Rebinding:
     """Replace every literal and parameter of a workload.
 
@@ -87,11 +88,12 @@ def rebind(
         ranks: Gives literals of the same rank instead. They depend on the source's rows: the
             result is CONFIDENTIAL.
         planner: The clone's server, which tells types and checks the new queries.
+        trust: What the operator vouches for, of what the queries would run.
 
     Raises:
         UsageError: No query could be bound.
     """
-    binder = _Binder(schema, Columns(rows), seed, ranks, planner)
+    binder = _Binder(schema, Columns(rows), seed, ranks, planner, trust)
     bound: list[Bound] = []
     left_out: dict[str, str] = {}
     for query in workload:
@@ -118,6 +120,7 @@ class _Binder:
         seed: int,
         ranks: Ranks | None,
         planner: Planner | None,
+        trust: Trust,
     ) -> None:
         self._schema = schema
         self._known = _names(schema)
@@ -125,6 +128,7 @@ class _Binder:
         self._seed = seed
         self._ranks = ranks
         self._planner = planner
+        self._trust = trust
 
     def bind(self, query: Query) -> Bound:
         """Bind one query.
@@ -155,9 +159,7 @@ class _Binder:
         values = drawn | {n: [text] for n, text in kept.items()} | constants
         text = marked.render(lambda one: _written(found[one.number], values[one.number], types))
         text = text.strip()
-        why = fault(Query(query.id, text))
-        if why is not None:
-            raise LeftOut(why)
+        self._sound(text)
         why = self._planner.fault(text) if self._planner else None
         if why is not None:
             raise LeftOut(f"the clone refuses it: {why}")
@@ -174,13 +176,24 @@ class _Binder:
             if tree is not None:
                 given = neutral.given_names(tree, self._known)
                 marked = mark(text, self._known, given)
-            # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
-            why = fault(Query(query.id, marked.text))
+        except UsageError as error:
+            raise LeftOut("it cannot be read") from error
+        # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
+        self._sound(marked.text)
+        return marked
+
+    def _sound(self, text: str) -> None:
+        """Refuse what no server shall see.
+
+        Raises:
+            LeftOut: It is no query, or does more than read.
+        """
+        try:
+            why = fault(Query("", text), self._trust)
         except UsageError as error:
             raise LeftOut("it cannot be read") from error
         if why is not None:
             raise LeftOut(why)
-        return marked
 
     def _sites(self, marked: Marked) -> tuple[list[Site], list[Join]]:
         tree = parse(marked.text)
@@ -221,8 +234,7 @@ class _Binder:
             return _written(site, settled.get(one.number) or [neutral.constant(site)], {})
 
         text = marked.render(put)
-        if fault(Query("types", with_values(text, ["0"] * len(asked)))) is not None:
-            return {}
+        self._sound(with_values(text, ["0"] * len(asked)))
         return dict(zip(asked, self._planner.types(text), strict=False))
 
     def _constant(self, site: Site, types: Mapping[int, str]) -> str:
