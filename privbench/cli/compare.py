@@ -17,7 +17,6 @@ from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
 from privbench.report import enforce
 from privbench.report.document import GatePart, json_schema
-from privbench.report.parts_work import CLONE, SOURCE
 from privbench.report.summary import gate_line
 from privbench.report.text import few, seconds
 from privbench.workload.before import Before
@@ -227,6 +226,12 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     help="Compare plans and work by EXPLAIN (ANALYZE, BUFFERS).",
 )
 @click.option(
+    "--distributions/--no-distributions",
+    default=True,
+    show_default=True,
+    help="Compare columns and sets of columns, which reads all rows of both sides.",
+)
+@click.option(
     "--concurrency",
     type=click.IntRange(0),
     default=0,
@@ -272,6 +277,7 @@ def compare(
             gates,
             model=pipeline.modelled(model_path) if model_path else None,
             on_result=_progress(teller),
+            tell=teller.advance,
             **given,
         )
     for side in (document.source, document.clone):
@@ -280,9 +286,8 @@ def compare(
     click.echo(report.summary(document))
     click.echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
     enforce(document.gates)
-    for side in (CLONE, SOURCE):
-        statuses = (getattr(query, side).status for query in document.queries)
-        _require_answers(side, statuses)
+    _require_answers("clone", [query.clone.status for query in document.queries])
+    _require_answers("source", [query.source.status for query in document.queries])
 
 
 @click.command("compare-schema")
