@@ -12,7 +12,7 @@ import click
 
 from privbench import pipeline, report
 from privbench.cli.console import LOG
-from privbench.cli.options import State, config_option, read_config
+from privbench.cli.options import State, config_option, lock_option, read_config
 from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
 from privbench.report import enforce
@@ -244,6 +244,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     help="comparison.json of an earlier comparison: tells what has changed.",
 )
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
+@lock_option
 @click.pass_obj
 def compare(
     state: State,
@@ -268,18 +269,22 @@ def compare(
     """
     teller = state.reporter
     with teller.stage("compare"):
-        document = report.compare(
-            source,
-            target,
-            workload,
-            read_config(config_path) if config_path else None,
-            output,
-            gates,
-            model=pipeline.modelled(model_path) if model_path else None,
-            on_result=_progress(teller),
-            tell=teller.advance,
-            **given,
-        )
+        try:
+            document = report.compare(
+                source,
+                target,
+                workload,
+                read_config(config_path) if config_path else None,
+                output,
+                gates,
+                model=pipeline.modelled(model_path) if model_path else None,
+                on_result=_progress(teller),
+                tell=teller.advance,
+                **given,
+            )
+        except (KeyboardInterrupt, OSError) as error:
+            error.add_note(f"To go on: the same command; what ran is kept in {output}")
+            raise
     for side in (document.source, document.clone):
         if side.warning:
             LOG.warning("%s", side.warning)

@@ -137,6 +137,13 @@ class BarReporter(LogReporter):
                 self._progress = None
         super().end(stage)
 
+    def broken(self) -> None:
+        """Take the bars away, before the error is told."""
+        self._tasks.clear()
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
 
 def reporter(log_format: str) -> Reporter:
     """Bars on a terminal, log lines elsewhere."""

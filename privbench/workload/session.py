@@ -21,6 +21,7 @@ from psycopg import errors, pq, sql
 from privbench.errors import DatabaseError
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
+from privbench.postgres.snapshot import wait
 from privbench.workload.before import Before
 from privbench.workload.results import Answer, Side, Status
 
@@ -149,7 +150,8 @@ class Session:
                 ) from None
         path = {"search_path": users_path(self.connection)}
         self._rollback()
-        self._aligned = path | {**settings, "statement_timeout": str(max(1, round(timeout * 1000)))}
+        limits = {"statement_timeout": str(max(1, round(timeout * 1000))), "lock_timeout": "0"}
+        self._aligned = path | {**settings, **limits}
 
     def describe(self) -> Side:
         """Name, version and fixed settings of the database."""
@@ -205,12 +207,25 @@ class Session:
 
     def _fetch(self, connection: pq.abc.PGconn) -> _Fetch:
         fetch = _Fetch()
-        while (result := connection.get_result()) is not None:
+        while (result := self._next(connection)) is not None:
             fetch.take(result)
             if fetch.rows > self.row_limit and not fetch.truncated:
                 fetch.truncated = True
                 self.connection.cancel_safe(timeout=10)
         return fetch
+
+    def _next(self, connection: pq.abc.PGconn) -> pq.abc.PGresult | None:
+        """The next result; an interruption is heard while it is waited for, and stops the query."""
+        try:
+            connection.flush()
+            while connection.is_busy():
+                wait(connection)
+            return connection.get_result()
+        except KeyboardInterrupt:
+            self.connection.cancel_safe(timeout=10)
+            while connection.get_result() is not None:
+                pass
+            raise
 
 
 @dataclass(slots=True)
