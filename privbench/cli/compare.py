@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,13 +12,16 @@ import click
 
 from privbench import pipeline, report
 from privbench.cli.console import LOG
-from privbench.cli.options import State, config_option, read_config
-from privbench.errors import UsageError
+from privbench.cli.options import State, config_option, lock_option, read_config
+from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
-from privbench.report.document import json_schema
+from privbench.report import enforce
+from privbench.report.document import GatePart, json_schema
+from privbench.report.summary import gate_line
+from privbench.report.text import few, seconds
 from privbench.workload.before import Before
 from privbench.workload.replay import OnResult
-from privbench.workload.results import QueryResult
+from privbench.workload.results import QueryResult, failures
 from privbench.workload.safety import Trust
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -109,6 +112,13 @@ def _replay_options(command: Command) -> Command:
     metavar="N",
     help="Then run the workload by N clients at once.",
 )
+@click.option(
+    "--fail-if",
+    "gates",
+    multiple=True,
+    metavar="COND",
+    help="Exit code 1 if it holds: 'replay.errors > 0', 'replay.seconds > 60'.",
+)
 @click.pass_obj
 def run(
     state: State,
@@ -122,10 +132,12 @@ def run(
     trust: Trust,
     explain: bool,
     concurrency: int,
+    gates: tuple[str, ...],
 ) -> None:
     """Run a workload on one database and keep counts and times.
 
-    WORKLOAD is a file or folder in any format that privbench reads.
+    WORKLOAD is a file or folder in any format that privbench reads. Queries that fail are named,
+    with the server's reason; the exit code is 3 if all of them do.
 
     \b
     Example:
@@ -142,6 +154,7 @@ def run(
             before=before,
             explain=explain,
             concurrency=concurrency,
+            gates=gates,
             on_result=_progress(teller),
             trust=trust,
         )
@@ -151,7 +164,30 @@ def run(
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
     except OSError as error:
         raise UsageError(f"cannot write {output}: {error.strerror}.") from error
+    for line in _told(found):
+        click.echo(line)
     click.echo(f"Wrote {output}.")
+    enforce(GatePart.model_validate(gate) for gate in found["gates"])
+    _require_answers("database", (item["status"] for item in found["results"]))
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    """What a run found, in a few lines."""
+    counts = found["summary"]
+    yield (
+        f"{counts['queries']:,} queries: {counts['ended']:,} ended, {counts['errors']:,} failed, "
+        f"{counts['timeouts']:,} timed out; medians {seconds(counts['seconds'])} together"
+    )
+    results = ((item["id"], item["status"], item["message"]) for item in found["results"])
+    for reason, ids in failures(results):
+        yield f"{len(ids):,} of {counts['queries']:,} queries: {reason}: {few(ids)}"
+    yield from (gate_line(GatePart.model_validate(gate)) for gate in found["gates"])
+
+
+def _require_answers(side: str, statuses: Iterable[str]) -> None:
+    """Refuse to call it done where no query has an answer."""
+    if "ok" not in statuses:
+        raise DatabaseError(f"no query of the workload has an answer on the {side}.")
 
 
 @click.command()
@@ -190,6 +226,12 @@ def run(
     help="Compare plans and work by EXPLAIN (ANALYZE, BUFFERS).",
 )
 @click.option(
+    "--distributions/--no-distributions",
+    default=True,
+    show_default=True,
+    help="Compare columns and sets of columns, which reads all rows of both sides.",
+)
+@click.option(
     "--concurrency",
     type=click.IntRange(0),
     default=0,
@@ -202,6 +244,7 @@ def run(
     help="comparison.json of an earlier comparison: tells what has changed.",
 )
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
+@lock_option
 @click.pass_obj
 def compare(
     state: State,
@@ -226,23 +269,30 @@ def compare(
     """
     teller = state.reporter
     with teller.stage("compare"):
-        document = report.compare(
-            source,
-            target,
-            workload,
-            read_config(config_path) if config_path else None,
-            output,
-            gates,
-            model=pipeline.modelled(model_path) if model_path else None,
-            on_result=_progress(teller),
-            **given,
-        )
+        try:
+            document = report.compare(
+                source,
+                target,
+                workload,
+                read_config(config_path) if config_path else None,
+                output,
+                gates,
+                model=pipeline.modelled(model_path) if model_path else None,
+                on_result=_progress(teller),
+                tell=teller.advance,
+                **given,
+            )
+        except (KeyboardInterrupt, OSError) as error:
+            error.add_note(f"To go on: the same command; what ran is kept in {output}")
+            raise
     for side in (document.source, document.clone):
         if side.warning:
             LOG.warning("%s", side.warning)
     click.echo(report.summary(document))
     click.echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
-    report.enforce(document)
+    enforce(document.gates)
+    _require_answers("clone", [query.clone.status for query in document.queries])
+    _require_answers("source", [query.source.status for query in document.queries])
 
 
 @click.command("compare-schema")

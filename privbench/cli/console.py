@@ -17,6 +17,9 @@ from privbench.pipeline.progress import Reporter, StageTime
 
 LOG = logging.getLogger("privbench")
 
+#: Seconds after which a long stage says where it is, where there are no bars.
+_SILENCE = 30
+
 #: Results go to stdout, everything else to stderr.
 STDERR = Console(stderr=True)
 
@@ -67,7 +70,19 @@ def show(text: str) -> None:
 
 
 class LogReporter(Reporter):
-    """One log line a stage."""
+    """One log line a stage, and of a long one another every half minute."""
+
+    _told = 0.0
+
+    def begin(self, name: str) -> None:
+        """Count the seconds from here."""
+        self._told = time.monotonic()
+
+    def advance(self, what: str, done: int, total: int | None = None) -> None:
+        """Write where the stage is, if nothing was written for long."""
+        if time.monotonic() - self._told >= _SILENCE:
+            self._told = time.monotonic()
+            LOG.info("%s: %s", what, f"{done:,} of {total:,}" if total else f"{done:,}")
 
     def end(self, stage: StageTime) -> None:
         """Write the stage's line."""
@@ -121,6 +136,13 @@ class BarReporter(LogReporter):
                 self._progress.stop()
                 self._progress = None
         super().end(stage)
+
+    def broken(self) -> None:
+        """Take the bars away, before the error is told."""
+        self._tasks.clear()
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
 
 
 def reporter(log_format: str) -> Reporter:

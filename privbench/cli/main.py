@@ -70,7 +70,7 @@ def main(ctx: click.Context, log_format: str, verbose: int, quiet: bool) -> None
     Connections follow libpq: URI, key=value, service=NAME, PG* variables, passfile.
 
     Exit codes: 0 done, 1 gate failed, 2 usage or config, 3 database unreachable or refused,
-    4 privacy refusal, 5 internal.
+    4 privacy refusal, 5 internal, 130 interrupted: the last line says how to go on.
 
     \b
     Example:

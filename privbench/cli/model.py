@@ -8,7 +8,13 @@ import click
 
 from privbench import pipeline
 from privbench.cli.consent import accept
-from privbench.cli.options import ReleaseOptions, State, release_options, target_options
+from privbench.cli.options import (
+    ReleaseOptions,
+    State,
+    lock_option,
+    release_options,
+    target_options,
+)
 
 
 @click.command()
@@ -93,6 +99,7 @@ def sample(
     help="Run all of the model's DDL; without it, functions, triggers, rules and what calls them "
     "are left out and named.",
 )
+@lock_option
 @target_options
 @click.pass_obj
 def load(

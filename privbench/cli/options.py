@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -10,12 +11,17 @@ from typing import Any, TypeVar
 import click
 
 from privbench import __version__
-from privbench.cli.console import LOG, reporter
+from privbench.cli.console import LOG, reporter, show
 from privbench.config import Config
-from privbench.errors import ConfigError, PrivbenchError
+from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.locks import WAIT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+#: What a disk without room says.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass
@@ -38,21 +44,51 @@ class Group(click.Group):
         """Run; turn an error into one line on stderr and its exit code."""
         try:
             return super().invoke(ctx)
-        except PrivbenchError as error:
-            LOG.error("%s", error, extra={"fields": {"error": type(error).__name__}})
-            LOG.debug("traceback", exc_info=True)
-            ctx.exit(error.exit_code)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except Exception as error:
-            # A library's text may quote what it was given: only the kind is shown.
-            LOG.error(
-                "internal error: %s (privbench %s). Run again with -v and keep its output private.",
-                type(error).__name__,
-                __version__,
-            )
+        except (Exception, KeyboardInterrupt) as error:
+            code = _tell(error)
             LOG.debug("traceback", exc_info=True)
-            ctx.exit(5)
+            for note in getattr(error, "__notes__", ()):
+                show(note)
+            ctx.exit(code)
+
+
+def _tell(error: BaseException) -> int:
+    """Say what went wrong; the exit code."""
+    if isinstance(error, PrivbenchError):
+        LOG.error("%s", error, extra={"fields": {"error": type(error).__name__}})
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        LOG.error("interrupted.")
+        return 130
+    if isinstance(error, OSError) and error.errno in _FULL:
+        LOG.error("%s cannot be written: %s.", error.filename or "a file", error.strerror)
+        return UsageError.exit_code
+    # A library's text may quote what it was given: only the kind is shown.
+    LOG.error(
+        "internal error: %s (privbench %s). Run again with -v and keep its output private.",
+        type(error).__name__,
+        __version__,
+    )
+    return PrivbenchError.exit_code
+
+
+def _lock_wait(context: click.Context, option: click.Parameter, value: float) -> None:
+    token = WAIT.set(value)
+    context.call_on_close(lambda: WAIT.reset(token))
+
+
+lock_option = click.option(
+    "--lock-wait-timeout",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    expose_value=False,
+    callback=_lock_wait,
+    help="Wait so long for a table that others have locked.",
+)
 
 
 def config_option(command: Command) -> Command:
@@ -115,6 +151,7 @@ _RELEASE = (
     ),
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
+    lock_option,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from privbench.config import Config
 from privbench.metrics import codes
@@ -24,14 +24,20 @@ class TableFidelity:
     Attributes:
         columns: The compared columns, coded.
         left_out: Columns that are not compared, and why.
-        divergence: By λ; a λ without enough columns, or without rows, is missing.
         shares: The share of the rows that was compared, of the source and of the clone.
+        divergence: By λ; a λ without enough columns, or without rows, is missing.
     """
 
     columns: tuple[CodedColumn, ...]
     left_out: dict[str, str]
-    divergence: dict[int, Divergence]
     shares: tuple[float, float] = (1.0, 1.0)
+    divergence: dict[int, Divergence] = field(default_factory=dict)
+
+    def measured(self, ways: Sequence[int] = WAYS) -> TableFidelity:
+        """The same with its divergence, which needs neither database."""
+        coded = [column.coded for column in self.columns]
+        found = {way: divergence(coded, way) for way in ways}
+        return replace(self, divergence={way: item for way, item in found.items() if item})
 
 
 def fidelity(
@@ -40,10 +46,9 @@ def fidelity(
     table: Table,
     there: Iterable[str],
     config: Config | None = None,
-    ways: Sequence[int] = WAYS,
     rows: tuple[int, int] = (0, 0),
 ) -> TableFidelity:
-    """Compare one table.
+    """Read one table of both databases, to be compared.
 
     Args:
         source: The source.
@@ -51,12 +56,11 @@ def fidelity(
         table: As the source's schema states it.
         there: Columns that the clone's table has; others are left out.
         config: May hold public bins.
-        ways: The λ.
         rows: Rows of the source's and of the clone's table, where they are known: very large
             tables are then thinned (`codes.share`).
 
     Returns:
-        Codes and figures.
+        Codes; `TableFidelity.measured` adds the figures.
 
     Raises:
         DatabaseError: One of the databases refused.
@@ -71,13 +75,7 @@ def fidelity(
     }
     shares = codes.share(rows[0], len(cells)), codes.share(rows[1], len(cells))
     columns = _read(source, clone, TablePlan(table, cells, {}), shares)
-    found = {way: divergence([column.coded for column in columns], way) for way in ways}
-    return TableFidelity(
-        tuple(columns),
-        {**chosen.left_out, **gone},
-        {way: figures for way, figures in found.items() if figures is not None},
-        shares,
-    )
+    return TableFidelity(tuple(columns), {**chosen.left_out, **gone}, shares)
 
 
 def _read(

@@ -45,7 +45,7 @@ TVD = Metric(
     fair=0.15,
 )
 
-#: From 4 columns on, more sets than this are sampled.
+#: Where there are more sets, so many are sampled.
 MOST_SETS = 1001
 SEED = 20240229
 
@@ -113,7 +113,7 @@ def _of(chosen: Sequence[Coded]) -> tuple[float, float]:
 
 def column_sets(columns: int, ways: int) -> list[tuple[int, ...]]:
     """The sets of columns, sorted; `MOST_SETS` of them by a fixed seed where there are more."""
-    if ways < 4 or math.comb(columns, ways) <= MOST_SETS:
+    if math.comb(columns, ways) <= MOST_SETS:
         return list(itertools.combinations(range(columns), ways))
     rng = generator(SEED + ways)
     drawn: set[tuple[int, ...]] = set()

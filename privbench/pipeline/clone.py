@@ -89,9 +89,9 @@ def clone(
             as_role=as_role,
             reporter=teller,
         )
-    except BaseException:
+    except BaseException as error:
         # The budget is spent: the model must outlive a load that failed.
-        teller.say(f"the model is kept: privbench load {path} TARGET --trust-programs")
+        error.add_note(f"To go on: privbench load {path} TARGET --trust-programs")
         raise
     if output is None:
         shutil.rmtree(path.parent)

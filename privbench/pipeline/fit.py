@@ -37,6 +37,7 @@ from privbench.privacy import (
     Session,
     UnitDefinition,
 )
+from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
@@ -102,8 +103,8 @@ def fit(
                 stage(draft)
         model = finish(draft)
         model.save(output)
-    except BaseException:
-        _give_up(draft)
+    except BaseException as error:
+        _give_up(draft, error)
         raise
     _there(draft.session).close()
     return model
@@ -174,6 +175,13 @@ def _open(draft: Draft) -> None:
         resume=draft.resume,
     )
     draft.release = release
+    if release.lost:
+        whole = with_lost(draft.accountant, release.lost)
+        draft.reporter.say(
+            f"{len(release.lost)} answers were lost when release {release.id} was broken off, and "
+            f"are paid for again: it costs up to ε = {whole.epsilon:.4g}, δ = {whole.delta:.3g}, "
+            f"where ε = {draft.accountant.requested.epsilon:.4g} was asked for"
+        )
     draft.reporter.say(
         f"release {release.id} (to go on after a crash: --resume {release.id}; to give it up: "
         f"privbench ledger abandon {release.id})"
@@ -233,12 +241,16 @@ def finish(draft: Draft) -> Model:
     )
 
 
-def _give_up(draft: Draft) -> None:
+def _give_up(draft: Draft, error: BaseException) -> None:
     """Nothing was drawn: close the release at nothing. Else leave it open, to be resumed."""
     if draft.release is None:
         return
     if draft.release.events:
         draft.release.leave()
+        error.add_note(
+            f"To go on: the same command with --resume {draft.release.id}. To give the release up: "
+            f"privbench ledger abandon {draft.release.id}"
+        )
     else:
         draft.release.close()
 

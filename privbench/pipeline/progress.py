@@ -32,7 +32,11 @@ class Reporter:
         """Time one stage."""
         begun = time.perf_counter()
         self.begin(name)
-        yield
+        try:
+            yield
+        except BaseException:
+            self.broken()
+            raise
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         done = StageTime(name, time.perf_counter() - begun, peak)
         self.stages.append(done)
@@ -46,6 +50,9 @@ class Reporter:
 
     def end(self, stage: StageTime) -> None:
         """A stage is done."""
+
+    def broken(self) -> None:
+        """A stage has failed."""
 
     def say(self, text: str) -> None:
         """A line for the operator."""

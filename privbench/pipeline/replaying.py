@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
+from statistics import median
 from typing import Any
 
+from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
 from privbench.workload.before import NOTHING, Before
 from privbench.workload.load import load
@@ -13,6 +16,11 @@ from privbench.workload.replay import OnResult
 from privbench.workload.safety import NONE, Trust
 
 _NAME = "database"
+#: What a gate on a run may hold against a limit; the last one with several clients alone.
+FIGURES = (
+    "replay.queries", "replay.ended", "replay.errors", "replay.timeouts", "replay.weight",
+    "replay.seconds", "replay.weighted_seconds", "load.throughput",
+)  # fmt: skip
 
 
 def run(
@@ -25,6 +33,7 @@ def run(
     before: Before = NOTHING,
     explain: bool = False,
     concurrency: int = 0,
+    gates: Sequence[str] = (),
     on_result: OnResult | None = None,
     trust: Trust = NONE,
 ) -> dict[str, Any]:
@@ -39,18 +48,23 @@ def run(
         before: What is done before each run.
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query.
         concurrency: Clients that then run the workload at once; 0 leaves that out.
+        gates: Conditions on `FIGURES` under which the run fails: ``replay.errors > 0``.
         on_result: Told of every query that ran.
         trust: What the operator vouches for, of what the queries would run.
 
     Returns:
         A JSON object: the database, the settings, per query its weight, the count and the seconds,
-        under ``summary`` the sum of the medians with and without weights, and under ``load``
-        queries a second of each round and median seconds a query.
+        under ``summary`` the sum of the medians with and without weights, under ``load`` queries a
+        second of each round and median seconds a query, and under ``gates`` what they saw. A failed
+        gate raises nothing here.
 
     Raises:
-        UsageError: The workload cannot be read, or does more than read.
+        UsageError: The workload cannot be read, or does more than read; or there is no such figure.
         DatabaseError: The database refused.
     """
+    wanted = parse(gates)
+    for gate in wanted:
+        gate.require(FIGURES if concurrency else FIGURES[:-1], ())
     queries = read(workload)
     found = replay(
         queries,
@@ -63,6 +77,10 @@ def run(
         before=before,
         trust=trust,
     )
+    summary = _summary(queries, found)
+    loaded = _load(queries, found, dsn, concurrency, before) if concurrency else None
+    throughput = median(loaded["throughput"]) if loaded else None
+    figures = dict(zip(FIGURES, [*summary.values(), throughput], strict=True))
     return {
         "workload": queries.name,
         "database": asdict(found.sides[_NAME]),
@@ -76,21 +94,26 @@ def run(
             {"id": query.id, "weight": query.weight, **asdict(result.answers[_NAME])}
             for query, result in zip(queries, found.results, strict=True)
         ],
-        "summary": _summary(queries, found),
-        "load": _load(queries, found, dsn, concurrency, before) if concurrency else None,
+        "summary": summary,
+        "load": loaded,
+        "gates": [gate.check(figures).model_dump(mode="json") for gate in wanted],
     }
 
 
 def _summary(queries: Workload, found: Replay) -> dict[str, float]:
     """How many queries ended, and the seconds that they take: once each, and by their weights."""
+    answers = [result.answers[_NAME] for result in found.results]
+    statuses = [answer.status for answer in answers]
     medians = [
         (query.weight, answer.median)
-        for query, result in zip(queries, found.results, strict=True)
-        if (answer := result.answers[_NAME]).status == "ok" and answer.median is not None
+        for query, answer in zip(queries, answers, strict=True)
+        if answer.status == "ok" and answer.median is not None
     ]
     return {
-        "queries": len(queries.queries),
-        "ended": len(medians),
+        "queries": len(answers),
+        "ended": statuses.count("ok"),
+        "errors": statuses.count("error"),
+        "timeouts": statuses.count("timeout"),
         "weight": sum(weight for weight, _ in medians),
         "seconds": sum(median for _, median in medians),
         "weighted_seconds": sum(weight * median for weight, median in medians),

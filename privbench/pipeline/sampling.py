@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 from urllib.parse import quote
 
 import pyarrow.csv as pacsv
@@ -14,6 +14,7 @@ import pyarrow.parquet as papq
 
 from privbench.encoding import CoverageLine, unkept
 from privbench.errors import UsageError
+from privbench.files import replacing
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -70,7 +71,8 @@ def sample(
         for item in tables:
             path = folder / names[item.table.name]
             path.parent.mkdir(exist_ok=True)
-            _write_file(item, path, file_format)
+            with replacing(path) as file:
+                _write_rows(item, file, file_format)
             lines.append(f"{path}: {item.rows:,} rows")
     return lines + _unmended(found, tables)
 
@@ -135,18 +137,18 @@ def _small(name: str) -> str:
     return re.sub(r"%..|[A-Z]", lambda m: m[0] if m[0][0] == "%" else f"%{ord(m[0]):02X}", name)
 
 
-def _write_file(item: CloneTable, path: Path, file_format: FileFormat) -> None:
+def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> None:
     names = list(item.columns)
     writer: pacsv.CSVWriter | papq.ParquetWriter | None = None
     for batch in item.batches():
         table = batch.rename_columns(names)
         if writer is None and file_format == "parquet":
-            writer = papq.ParquetWriter(path, table.schema)
+            writer = papq.ParquetWriter(file, table.schema)
         elif writer is None:
             options = pacsv.WriteOptions(quoting_style="needed")
-            writer = pacsv.CSVWriter(path, table.schema, write_options=options)
+            writer = pacsv.CSVWriter(file, table.schema, write_options=options)
         writer.write_table(table)
     if writer is not None:
         writer.close()
-    else:
-        path.write_text(",".join(names) + "\n" if file_format == "csv" else "", encoding="utf-8")
+    elif file_format == "csv":
+        file.write(f"{','.join(names)}\n".encode())

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
+from psycopg import sql
+
 from privbench.errors import AccessDenied, DatabaseError, UsageError
 from privbench.pgsql import Node, SqlError, Statement, statements
 from privbench.pgsql.ddl import SETTINGS_OF_TABLES, STATEMENTS, allowed, trusted
@@ -20,6 +22,7 @@ from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.postgres.failures import database_errors
+from privbench.postgres.locks import WAIT, lock
 from privbench.schema import Schema, TableName
 
 _CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
@@ -34,7 +37,6 @@ _OPTIONS = (
     "--no-security-labels",
     "--no-tablespaces",
     "--encoding=UTF8",
-    "--lock-wait-timeout=30000",
 )
 _ENTRY = re.compile(r"(?P<id>\d+); (?P<catalog>\d+) (?P<oid>\d+) (?P<rest>.*)", re.DOTALL)
 #: What current minor releases put around their text, against a server that smuggles in others.
@@ -216,10 +218,14 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
     with tempfile.TemporaryDirectory(prefix="pb-ddl-") as scratch:
         archive, contents = Path(scratch) / "archive", Path(scratch) / "contents"
         options = [*_OPTIONS, *_excluded(dependencies.excluded), f"--file={archive}"]
+        options.append(f"--lock-wait-timeout={round(WAIT.get() * 1000)}")
         if program.major >= 18:
             options.append("--no-statistics")
         if snapshot:
             options.append(f"--snapshot={snapshot}")
+        for table in schema:
+            # pg_dump would wait without a word.
+            lock(connection, sql.Identifier(table.name.schema, table.name.name), table.key)
         _run([program.path, *options], environment(connection))
         restore = program.path.parent / "pg_restore"
         listed = _run([restore, "--list", archive])

@@ -12,6 +12,7 @@ from privbench.errors import SchemaError
 from privbench.postgres import catalog, parts
 from privbench.postgres.bounds import bounds_check
 from privbench.postgres.connect import Connection
+from privbench.postgres.locks import tell_held
 from privbench.postgres.narrow import narrowed
 from privbench.postgres.parts import Parts
 from privbench.postgres.types import Types
@@ -44,6 +45,7 @@ def introspect(
         DatabaseError: The server refused.
     """
     with catalog.bare_search_path(connection):
+        tell_held(connection)
         chosen = _schemas(connection, schemas)
         return _Reader(connection, chosen, _names(exclude)).schema()
 

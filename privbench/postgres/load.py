@@ -20,6 +20,7 @@ from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.header import as_made
 from privbench.postgres.introspect import introspect
+from privbench.postgres.locks import WAIT
 from privbench.postgres.reading import assignment
 from privbench.postgres.sequences import move_sequences
 from privbench.postgres.statement import run
@@ -76,7 +77,7 @@ class Loader:
         ddl: Its DDL.
         replace: Drop what the target holds, all objects of users in it, in the same transaction.
         source: A connection to the source, so that it is not taken for the target.
-        lock_timeout: Seconds to wait for an object that somebody is using.
+        lock_timeout: Seconds to wait for an object that somebody is using; None is `locks.WAIT`.
         progress: Told of every step.
         trust: Run all of the DDL, programs included; else what is on the allow-list.
         as_role: Go on as this role before anything of the model's runs, see `role.become`.
@@ -101,7 +102,7 @@ class Loader:
         *,
         replace: bool = False,
         source: Connection | None = None,
-        lock_timeout: float = 30,
+        lock_timeout: float | None = None,
         progress: Progress | None = None,
         trust: bool = True,
         as_role: str | None = None,
@@ -111,7 +112,8 @@ class Loader:
         self._role = as_role
         self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
-        self.connection = connect(dsn, lock_timeout=lock_timeout)
+        wait = WAIT.get() if lock_timeout is None else lock_timeout
+        self.connection = connect(dsn, lock_timeout=wait)
         try:
             self._prepare(replace, source)
         except BaseException:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import cache
 from types import MappingProxyType
 
@@ -49,6 +50,9 @@ ROWS = PRINTING | {
     "constraint_exclusion": "off",
 }
 
+#: Seconds to wait for a table that somebody is altering, dropping or, in a target, using.
+WAIT: ContextVar[float] = ContextVar("lock_wait", default=30.0)
+
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _SETTINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -56,7 +60,6 @@ _SETTINGS: Mapping[str, str] = MappingProxyType(
         "standard_conforming_strings": "on",
         "client_encoding": "UTF8",
         "statement_timeout": "0",
-        "lock_timeout": "0",
         "idle_in_transaction_session_timeout": "0",
         "transaction_timeout": "0",
         "quote_all_identifiers": "off",
@@ -128,7 +131,7 @@ def begin(
         DatabaseError: The server, or a pooler before it, does not keep the settings.
         ConnectionFailed: The connection was lost.
     """
-    wanted = {**_SETTINGS, **settings}
+    wanted = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
     statement = _statement(connection.info.server_version, tuple(wanted.items()), snapshot)
     shown: list[str] = []
     for attempt in range(_ATTEMPTS):

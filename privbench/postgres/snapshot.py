@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +18,7 @@ from privbench.postgres.arrow import batch_of, column_types
 from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
+from privbench.postgres.locks import WAIT, lock
 from privbench.postgres.reading import ROWS, reading
 from privbench.schema import Schema, Table
 
@@ -55,7 +57,7 @@ class Snapshot:
         dsn: The database; see `privbench.postgres.connect`.
         statement_timeout: Seconds that one statement, a whole stream included, may take; 0 means
             no limit.
-        lock_timeout: Seconds to wait for a table that somebody is altering.
+        lock_timeout: Seconds to wait for a table that somebody is altering; None is `locks.WAIT`.
 
     Attributes:
         connection: The transaction itself, for reading the catalog.
@@ -69,12 +71,16 @@ class Snapshot:
     connection: Connection
     id: str
 
-    def __init__(self, dsn: str, *, statement_timeout: float = 0, lock_timeout: float = 30) -> None:
+    def __init__(
+        self, dsn: str, *, statement_timeout: float = 0, lock_timeout: float | None = None
+    ) -> None:
+        self._wait = WAIT.get() if lock_timeout is None else lock_timeout
         self._timeouts = {
             "statement_timeout": str(round(statement_timeout * 1000)),
-            "lock_timeout": str(round(lock_timeout * 1000)),
+            "lock_timeout": str(round(self._wait * 1000)),
         }
         self._locked: set[str] = set()
+        self._locking = Lock()
         self._idle: list[Connection] = []
         self.connection = reading(
             dsn, {**ROWS, **self._timeouts}, isolation=psycopg.IsolationLevel.REPEATABLE_READ
@@ -182,12 +188,13 @@ class Snapshot:
             AccessDenied: SELECT is missing.
             DatabaseError: Somebody holds the table longer than the lock time-out.
         """
-        if table.key in self._locked:
-            return
-        with database_errors("locking the table in ACCESS SHARE mode", table.key):
-            self.connection.execute(
-                sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(_source(table))
-            )
+        with self._locking:
+            if table.key not in self._locked:
+                self._lock(table)
+
+    def _lock(self, table: Table) -> None:
+        lock(self.connection, _source(table), table.key, seconds=self._wait)
+        with database_errors("asking for the table's partitions", table.key):
             name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
             asked = {"table": name, "root": table.kind == "p"}
             kinds = self.connection.execute(_KINDS, asked).fetchall()
@@ -289,7 +296,7 @@ def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int)
             if size < batch_bytes:
                 continue
         elif length == 0:
-            _wait(server)
+            wait(server)
             continue
         if rows:
             yield b"".join(rows)
@@ -308,7 +315,7 @@ def _result(connection: Connection, status: pq.ExecStatus) -> None:
     server = connection.pgconn
     server.flush()
     while server.is_busy():
-        _wait(server)
+        wait(server)
     result = server.get_result()
     if result is None or result.status != status:
         raise errors.error_from_result(result) if result else psycopg.OperationalError()
@@ -316,8 +323,12 @@ def _result(connection: Connection, status: pq.ExecStatus) -> None:
         server.get_result()
 
 
-def _wait(server: pq.abc.PGconn) -> None:
-    """Take in what the server sends next; other threads go on meanwhile."""
+def wait(server: pq.abc.PGconn) -> None:
+    """Take in what the server sends next; threads go on meanwhile, interruptions are heard.
+
+    Raises:
+        psycopg.OperationalError: The connection was lost.
+    """
     arrivals = select.poll()
     arrivals.register(server.socket, select.POLLIN)
     arrivals.poll()

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import LiteralString
 
+from psycopg import sql
+
 from privbench.errors import TargetError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection, same_database
 from privbench.postgres.failures import database_errors
+from privbench.postgres.locks import lock
 from privbench.postgres.statement import run
 
 #: Objects of users, most visible first: relations, routines, types, then schemas besides public and
@@ -122,6 +125,9 @@ def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
     listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
     with catalog.bare_search_path(target):
         statements = catalog.ask(target, _DROP, listed)
+        for kind, name in found:
+            if kind == "table":
+                lock(target, sql.SQL(name), name, "ACCESS EXCLUSIVE")
         with database_errors("dropping what the target holds"):
             for row in statements:
                 run(target, row.statement.encode())

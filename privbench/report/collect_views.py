@@ -36,7 +36,7 @@ def collect(
     queries: Sequence[QueryPart],
     model: Mapping[str, ModelledTable],
 ) -> ViewsPart:
-    """Correlations, fan-outs and heat maps of both sides: CONFIDENTIAL.
+    """Fan-outs and heat maps of both sides: CONFIDENTIAL.
 
     Args:
         source: The source; only read.
@@ -52,10 +52,14 @@ def collect(
     """
     keys = [key for table in schema for key in table.foreign_keys if _on_both(key, schema, theirs)]
     return ViewsPart(
-        correlations=[_correlation(key, held) for key, held in found.items() if _matters(held)],
         fanouts=[_fanout(source, clone, schema, key) for key in keys],
         heatmaps=heatmaps(source, clone, schema, found, queries, model),
     )
+
+
+def correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
+    """Associations of the columns of the compared tables, by key; needs no database."""
+    return [_correlation(key, held) for key, held in found.items() if _matters(held)]
 
 
 def _matters(found: TableFidelity) -> bool:

@@ -15,7 +15,7 @@ from privbench.report import figures, files, parts, parts_work
 from privbench.report.document import ComparisonDocument, ModelPart, QueryPart, WorkloadPart
 from privbench.report.document_work import LoadPart
 from privbench.report.gates import Gate, parse
-from privbench.report.measuring import Measured, measure, schema_of
+from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
 from privbench.workload.before import NOTHING, Before
@@ -45,6 +45,8 @@ def compare(
     openmetrics: str | Path | None = None,
     model: Modelled | None = None,
     on_result: OnResult | None = None,
+    distributions: bool = True,
+    tell: Tell = silent,
     trust: Trust = NONE,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
@@ -78,6 +80,8 @@ def compare(
         model: The released model that the clone was made from: the heat map then shows its own
             circuits.
         on_result: Told of every query that ran.
+        distributions: Also compare the distributions of columns and of sets of columns.
+        tell: Told of the tables that are read and compared after the replay.
         trust: What the operator vouches for, of what the queries would run.
 
     Returns:
@@ -94,7 +98,7 @@ def compare(
     if old is not None:
         earlier.require_same(old, queries, other_workload)
     folder = files.prepare(out_dir)
-    left_out = _left_out(floor, explain, concurrency)
+    left_out = _left_out(floor, explain, concurrency, distributions)
     schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
     if model is not None:
@@ -116,7 +120,9 @@ def compare(
     )
     loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
     answered = parts.queries(queries, ran)
-    measured = measure(source_dsn, target_dsn, config, answered, model)
+    measured = measure(
+        source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
+    )
     document = _document(queries, answered, ran, loaded, measured)
     if model is not None:
         document = document.model_copy(update={"model": _model_part(model)})
@@ -133,7 +139,7 @@ def compare(
     return document
 
 
-def _left_out(floor: bool, explain: bool, concurrency: int) -> tuple[str, ...]:
+def _left_out(floor: bool, explain: bool, concurrency: int, distributions: bool) -> tuple[str, ...]:
     """What the names of figures begin with that this comparison does not measure."""
     found: list[str] = []
     if not floor:
@@ -143,6 +149,8 @@ def _left_out(floor: bool, explain: bool, concurrency: int) -> tuple[str, ...]:
         found += ["work.", "plan."]
     if not concurrency:
         found += ["load."]
+    if not distributions:
+        found += ["kld.", "tvd."]
     return tuple(found)
 
 

@@ -73,6 +73,7 @@ class AnswerPart(Part):
 
     Attributes:
         work: What EXPLAIN (ANALYZE, BUFFERS) saw; None where it was not asked for, or failed.
+        message: The error in words, without any value.
     """
 
     status: Literal["ok", "timeout", "error"]
@@ -82,6 +83,7 @@ class AnswerPart(Part):
     truncated: bool
     error: str | None
     work: WorkPart | None = None
+    message: str | None = None
 
 
 class QueryPart(Part):

@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Self
 
 from privbench.errors import GateFailed, UsageError
-from privbench.report.document import ComparisonDocument, GatePart, QueryPart
+from privbench.report.document import GatePart, QueryPart
+from privbench.report.text import few
 
 _FIGURE = r"[a-z]\w*(?:\.\w+)+(?:\[[^\]]+\])?"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -90,14 +91,15 @@ class Gate:
         factor = "" if self.limit == 1 else f"{self.limit:g} * "
         return f"{self.figure} {self.sign} {factor}{self.other}"
 
-    def require(self, known: Collection[str]) -> None:
+    def require(
+        self, known: Collection[str], of_queries: Collection[str] = frozenset(QUERY_FIGURES)
+    ) -> None:
         """Refuse figures that are not known.
 
         Raises:
             UsageError: There is no figure of that name.
         """
-        of_queries = set(QUERY_FIGURES)
-        wanted = [(self.figure, of_queries.union(known))]
+        wanted = [(self.figure, {*of_queries, *known})]
         if self.other is not None:
             wanted.append((self.other, set(known)))
         for name, choice in wanted:
@@ -179,23 +181,23 @@ def parse(texts: Sequence[str]) -> list[Gate]:
     return [Gate.parse(text) for text in texts]
 
 
-def enforce(document: ComparisonDocument) -> None:
+def enforce(gates: Iterable[GatePart]) -> None:
     """Stop if a gate failed.
+
+    Args:
+        gates: Those of a comparison, or of a run.
 
     Raises:
         GateFailed: At least one did; the message names each, and the worst queries of a gate over
             queries, without their figures.
     """
-    failed = [_told(gate) for gate in document.gates if gate.failed]
+    gates = list(gates)
+    failed = [_told(gate) for gate in gates if gate.failed]
     if failed:
-        raise GateFailed(
-            f"{len(failed)} of {len(document.gates)} gates failed: {'; '.join(failed)}."
-        )
+        raise GateFailed(f"{len(failed)} of {len(gates)} gates failed: {'; '.join(failed)}.")
 
 
 def _told(gate: GatePart) -> str:
     if not gate.queries:
         return gate.condition
-    more = len(gate.queries) - _NAMED
-    named = ", ".join(gate.queries[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"{gate.condition} ({named})"
+    return f"{gate.condition} ({few(gate.queries, _NAMED)})"

@@ -8,7 +8,8 @@ from privbench.report.document import ComparisonDocument, GatePart, TablePart
 from privbench.report.document_base import SummaryPart
 from privbench.report.document_work import LoadSidePart
 from privbench.report.headlines import headlines
-from privbench.report.text import number, percent, seconds
+from privbench.report.summary import failed
+from privbench.report.text import few, number, percent, seconds
 
 _WORST = 5
 #: Figures whose drift is shown.
@@ -34,6 +35,7 @@ def render(document: ComparisonDocument) -> str:
             ((h.title, h.value, h.grade or "", h.aside) for h in headlines(document)),
         ),
         _gates(document),
+        _failed(document),
         _spread(document),
         _plans(document),
         _load(document),
@@ -67,9 +69,14 @@ def _gates(document: ComparisonDocument) -> str:
 def _verdict(gate: GatePart) -> str:
     if not gate.failed:
         return "passed"
-    more = len(gate.queries) - _WORST
-    named = ", ".join(gate.queries[:_WORST]) + (f" and {more} more" if more > 0 else "")
-    return f"**failed** {named}".rstrip()
+    return f"**failed** {few(gate.queries)}".rstrip()
+
+
+def _failed(document: ComparisonDocument) -> str:
+    rows = [
+        (f"{len(ids)} on the {side}", reason, few(ids)) for side, reason, ids in failed(document)
+    ]
+    return _table(("queries without an answer", "reason", ""), rows) if rows else ""
 
 
 def _spread(document: ComparisonDocument) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from privbench.config import Config
@@ -21,6 +21,13 @@ from privbench.report.document_work import StatisticsPart
 from privbench.report.parts_work import Statistics
 from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
+
+#: Told of a step, how many of its kind are done, and how many there are.
+Tell = Callable[[str, int, int], None]
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """Tells nobody."""
 
 
 @dataclass(slots=True)
@@ -63,8 +70,13 @@ def measure(
     config: Config | None,
     queries: Sequence[QueryPart],
     model: Modelled | None = None,
+    *,
+    distributions: bool = True,
+    tell: Tell = silent,
 ) -> Measured:
     """Compare tables, integrity and statistics of one frozen moment of each database.
+
+    Distributions are compared once both have been let go.
 
     Args:
         source_dsn: The source; only read.
@@ -72,11 +84,14 @@ def measure(
         config: Names the schemas, public tables and public bins.
         queries: The queries with their figures, some of which colour the heat map.
         model: The released model whose circuits the heat map draws.
+        distributions: Also compare the distributions of columns and sets of columns.
+        tell: Told of what is done, how many of it are, and how many there are.
 
     Raises:
         DatabaseError: One of the databases refused.
     """
     found = Measured()
+    rows: dict[str, tuple[int, int | None]] = {}
     known: list[tuple[Table, tuple[int, Statistics], tuple[int, Statistics]]] = []
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
@@ -85,20 +100,26 @@ def measure(
         clone.hold(replace(theirs, tables=tuple(t for t in theirs if t.name in schema)))
         refuse_computing(source.connection, [table.name for table in schema])
         refuse_computing(clone.connection, [table.name for table in theirs])
-        for table in schema:
-            part, compared = _table(source, clone, table, theirs, config)
-            found.tables.append(part)
-            if compared is not None:
-                found.fidelity[table.key] = compared
-            if part.clone_rows is not None:
-                one, other = part.source_rows, part.clone_rows
-                known.append(
-                    (
-                        table,
-                        (one, statistics.read(source.connection, table, one)),
-                        (other, statistics.read(clone.connection, table, other)),
-                    )
+        for number, table in enumerate(schema):
+            tell(f"read {table.key}", number, len(schema.tables))
+            one = integrity.row_count(source.connection, table)
+            rows[table.key] = one, None
+            if table.name not in theirs:
+                continue
+            other = integrity.row_count(clone.connection, table)
+            rows[table.key] = one, other
+            if distributions and not is_public(config, table):
+                there = [column.name for column in theirs.table(table.name).columns]
+                found.fidelity[table.key] = fidelity(
+                    source, clone, table, there, config, rows=(one, other)
                 )
+            known.append(
+                (
+                    table,
+                    (one, statistics.read(source.connection, table, one)),
+                    (other, statistics.read(clone.connection, table, other)),
+                )
+            )
         checks = integrity.check(
             clone.connection, schema, theirs, integrity.of_users(source.connection)
         )
@@ -106,20 +127,17 @@ def measure(
         found.views = collect_views.collect(
             source, clone, schema, theirs, found.fidelity, queries, tables
         )
+    for number, key in enumerate(found.fidelity):
+        tell(f"compare {key}", number, len(found.fidelity))
+        found.fidelity[key] = found.fidelity[key].measured()
+    correlated = collect_views.correlations(found.fidelity)
+    found.views = found.views.model_copy(update={"correlations": correlated})
+    found.tables = [
+        parts.table(
+            table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
+        )
+        for table in schema
+    ]
     found.checks = [CheckPart(**asdict(check)) for check in checks]
     found.statistics = parts_work.statistics_part(known)
     return found
-
-
-def _table(
-    source: Snapshot, clone: Snapshot, table: Table, theirs: Schema, config: Config | None
-) -> tuple[TablePart, TableFidelity | None]:
-    rows = integrity.row_count(source.connection, table)
-    public = is_public(config, table)
-    if table.name not in theirs:
-        return parts.table(table.key, public, (rows, None), None), None
-    copied = integrity.row_count(clone.connection, table)
-    there = [column.name for column in theirs.table(table.name).columns]
-    both = rows, copied
-    compared = None if public else fidelity(source, clone, table, there, config, rows=both)
-    return parts.table(table.key, public, (rows, copied), compared), compared

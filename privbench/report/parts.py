@@ -120,6 +120,7 @@ def _answer(answer: Answer) -> AnswerPart:
         truncated=answer.truncated,
         error=answer.error,
         work=work_part(answer),
+        message=answer.message,
     )
 
 

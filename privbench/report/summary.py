@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from privbench.report.document import ComparisonDocument
+from privbench.report.document import ComparisonDocument, GatePart
 from privbench.report.headlines import headlines
-from privbench.report.text import number
+from privbench.report.parts_work import CLONE, SOURCE
+from privbench.report.text import few, number
+from privbench.workload.results import failures
 
 
 def summary(document: ComparisonDocument) -> str:
@@ -19,16 +21,28 @@ def summary(document: ComparisonDocument) -> str:
         f"{line.title:<{title}}  {line.value:>{value}}  {line.grade or '':<4}  {line.aside}"
         for line in found
     ]
-    for what, counts in (
-        ("failed", document.replay.errors),
-        ("timed out", document.replay.timeouts),
-    ):
-        worst = max(counts.values(), default=0)
-        if worst:
-            lines.append(f"{worst} of {document.workload.queries} queries {what}: see the report")
     lines += [
-        f"gate {'FAILED' if gate.failed else 'passed'}: fail if {gate.condition}"
-        f" (it is {number(gate.figure)})"
-        for gate in document.gates
+        f"{len(ids)} of {document.workload.queries} queries on the {side}: {reason}: {few(ids)}"
+        for side, reason, ids in failed(document)
     ]
+    lines += [gate_line(gate) for gate in document.gates]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def failed(document: ComparisonDocument) -> list[tuple[str, str, list[str]]]:
+    """Side, reason and ids of queries without an answer."""
+    return [
+        (side, reason, ids)
+        for side in (SOURCE, CLONE)
+        for reason, ids in failures(
+            (query.id, part.status, part.message)
+            for query in document.queries
+            for part in [query.source if side == SOURCE else query.clone]
+        )
+    ]
+
+
+def gate_line(gate: GatePart) -> str:
+    """One gate in a line."""
+    verdict = "FAILED" if gate.failed else "passed"
+    return f"gate {verdict}: fail if {gate.condition} (it is {number(gate.figure)})"

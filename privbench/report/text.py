@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float | None) -> str:
@@ -36,3 +37,13 @@ def percent(value: float | None) -> str:
     ('12.3 %', '0 %')
     """
     return "–" if value is None else f"{number(100 * value)} %"
+
+
+def few(names: Sequence[str], shown: int = 5) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> few(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more:,} more" if more > 0 else "")

@@ -7,7 +7,7 @@ A log is JSON lines: a header that says what is being replayed, then one line a 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -31,8 +31,10 @@ class Answer:
             that ended.
         seconds: Client seconds of each timed run that ended, in order.
         truncated: Whether the row limit cut the fetch: rows and seconds are then lower bounds.
-        error: SQLSTATE of an error. Its text is not kept: it may hold values.
+        error: SQLSTATE of an error.
         plan: EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), where asked for.
+        message: The error in words. What the server said is kept only of kinds of errors whose
+            texts hold names and settings, and no values.
     """
 
     status: Status
@@ -41,6 +43,7 @@ class Answer:
     truncated: bool = False
     error: str | None = None
     plan: Any = None
+    message: str | None = None
 
     @property
     def median(self) -> float | None:
@@ -203,3 +206,16 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise UsageError(f"{path} is not the log of a replay.") from error
         yield data
+
+
+def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:
+    """The reasons for which queries have no answer, and their ids; the most frequent first.
+
+    Args:
+        answers: Id, status and error in words of every query.
+    """
+    found: dict[str, list[str]] = {}
+    for name, status, message in answers:
+        if status != "ok":
+            found.setdefault(message or status, []).append(name)
+    return sorted(found.items(), key=lambda item: -len(item[1]))

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import psycopg
-from psycopg import pq, sql
+from psycopg import errors, pq, sql
 
 from privbench.errors import DatabaseError
-from privbench.postgres.failures import database_errors
+from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
+from privbench.postgres.snapshot import wait
 from privbench.workload.before import Before
 from privbench.workload.results import Answer, Side, Status
 
@@ -65,6 +66,7 @@ class Run:
     rows: int | None = None
     truncated: bool = False
     error: str | None = None
+    message: str | None = None
 
 
 class Session:
@@ -148,7 +150,8 @@ class Session:
                 ) from None
         path = {"search_path": users_path(self.connection)}
         self._rollback()
-        self._aligned = path | {**settings, "statement_timeout": str(max(1, round(timeout * 1000)))}
+        limits = {"statement_timeout": str(max(1, round(timeout * 1000))), "lock_timeout": "0"}
+        self._aligned = path | {**settings, **limits}
 
     def describe(self) -> Side:
         """Name, version and fixed settings of the database."""
@@ -200,16 +203,29 @@ class Session:
         if fetch.error is None:
             return Run("ok", seconds, fetch.answer, fetch.truncated)
         status: Status = "timeout" if fetch.error == _TIMEOUT else "error"
-        return Run(status, seconds, error=fetch.error)
+        return Run(status, seconds, error=fetch.error, message=fetch.message)
 
     def _fetch(self, connection: pq.abc.PGconn) -> _Fetch:
         fetch = _Fetch()
-        while (result := connection.get_result()) is not None:
+        while (result := self._next(connection)) is not None:
             fetch.take(result)
             if fetch.rows > self.row_limit and not fetch.truncated:
                 fetch.truncated = True
                 self.connection.cancel_safe(timeout=10)
         return fetch
+
+    def _next(self, connection: pq.abc.PGconn) -> pq.abc.PGresult | None:
+        """The next result; an interruption is heard while it is waited for, and stops the query."""
+        try:
+            connection.flush()
+            while connection.is_busy():
+                wait(connection)
+            return connection.get_result()
+        except KeyboardInterrupt:
+            self.connection.cancel_safe(timeout=10)
+            while connection.get_result() is not None:
+                pass
+            raise
 
 
 @dataclass(slots=True)
@@ -220,12 +236,14 @@ class _Fetch:
     number: int | None = None
     truncated: bool = False
     error: str | None = None
+    message: str | None = None
 
     def take(self, result: pq.abc.PGresult) -> None:
         if result.status == pq.ExecStatus.FATAL_ERROR:
-            state = result.error_field(pq.DiagnosticField.SQLSTATE)
             # The cancellation that the row limit asked for is no error.
-            self.error = None if self.truncated else (state or b"08000").decode()
+            if not self.truncated:
+                failure = errors.error_from_result(result)
+                self.error, self.message = failure.sqlstate or "08000", describe(failure)
             return
         if self.rows == 0 and result.ntuples == 1:
             self.number = _integer(result)
@@ -259,4 +277,4 @@ def summarise(runs: list[Run], warmup: int, plan: Any = None) -> Answer:
     seconds = tuple(run.seconds for run in runs[warmup:] if run.status == "ok")
     rows = next((run.rows for run in runs if run.status == "ok"), None)
     truncated = any(run.truncated for run in runs)
-    return Answer(last.status, rows, seconds, truncated, last.error, plan)
+    return Answer(last.status, rows, seconds, truncated, last.error, plan, last.message)

@@ -90,7 +90,8 @@ def test_many_sets_are_sampled_with_a_fixed_seed() -> None:
     assert len(set(sets)) == MOST_SETS < math.comb(20, 4)
     assert sets == column_sets(20, 4)
     assert all(len(set(chosen)) == 4 and max(chosen) < 20 for chosen in sets)
-    assert len(column_sets(20, 3)) == math.comb(20, 3)
+    assert len(column_sets(19, 3)) == math.comb(19, 3)
+    assert len(column_sets(400, 2)) == len(column_sets(400, 3)) == MOST_SETS
 
 
 def test_qerror_floors_both_sides_at_one() -> None:

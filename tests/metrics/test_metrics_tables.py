@@ -55,7 +55,7 @@ def _compare(pair: tuple[str, str], text: str = "") -> TableFidelity:
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table('"Odd Types"')
         there = [column.name for column in table.columns]
-        return fidelity(source, clone, table, there, Config.loads(text))
+        return fidelity(source, clone, table, there, Config.loads(text)).measured()
 
 
 def _by_name(found: TableFidelity) -> dict[str, CodedColumn]:
@@ -127,7 +127,7 @@ def test_equal_databases_do_not_diverge(pair: tuple[str, str]) -> None:
 def test_a_column_that_the_clone_lacks_is_named(pair: tuple[str, str]) -> None:
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table('"Odd Types"')
-        found = fidelity(source, clone, table, ["id", "b", "e"])
+        found = fidelity(source, clone, table, ["id", "b", "e"]).measured()
     assert found.left_out["n"] == "missing in the clone"
     assert [column.plan.column.name for column in found.columns] == ["e", "b"]
     assert 3 not in found.divergence

@@ -79,7 +79,7 @@ def test_gates_decide(document: ComparisonDocument, folder: Path) -> None:
     assert [gate.failed for gate in document.gates] == [False, False, True]
     assert document.failed
     with pytest.raises(GateFailed, match=r"1 of 3 gates failed: rows\.max_difference > 1") as error:
-        enforce(document)
+        enforce(document.gates)
     assert error.value.exit_code == 1
     assert "5" not in str(error.value)
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(folder / "junit.xml"))}
@@ -108,9 +108,12 @@ def test_the_short_report_holds_stamp_and_figures(
     lines = summary(document).splitlines()
     assert lines[0].startswith("Q-error, median")
     assert lines[-1] == "gate FAILED: fail if rows.max_difference > 1 (it is 5)"
-    assert "1 of 31 queries failed: see the report" in lines
-    assert "1 of 31 queries timed out: see the report" in lines
-    assert len(lines) == 12
+    late = "the statement was cancelled or passed its time-out (SQLSTATE 57014)"
+    assert f"1 of 31 queries on the source: {late}: l30" in lines
+    zero = "the server reported DivisionByZero (SQLSTATE 22012)"
+    assert f"1 of 31 queries on the clone: {zero}: l31" in lines
+    assert f"| 1 on the clone | {zero} | l31 |" in text
+    assert len(lines) == 13
 
 
 def test_only_the_owner_may_read_the_files(document: ComparisonDocument, folder: Path) -> None:

@@ -160,7 +160,7 @@ def test_gates_name_their_queries(document: ComparisonDocument, folder: Path) ->
     failed = [gate.failed for gate in document.gates]
     assert failed == [True, True, True, True, False, False, False, False]
     with pytest.raises(Exception, match=r"query\.qerror > 100 \(fails, eight\)"):
-        enforce(document)
+        enforce(document.gates)
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(folder / "junit.xml"))}
     assert (suites["gates"].tests, suites["gates"].failures) == (8, 4)
     cases = {case.name: case for case in suites["queries"]}

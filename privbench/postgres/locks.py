@@ -1,0 +1,77 @@
+"""Locks on tables: how long they are waited for, and a line that says which one is."""
+
+from __future__ import annotations
+
+import logging
+from typing import LiteralString
+
+from psycopg import errors, sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.reading import WAIT, assignment
+from privbench.schema import TableName
+
+__all__ = ["WAIT", "lock", "tell_held"]
+
+logger = logging.getLogger(__name__)
+
+#: Tables that another session has for itself alone; the catalog's functions wait for them too.
+_HELD: LiteralString = """
+SELECT DISTINCT n.nspname, c.relname FROM pg_catalog.pg_locks l
+JOIN pg_catalog.pg_class c ON c.oid = l.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_database d ON d.oid = l.database
+WHERE l.mode = 'AccessExclusiveLock' AND l.granted AND l.pid <> pg_catalog.pg_backend_pid()
+  AND d.datname = pg_catalog.current_database() AND c.relkind IN ('r', 'p')
+  AND n.nspname <> ALL (ARRAY['pg_catalog', 'pg_toast', 'information_schema'])
+ORDER BY 1, 2
+"""
+
+
+def tell_held(connection: Connection) -> None:
+    """Name the tables that others hold, since the catalog cannot be read before they let go.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with database_errors("asking for locks"):
+        for schema, name in connection.execute(_HELD).fetchall():
+            _tell(str(TableName(schema, name)), WAIT.get())
+
+
+def _tell(table: str, seconds: float) -> None:
+    logger.warning("waiting for a lock on %s, for up to %g s", table, seconds)
+
+
+def lock(
+    connection: Connection,
+    relation: sql.Composable,
+    told: str,
+    mode: LiteralString = "ACCESS SHARE",
+    seconds: float | None = None,
+) -> None:
+    """Lock a table until the transaction ends; says so where it has to be waited for.
+
+    Args:
+        connection: To its database.
+        relation: The table, ``ONLY`` before it or not.
+        told: The table, for people.
+        mode: The lock's mode.
+        seconds: How long to wait; None is `WAIT`.
+
+    Raises:
+        AccessDenied: A right is missing.
+        DatabaseError: Somebody holds the table for longer.
+    """
+    wait = WAIT.get() if seconds is None else seconds
+    statement = sql.SQL("LOCK TABLE {} IN " + mode + " MODE").format(relation)
+    with database_errors(f"locking the table in {mode} mode", told), connection.transaction():
+        try:
+            with connection.transaction():
+                connection.execute(statement + sql.SQL(" NOWAIT"))
+        except errors.LockNotAvailable:
+            _tell(told, wait)
+            limit = str(round(wait * 1000))
+            connection.execute(assignment("lock_timeout", limit))
+            connection.execute(statement)

@@ -1,0 +1,180 @@
+"""What is interrupted, waits for a lock or finds the disk full says so, and how to go on."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import market
+import psycopg
+import pytest
+from click.testing import CliRunner
+from halting import kill_at
+
+from privbench import pipeline
+from privbench.cli import main
+from privbench.privacy.release import Release
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(item) for item in arguments])
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    market.create(dsn, 40)
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def model(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fitted")
+    pipeline.fit(source, market.config(folder / "ledger", epsilon=200.0), folder / "m")
+    return folder / "m"
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "market.toml"
+    path.write_text(f'{market.CONFIG}[ledger]\npath = "{tmp_path / "ledger"}"\n', encoding="utf-8")
+    return path
+
+
+@contextmanager
+def small_disk(most: int):
+    """Files of this process end at so many bytes, as they would on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def held(dsn: str, table: str, seconds: float):
+    """Somebody alters a table, and lets it go after a while."""
+    with psycopg.connect(dsn) as other:
+        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
+        timer = threading.Timer(seconds, other.rollback)
+        timer.start()
+        yield
+        timer.join()
+
+
+def test_a_fit_that_is_interrupted_says_how_to_go_on(source, config, tmp_path, monkeypatch):
+    real = Release.store
+
+    def interrupted(self, drawn):
+        real(self, drawn)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Release, "store", interrupted)
+    fit = ["fit", source, "-c", config, "-o", tmp_path / "m"]
+    broken = run(*fit)
+    monkeypatch.undo()
+    assert broken.exit_code == 130, broken.stderr
+    last = broken.stderr.strip().splitlines()[-1]
+    found = re.search(r"--resume ([0-9a-f-]{36})", last)
+    assert found, last
+    assert not (tmp_path / "m").exists()
+    resumed = run(*fit, "--resume", found[1])
+    assert resumed.exit_code == 0, resumed.stderr
+    # Nothing was lost, so nothing is paid for again.
+    assert "were lost" not in resumed.stderr
+
+
+def test_what_a_resumed_fit_costs_more_is_said_before_it_goes_on(source, config, tmp_path):
+    pipeline_config = market.config(tmp_path / "ledger")
+    kill_at("record:2", pipeline.fit, source, pipeline_config, tmp_path / "m")
+    state = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state
+    release = state["releases"][0]["release"]
+    said: list[str] = []
+
+    class Teller(pipeline.Reporter):
+        def begin(self, name):
+            said.append(f"stage {name}")
+
+        def say(self, text):
+            said.append(text)
+
+    fitted = pipeline.fit(
+        source, pipeline_config, tmp_path / "m", reporter=Teller(), resume=release
+    )
+    line = next(text for text in said if "were lost" in text)
+    assert said.index(line) < said.index("stage extract")
+    told = float(re.search(r"up to ε = ([\d.]+)", line)[1])
+    asked = pipeline_config.privacy.epsilon
+    assert f"ε = {asked:.4g} was asked for" in line
+    assert asked < told
+    assert fitted.promise.epsilon <= told * 1.001
+
+
+def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
+    path = tmp_path / "w.sql"
+    path.write_text("SELECT count(*) FROM generate_series(1, 100000000000) i;\n")
+    both = [source, source, "-w", path, "-o", tmp_path / "r"]
+    program = [sys.executable, "-m", "privbench", "compare", *both]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)
+    asked = (
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series(1, 1000%'"
+        " AND state = 'active' AND pid <> pg_backend_pid()"
+    )
+    until = time.monotonic() + 30
+    while market.one(source, asked) == 0 and time.monotonic() < until:
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130, errors
+    lines = errors.strip().splitlines()
+    assert lines[-1] == f"To go on: the same command; what ran is kept in {tmp_path / 'r'}"
+    assert "Traceback" not in errors
+    assert market.one(source, asked) == 0
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_full_disk_leaves_no_partial_file(model, tmp_path, form):
+    folder = tmp_path / "files"
+    with small_disk(700):
+        done = run("sample", model, "-o", folder, "--format", form)
+    assert done.exit_code == 2, (done.stderr, done.exception)
+    assert "cannot be written" in done.stderr
+    assert all(path.stat().st_size < 700 for path in folder.iterdir())
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    whole = run("sample", model, "-o", tmp_path / "again", "--format", form)
+    assert whole.exit_code == 0, whole.stderr
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "load"])
+def test_a_lock_that_is_waited_for_is_named(
+    source, config, model, make_database, tmp_path, command
+):
+    target = make_database()
+    words = ["fit", source, "-c", config, "-o", tmp_path / "m", "--force"]
+    if command == "load":
+        assert run("load", model, target).exit_code == 0
+        words = ["load", model, target, "--replace"]
+    if command == "compare":
+        path = tmp_path / "w.sql"
+        path.write_text("SELECT 1;\n")
+        words = ["compare", source, source, "-w", path, "-o", tmp_path / "r"]
+    place = target if command == "load" else source
+    with held(place, "public.customer", 2):
+        done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert "waiting for a lock on public.customer" in done.stderr
+    with held(place, "public.customer", 4):
+        refused = run(
+            *words, "--lock-wait-timeout", 0.5, *(["--force"] if command == "fit" else [])
+        )
+    assert refused.exit_code == 3, refused.stderr
+    assert "a lock was not granted in time" in refused.stderr

@@ -1,0 +1,65 @@
+"""A comparison of a table of 400 columns ends, and computes without holding the databases."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from privbench.errors import UsageError
+from privbench.report import compare
+from privbench.workload import Query, Workload
+
+WORKLOAD = Workload("one", (Query("q1", "SELECT count(*) FROM wide WHERE c1 = 0 AND c2 < 9"),))
+COLUMNS = 400
+
+
+@pytest.fixture(scope="module")
+def sides(make_database):
+    found = []
+    for shift in (0, 1):
+        dsn = make_database()
+        columns = ", ".join(f"(i * {k} + {shift}) % {2 + k % 90} AS c{k}" for k in range(COLUMNS))
+        with psycopg.connect(dsn) as connection:
+            query = f"CREATE TABLE wide AS SELECT {columns} FROM generate_series(1, 1000) i"
+            connection.execute(query.encode())
+        found.append(dsn)
+    return found
+
+
+def test_many_columns_cost_little_and_hold_no_transaction(sides, tmp_path: Path) -> None:
+    steps: list[str] = []
+    held: list[int] = []
+
+    def tell(step: str, done: int, total: int) -> None:
+        steps.append(step)
+        if step.startswith("compare"):
+            for dsn in sides:
+                with psycopg.connect(dsn) as connection:
+                    row = connection.execute(
+                        "SELECT count(*) FROM pg_stat_activity WHERE xact_start IS NOT NULL"
+                        " AND datname = current_database() AND pid <> pg_backend_pid()"
+                    ).fetchone()
+                    held.append(row[0] if row else -1)
+
+    begun = time.process_time()
+    document = compare(*sides, WORKLOAD, None, tmp_path / "r", repeats=1, tell=tell)
+    assert time.process_time() - begun < 60
+    assert steps == ["read public.wide", "compare public.wide"]
+    assert held == [0, 0]
+    parts = document.tables[0].divergence
+    assert [part.sets for part in parts.values()] == [1001] * 3
+    assert parts["2"].of == COLUMNS * (COLUMNS - 1) // 2
+    assert len(document.tables[0].columns) == COLUMNS
+
+
+def test_distributions_can_be_left_out(sides) -> None:
+    document = compare(*sides, WORKLOAD, repeats=1, distributions=False)
+    table = document.tables[0]
+    assert (table.source_rows, table.divergence, table.columns) == (1000, {}, [])
+    assert document.figures["kld.2"] is None
+    assert document.statistics is not None
+    with pytest.raises(UsageError, match=r"no figure 'kld\.2'"):
+        compare(*sides, WORKLOAD, gates=["kld.2 > 1"], distributions=False)
