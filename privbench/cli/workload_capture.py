@@ -20,7 +20,11 @@ _SHOWN = 10
 @click.command()
 @click.argument("dsn", required=False)
 @click.option(
-    "--log", "logs", multiple=True, metavar="FILE", help="A log: csv, JSON or plain; .gz too."
+    "--log",
+    "logs",
+    multiple=True,
+    metavar="FILE",
+    help="A log, a pattern of logs or a folder: csv, JSON or plain; .gz too.",
 )
 @click.option("--prefix", metavar="TEXT", help="log_line_prefix of plain logs, if unusual.")
 @click.option("--database", metavar="NAME", help="Only this database's statements, of logs.")

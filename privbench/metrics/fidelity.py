@@ -15,6 +15,8 @@ from privbench.schema import Table
 
 #: The λ of λ-way KLD and TVD.
 WAYS = (2, 3, 4)
+#: Below so many rows of the source a table says nothing of how distributions are kept.
+FEW_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,13 @@ def _read(
 
 
 def overall(tables: Iterable[TableFidelity], way: int) -> tuple[float, float] | None:
-    """Mean KLD and TVD over all λ-way sets of all tables, or None without one."""
-    found = [table.divergence[way] for table in tables if way in table.divergence]
+    """Mean KLD and TVD over all λ-way sets of the tables, or None without one.
+
+    Tables of fewer than `FEW_ROWS` rows in the source are left out, unless all are so small.
+    """
+    known = [table for table in tables if way in table.divergence]
+    large = [table for table in known if len(table.columns[0].coded.real) >= FEW_ROWS]
+    found = [table.divergence[way] for table in large or known]
     sets = sum(figures.sets for figures in found)
     if sets == 0:
         return None

@@ -6,8 +6,12 @@ import math
 from dataclasses import dataclass
 
 from privbench.metrics import METRICS, Grade, Metric
+from privbench.metrics.fidelity import FEW_ROWS
 from privbench.report.document import ComparisonDocument
 from privbench.report.text import number, percent
+
+#: Seconds below which a run time is the machine's and the network's more than the plan's.
+_SHORT = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,37 @@ def _grade(document: ComparisonDocument, metric: Metric, value: float) -> Grade 
 
     Where nothing does, a small discrepancy is good, and a large one says that the machine is too
     noisy to tell: no grade. The rest is what is left of the discrepancy when independent noise of
-    the floor's size is taken out.
+    the floor's size is taken out. Nor is there a grade where the median is that of queries too
+    short to be timed, or where all tables are too small to have a distribution.
     """
+    if metric.name == "kld" and _small(document) == len(document.tables):
+        return None
+    if metric.name == "runtime" and _too_short(document):
+        return None
     grade, floor = metric.grade(value), document.figures.get("runtime.floor.p50")
     if metric.name != "runtime" or floor is None or grade == "good":
         return grade
     if value <= floor or not _is_beyond(document):
         return None
     return metric.grade(math.sqrt(value**2 - floor**2))
+
+
+def _too_short(document: ComparisonDocument) -> bool:
+    """Whether most queries take under a millisecond on both sides, by the same plan."""
+    timed = [query for query in document.queries if query.runtime is not None]
+    short = [
+        query
+        for query in timed
+        if query.work is not None
+        and query.work.same_plan
+        and max(query.source.median or 0, query.clone.median or 0) < _SHORT
+    ]
+    return 2 * len(short) > len(timed)
+
+
+def _small(document: ComparisonDocument) -> int:
+    """Tables with too few rows for a distribution."""
+    return sum(table.source_rows < FEW_ROWS for table in document.tables)
 
 
 def _is_beyond(document: ComparisonDocument) -> bool:
@@ -96,8 +123,14 @@ def _asides(document: ComparisonDocument, name: str) -> tuple[tuple[str, str], .
             (f"95 % of the queries are within {number(figures['qerror.p95'])} ×", "qerror.p95"),
         )
     if name == "kld":
-        return ((f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2"),)
+        told = [(f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2")]
+        small = _small(document)
+        if small:
+            told.append((f"{_tables(small)} under {FEW_ROWS} rows left out", ""))
+        return tuple(told)
     floor = figures.get("runtime.floor.p50")
+    if _too_short(document):
+        return (("not graded: most queries take under 1 ms, by the same plan on both sides", ""),)
     if floor is None:
         return ((f"95th percentile {number(figures['runtime.p95'])} %", "runtime.p95"),)
     said = [(f"noise floor, source against itself: {number(floor)} %", "runtime.floor.p50")]

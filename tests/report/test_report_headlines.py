@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import psycopg
 import pytest
 
+from privbench.report import compare
 from privbench.report.document import ComparisonDocument
 from privbench.report.document_base import SummaryPart
 from privbench.report.headlines import Headline, headlines
 from privbench.report.markdown import render
 from privbench.report.summary import summary
+from privbench.workload import Query, Workload
 
 QUERIES = 100
 
@@ -16,7 +21,11 @@ QUERIES = 100
 def _document(
     document: ComparisonDocument, value: float, floor: float | None, beyond: float | None
 ) -> ComparisonDocument:
-    """The comparison, with other run times."""
+    """The comparison, with other run times, of queries that are long enough to be timed."""
+    queries = [
+        query.model_copy(update={"source": query.source.model_copy(update={"median": 0.1})})
+        for query in document.queries
+    ]
     figures = dict(document.figures) | {"runtime.p50": value}
     for name, figure in (("runtime.floor.p50", floor), ("runtime.beyond_floor", beyond)):
         figures.pop(name, None)
@@ -25,7 +34,8 @@ def _document(
     of_one = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "max"), floor)
     spread = None if floor is None else SummaryPart.model_validate({"n": QUERIES, **of_one})
     runtime = document.runtime.model_copy(update={"floor": spread, "beyond_floor": beyond})
-    return document.model_copy(update={"figures": figures, "runtime": runtime})
+    changes = {"figures": figures, "runtime": runtime, "queries": queries}
+    return document.model_copy(update=changes)
 
 
 def _runtime(document: ComparisonDocument) -> Headline:
@@ -68,3 +78,48 @@ def test_work_and_plans_are_told_in_text(document: ComparisonDocument) -> None:
     for text in (summary(document), render(document)):
         assert "Work discrepancy, median" in text
         assert "Same plan" in text
+
+
+@pytest.mark.parametrize(
+    ("median", "same_plan", "grade"),
+    [(0.0009, True, None), (0.0009, False, "poor"), (0.0011, True, "poor")],
+)
+def test_run_times_too_short_to_be_told_apart_get_no_grade(
+    document: ComparisonDocument, median: float, same_plan: bool, grade: str | None
+) -> None:
+    longer = _document(document, 80.0, None, None)
+    queries = [
+        query.model_copy(
+            update={
+                "source": query.source.model_copy(update={"median": median}),
+                "clone": query.clone.model_copy(update={"median": median}),
+                "work": query.work and query.work.model_copy(update={"same_plan": same_plan}),
+            }
+        )
+        for query in longer.queries
+    ]
+    line = _runtime(longer.model_copy(update={"queries": queries}))
+    assert line.grade == grade
+    assert ("under 1 ms" in line.aside) == (grade is None)
+
+
+def test_tables_of_a_few_rows_do_not_make_the_mean(make_database: Callable[..., str]) -> None:
+    sides = []
+    for shift in (0, 1):
+        dsn = make_database()
+        with psycopg.connect(dsn) as connection:
+            for name, rows in (("teller", 10), ("account", 5000)):
+                # The few rows have nothing in common, the many nearly all.
+                values = f"i % 10 + {shift * (rows == 10)} * 1000"
+                connection.execute(
+                    f"CREATE TABLE {name} AS SELECT {values} AS a, {values} AS b"
+                    f" FROM generate_series(1, {rows + shift}) i".encode()
+                )
+        sides.append(dsn)
+    workload = Workload("w", (Query("q", "SELECT count(*) FROM account"),))
+    found = compare(*sides, workload, repeats=1)
+    assert (found.figures["kld.2[public.teller]"] or 0) > 1
+    assert found.figures["kld.2"] == found.figures["kld.2[public.account]"]
+    line = next(line for line in headlines(found) if line.title.startswith("2-way KLD"))
+    assert line.grade == "good"
+    assert "1 table under 100 rows left out" in line.aside

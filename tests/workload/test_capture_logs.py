@@ -101,7 +101,7 @@ def _check(found: Capture) -> None:
     )
     assert found.skipped == {
         "it is a parse or bind step, not a run": 2,
-        "it is not a query": 1,
+        "it is not a query but UPDATE": 1,
         "it writes or locks rows": 1,
         "it cannot be read": 1,
         "its plan is logged as XML or YAML": 1,
@@ -138,8 +138,11 @@ def test_several_logs_are_one_workload(tmp_path: Path) -> None:
 
 def test_databases_are_told_apart(tmp_path: Path) -> None:
     _csv(tmp_path / "a.csv")
-    found = capture_logs([tmp_path / "a.csv"], database="bank")
-    assert not found.workload.queries
+    bank = _log(
+        tmp_path / "b.log", "statement: SELECT 1 FROM t", start=SEEN.replace("shop", "bank")
+    )
+    found = capture_logs([tmp_path / "a.csv", bank], database="bank")
+    assert [query.sql for query in found.workload] == ["SELECT 1 FROM t"]
     assert found.skipped["it ran in another database"] == 9
 
 
@@ -219,3 +222,84 @@ def test_the_short_way_to_a_normal_text_is_the_long_one(words: list[str]) -> Non
     text = " ".join(words)
     # The comment sends it the long way.
     assert normalised(text) == normalised(f"{text} /* */")
+
+
+SEEN = "2026-11-22 10:00:00.123 UTC [4711] ada@shop LOG:  "
+BLIND = "2026-11-22 10:00:00.123 UTC [4711] LOG:  "
+
+
+def _log(path: Path, *messages: str, start: str = SEEN) -> Path:
+    lines = [
+        f"{start.replace('LOG', 'DETAIL') if message.startswith('prepare: ') else start}{message}\n"
+        for message in messages
+    ]
+    path.write_text("".join(lines))
+    return path
+
+
+def test_several_files_patterns_and_folders(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        _log(tmp_path / f"pg-{number}.log", f"statement: SELECT a FROM t{'x' * number}")
+    (tmp_path / "pg-4.log").touch()
+    (tmp_path / "notes.txt").write_text("no log\n")
+    _log(tmp_path / "pg-5.log.1", "statement: SELECT a FROM rotated")
+    one, two = tmp_path / "pg-1.log", tmp_path / "pg-[23].log"
+    assert capture_logs([one, two]).calls == 3
+    assert capture_logs([tmp_path]).calls == 4
+    for nothing in ("none-*.log", "none.log"):
+        with pytest.raises(UsageError, match="none"):
+            capture_logs([tmp_path / nothing])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no log in"):
+        capture_logs([tmp_path / "empty"])
+
+
+def test_a_database_that_the_logs_do_not_tell_of_is_an_error(tmp_path: Path) -> None:
+    path = _log(tmp_path / "a.log", "statement: SELECT a FROM t")
+    assert capture_logs([path], database="shop").calls == 1
+    with pytest.raises(UsageError, match=r"'shap'.*They name these: shop"):
+        capture_logs([path], database="shap")
+    blind = _log(tmp_path / "b.log", "statement: SELECT a FROM t", start=BLIND)
+    with pytest.raises(UsageError, match="put %d into log_line_prefix"):
+        capture_logs([blind], database="shop")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("turned", [False, True])
+def test_samples_have_their_parameters_where_any_has(
+    tmp_path: Path, seed: int, turned: bool
+) -> None:
+    messages = ["execute s: SELECT a FROM t WHERE b = $1"] * 5
+    messages.insert(len(messages) * turned, "statement: SELECT a FROM t WHERE b = 7")
+    found = capture_logs([_log(tmp_path / "a.log", *messages)], samples=2, seed=seed)
+    assert found.calls == 6
+    assert [query.sql for query in found.workload] == ["SELECT a FROM t WHERE b = 7"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "sql"),
+    [
+        (["statement: COPY (SELECT a FROM t WHERE (b = 1)) TO STDOUT (FORMAT csv)"],
+         "SELECT a FROM t WHERE (b = 1)"),
+        (["statement: declare c no scroll cursor with hold for SELECT a FROM t"],
+         "SELECT a FROM t"),
+        (["statement: EXECUTE p (5, 'it''s', NULL)",
+          "prepare: PREPARE p (int, text, int) AS SELECT a FROM t WHERE b=$1 AND c=$2 AND d=$3"],
+         "SELECT a FROM t WHERE b= '5' AND c= 'it''s' AND d= NULL"),
+        (["statement: EXECUTE p", "prepare: PREPARE p AS SELECT a FROM t"], "SELECT a FROM t"),
+    ],
+)  # fmt: skip
+def test_statements_around_a_query_give_it(tmp_path: Path, messages: list[str], sql: str) -> None:
+    found = capture_logs([_log(tmp_path / "a.log", *messages)])
+    assert [query.sql for query in found.workload] == [sql]
+    assert found.skipped == {}
+
+
+def test_what_is_left_out_is_counted_by_kind(tmp_path: Path) -> None:
+    texts = ["INSERT INTO t VALUES (1)", "/* x */ insert into u values (2)", "SET x = 1", "PREPARE"]
+    path = _log(tmp_path / "a.log", *(f"statement: {text}" for text in texts))
+    assert capture_logs([path]).skipped == {
+        "it is not a query but INSERT": 2,
+        "it is not a query but SET": 1,
+        "it is not a query but PREPARE": 1,
+    }

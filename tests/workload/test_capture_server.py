@@ -164,7 +164,7 @@ def test_every_log_form_tells_of_the_same_queries(
     assert lookups
     assert any(q.parameters for q in found.workload)
     assert any(CANARY_TEXT in q.sql for q in found.workload)
-    assert found.skipped["it is not a query"] > 0
+    assert any(why.startswith("it is not a query but ") for why in found.skipped)
     assert found.skipped["it is a parse or bind step, not a run"] >= 40
 
     path = tmp_path / "captured.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privbench.rng import generator
-from privbench.workload.capture.judge import NO_QUERY, opens_like_a_query, reason_against
+from privbench.workload.capture.judge import no_query, opens_like_a_query, reason_against
 from privbench.workload.capture.normal import bound, normalised, spaced
 from privbench.workload.query import Query, Workload
 
 #: Beyond this many distinct texts new ones are only counted, so that memory is bounded.
 MOST_TEXTS = 50_000
 TOO_MANY = f"it came after the first {MOST_TEXTS:,} distinct statements"
+
+_PARAMETER = re.compile(r"\$\d")
 
 #: Values of ``$1``, ``$2``, … as PostgreSQL prints them, None for NULL.
 Parameters = tuple[str | None, ...]
@@ -56,11 +59,19 @@ class Capture:
 
 @dataclass(slots=True)
 class _Text:
-    """What is known of one normalised text; `reason` says why it is left out."""
+    """What is known of one normalised text.
+
+    Attributes:
+        reason: Why it is left out.
+        calls: By whether auto_explain told of them.
+        samples: Texts with their parameters.
+        told: Whether all values of the samples are known.
+    """
 
     reason: str | None
     calls: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
+    told: bool = False
 
     @property
     def total(self) -> int:
@@ -89,7 +100,7 @@ class Gatherer:
     def add(self, execution: Execution) -> None:
         """Count an execution and perhaps keep it as a sample."""
         if not opens_like_a_query(execution.text):
-            self.skip(NO_QUERY, execution.calls)
+            self.skip(no_query(execution.text), execution.calls)
             return
         key = hashlib.sha256(normalised(execution.text).encode()).digest()
         found = self._texts.get(key)
@@ -118,7 +129,16 @@ class Gatherer:
         )
 
     def _sample(self, found: _Text, execution: Execution) -> None:
-        """Every execution of a text is kept with the same probability."""
+        """Every execution of a text is kept with the same probability.
+
+        Those whose parameters the log does not tell give way to those whose it does.
+        """
+        if not execution.parameters and _PARAMETER.search(execution.text):
+            if found.told:
+                return
+        elif not found.told:
+            found.told = True
+            found.samples.clear()
         sample = (execution.text, execution.parameters)
         if len(found.samples) < self._samples:
             if sample not in found.samples:

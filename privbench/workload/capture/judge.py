@@ -14,6 +14,7 @@ from privbench.workload.safety import fault
 _OPENER = re.compile(
     r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table)\b", re.IGNORECASE | re.DOTALL
 )
+_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([a-z]{2,12})\b", re.IGNORECASE | re.DOTALL)
 _WORDS_OF_THE_SYSTEM = re.compile(r"\b(?:pg_catalog\.|information_schema\.|from\s+pg_)", re.I)
 # pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
 _MOST_PARAMETERS = 1 << 16
@@ -30,10 +31,20 @@ def opens_like_a_query(text: str) -> bool:
     return _OPENER.match(text) is not None
 
 
+def no_query(text: str) -> str:
+    """Why a statement that is no query is left out, with its kind: INSERT, SET, ….
+
+    >>> no_query(" insert into t values (1)")
+    'it is not a query but INSERT'
+    """
+    word = _WORD.match(text)
+    return f"{NO_QUERY} but {word[1].upper()}" if word else NO_QUERY
+
+
 def reason_against(text: str) -> str | None:
     """Why a statement is left out of a captured workload, or None where it belongs into it."""
     if not opens_like_a_query(text):
-        return NO_QUERY
+        return no_query(text)
     try:
         found = fault(Query("captured", bound(text, ["0"] * _MOST_PARAMETERS)), users=True)
     except UsageError:

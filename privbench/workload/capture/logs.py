@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from privbench.workload.capture.gather import Capture, Gatherer
 from privbench.workload.capture.messages import Entry, execution
 
 _LOOK = 2000
+_LOG = re.compile(r"\.(?:log|csv|json)(?:[.-]\d+)?(?:\.gz)?\Z")
 _OURS = "privbench ran it"
 _OTHER = "it ran in another database"
 _SHOW = (
@@ -33,39 +36,68 @@ def capture_logs(
     """Read statements with their parameters from logs in csv, JSON or plain form.
 
     Args:
-        paths: Files, gzipped ones too; their forms are told by their first lines.
+        paths: Files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
+            gzipped ones too; their forms are told by their first lines.
         prefix: ``log_line_prefix`` of plain logs; by default common ones are tried.
         database: Leave out the statements of other databases.
         samples: How many executions of a text become queries, each with its own literals.
         seed: Decides which executions.
 
     Raises:
-        UsageError: A file cannot be read, or no statement was found.
+        UsageError: A file cannot be read, or no statement was found, or none of that database.
     """
     gatherer = Gatherer(samples, seed)
     told = False
-    for entry in _entries(paths, prefix):
+    databases: set[str | None] = set()
+    files = _files(paths)
+    for entry in _entries(files, prefix):
         found = execution(entry)
         if found is None:
             continue
         told = True
+        databases.add(entry.database)
         if isinstance(found, str):
             gatherer.skip(found)
         elif entry.application == APPLICATION:
             gatherer.skip(_OURS, found.calls)
-        elif database is not None and entry.database not in (database, None):
+        elif database is not None and entry.database != database:
             gatherer.skip(_OTHER, found.calls)
         else:
             gatherer.add(found)
     if not told:
         raise UsageError("the logs tell of no statement.", remedy=_SHOW)
-    return gatherer.capture(Path(paths[0]).name.partition(".")[0])
+    if database is not None and database not in databases:
+        named = ", ".join(sorted(name for name in databases if name is not None))
+        raise UsageError(
+            f"the logs tell of no statement in the database {database!r}.",
+            remedy=f"They name these: {named}."
+            if named
+            else "They do not say the database: put %d into log_line_prefix, or name --prefix.",
+        )
+    return gatherer.capture(files[0].name.partition(".")[0])
 
 
-def _entries(paths: Sequence[str | Path], prefix: str | None) -> Iterator[Entry]:
+def _files(paths: Sequence[str | Path]) -> list[Path]:
+    """The files that are meant, in the order of their names."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            some = [file for file in path.iterdir() if _LOG.search(file.name) and file.is_file()]
+        elif path.exists() or not has_magic(str(path)):
+            some = [path]
+        else:
+            some = [Path(name) for name in glob(str(path), recursive=True)]
+        if not some:
+            raise UsageError(f"there is no log in {path}.")
+        found += sorted(some)
+    return found
+
+
+def _entries(paths: Sequence[Path], prefix: str | None) -> Iterator[Entry]:
     for path in paths:
-        head = list(islice(_lines(Path(path)), _LOOK))
-        yield from _read(head, _lines(Path(path)), prefix)
+        head = list(islice(_lines(path), _LOOK))
+        if head:
+            yield from _read(head, _lines(path), prefix)
 
 
 def _read(head: Sequence[str], lines: Iterable[str], prefix: str | None) -> Iterator[Entry]:

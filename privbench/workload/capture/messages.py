@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privbench.workload.capture.gather import Execution, Parameters
 
@@ -28,6 +28,21 @@ _PLAN = re.compile(
     r"(?=[^\n]*\(cost=\d|[^\n]*\(actual )",
     re.DOTALL,
 )
+
+
+#: Statements around a query: what each holds is what ran.
+_COPY = re.compile(r"\s*copy\s*\((?P<query>.*)\)\s*to\s", re.IGNORECASE | re.DOTALL)
+_DECLARE = re.compile(
+    r"\s*declare\s+(?:\"[^\"]+\"|\w+)(?:\s+(?:binary|asensitive|insensitive|no|scroll))*\s+cursor"
+    r"(?:\s+with(?:out)?\s+hold)?\s+for\s+(?P<query>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PREPARE = re.compile(
+    r"(?:prepare: )?\s*prepare\s+(?:\"[^\"]+\"|\w+)\s*(?:\([^()]*\)\s*)?as\s+(?P<query>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_EXECUTE = re.compile(r"\s*execute\s+(?:\"[^\"]+\"|\w+)\s*(?:\((?P<values>.*)\))?", re.I | re.S)
+_CONSTANT = re.compile(r"\s*(?:'((?:[^']|'')*)'|([-+]?[\d.]+|true|false)|null)\s*(?:,|$)", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +80,35 @@ def execution(entry: Entry) -> Execution | str | None:
     if verb == "execute fetch from":
         return FETCH
     if verb == "plan":
-        return _planned(text)
-    return Execution(text, _parameters(entry.detail) if verb == "execute" else ())
+        run = _planned(text)
+        return run if isinstance(run, str) else replace(run, text=_inner(run.text, _PREPARE))
+    prepared = _PREPARE.match(entry.detail) if verb == "statement" else None
+    if prepared is not None:
+        return Execution(prepared["query"], _constants(text))
+    return Execution(_inner(text), _parameters(entry.detail) if verb == "execute" else ())
+
+
+def _inner(text: str, *more: re.Pattern[str]) -> str:
+    """The query that a statement runs: its own text, or what COPY or DECLARE hold.
+
+    >>> _inner("COPY (SELECT a FROM t) TO STDOUT"), _inner("DECLARE c CURSOR FOR SELECT 1")
+    ('SELECT a FROM t', 'SELECT 1')
+    """
+    found = next((match for each in (_COPY, _DECLARE, *more) if (match := each.match(text))), None)
+    return found["query"] if found else text
+
+
+def _constants(text: str) -> Parameters:
+    """The values of ``EXECUTE name (1, 'a', NULL)``; none where one is more than a constant."""
+    found = _EXECUTE.match(text)
+    rest, values = (found["values"] if found else None) or "", list[str | None]()
+    while rest:
+        one = _CONSTANT.match(rest)
+        if one is None:
+            return ()
+        values.append(one[2] if one[1] is None else one[1].replace("''", "'"))
+        rest = rest[one.end() :]
+    return tuple(values)
 
 
 def _planned(text: str) -> Execution | str:
