@@ -95,7 +95,7 @@ class ColumnConfig(_Section):
         min: Lower public bound, as a literal of the column's type; dates in quotes.
         max: Upper public bound, inclusive.
         bins: Number of equal bins for metrics and for wide ranges.
-        per_unit: How many distinct values one privacy unit may propose (P19).
+        per_unit: In how many distinct values of a released list one privacy unit counts (P31).
         faker: Semantic type for made-up text: one of the list of providers, as email or city.
     """
 
@@ -104,7 +104,7 @@ class ColumnConfig(_Section):
     min: Scalar | None = None
     max: Scalar | None = None
     bins: Annotated[int, Field(ge=1, le=65536)] | None = None
-    per_unit: Annotated[int, Field(ge=1, le=64)] = 1
+    per_unit: Annotated[int, Field(ge=1, le=64)] = 64
     faker: str | None = None
 
     @field_validator("min", "max", mode="before")

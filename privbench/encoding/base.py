@@ -112,7 +112,8 @@ class BoundsNeed:
         Args:
             first: First cell: cell i lies between candidates i − 1 and i.
             last: Last cell, inclusive.
-            pieces: Into how many parts each cell is cut, shape (k + 1,).
+            pieces: Into how many parts each cell is cut, shape (k + 1,); 0 for one that goes with
+                the one before it.
             cells: See `Bounds`.
         """
         most = len(self.candidates) - 1
@@ -141,13 +142,14 @@ class CategoriesNeed:
 
     Attributes:
         attribute: The attribute, a `Labels`.
-        per_unit: How many distinct values one unit may propose.
+        per_unit: In how many distinct values one unit counts.
         dear: Whether much is lost without a release, since the column's name tells that many rows
             share few values.
         usual: Labels to take where none are released, the most usual first.
         own: Whether the column's name or type tells that few rows share a value.
         length: Greatest length of a value: longer ones are shared less often.
         grid: The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
+        public: Candidates that are counted whether or not a row has them, distinct.
     """
 
     attribute: str
@@ -157,6 +159,7 @@ class CategoriesNeed:
     own: bool = False
     length: int | None = None
     grid: str | None = None
+    public: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

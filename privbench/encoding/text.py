@@ -48,6 +48,8 @@ from privbench.schema import Column, Table
 
 #: Usual labels to count where no list could be released at all (δ = 0).
 _FEW = 32
+#: Most public candidates that are counted beside a list.
+_PUBLIC = 256
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,12 @@ class TextReader(ColumnReader):
             return ()
         kind = is_kind(self.title)
         own = is_own(self.title) and not (kind or self.named)
-        need = CategoriesNeed(self.name, self.per_unit, kind, self.usual, own, self.greatest)
+        blank = ("",) if self.least == 0 else ()
+        public = tuple(dict.fromkeys((*blank, *self.usual)))[:_PUBLIC]
+        length = self.greatest
+        need = CategoriesNeed(
+            self.name, self.per_unit, kind, self.usual, own, length, public=public
+        )
         return (need,)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
@@ -207,7 +214,8 @@ def text_reader(
             table.key, column, least, greatest, per_unit, provider, usual, title, named
         )
     why = "named in the config" if config.faker else "by the column's name"
-    blank = not unique and least == 0 and (column.default or "").startswith("''")
+    said = not column.not_null or (column.default or "").startswith("''")
+    blank = not unique and least == 0 and said
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"made-up {kind.provider}, {rates}"
     return FillReader(table.key, column, f"faker:{kind.provider}", True, how, why, blank)

@@ -12,6 +12,8 @@ from privbench.learning.denoise import Floats
 _ODDS, _RUN = 25.0, 4.0
 #: Likewise for a cell that is worth being cut.
 _CUT = 4.0
+#: What a gap holds is within so many standard deviations, and how many cells it has at least.
+_GAP, _LONG = 2.0, 16
 #: Numbers of few decimals are seen where their sum is so many noise scales; what has more decimals
 #: may pass for so many fewer.
 _SEEN, _OFF = 4.0, 2.5
@@ -133,7 +135,9 @@ def as_told(
     return told if whole and told[1] - told[0] < _AS_TOLD else (first, last)
 
 
-def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[np.int64]:
+def cut(
+    noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bool = False
+) -> NDArray[np.int64]:
     """Into how many parts each cell is worth being cut, so that parts hold about equally much.
 
     Args:
@@ -142,16 +146,27 @@ def cut(noisy: Floats, sd: float, first: int, last: int, cells: int) -> NDArray[
         first: First cell that holds rows.
         last: Last one, inclusive.
         cells: About how many parts there are to be.
+        gaps: Whether cells go together that lie within a gap: a long run of cells that hold
+            nothing, one by one and together. Not where cells grow by powers.
 
     Returns:
-        At least 1 each, shape (cells,).
+        At least 1 each, shape (cells,); 0 for a cell that goes with the one before it.
 
     >>> cut(np.array([0.0, 9.0, 1.0, 3.0, 0.5]), 0.1, 1, 3, 4).tolist()
     [1, 3, 1, 1, 1]
+    >>> cut(np.array([9.0, *np.zeros(16), 9.0]), 0.1, 0, 17, 4, gaps=True).tolist()
+    [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
     """
     held = np.where(noisy > _CUT * sd, noisy, 0.0)
     total = max(float(noisy[first : last + 1].sum()), 1e-9)
-    return np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)
+    pieces = np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)
+    runs = np.split(np.arange(len(noisy)), np.flatnonzero(np.diff(held > 0)) + 1)
+    for run in runs if gaps else []:
+        inside = run[(run >= first) & (run <= last)]
+        nothing = float(noisy[inside].sum()) <= _GAP * sd * len(inside) ** 0.5
+        if len(inside) >= _LONG and not held[inside[0]] and nothing:
+            pieces[inside[1:]] = 0
+    return pieces
 
 
 def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:

@@ -12,7 +12,6 @@ from scipy.special import ndtri
 
 from privbench.config import PrivacyConfig
 from privbench.encoding import CategoriesNeed
-from privbench.pipeline.domain_stages import needs
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Accounting, rho_for, root_sums
 
@@ -56,7 +55,7 @@ def _sd(events: float, rho: float) -> float:
 
 def _lists(plan: FitPlan) -> Iterator[frozenset[str]]:
     """Root tables of every category list that may be asked for."""
-    for table, _, need in needs(plan):
+    for table, _, need in plan.needs():
         if isinstance(need, CategoriesNeed):
             yield plan.spec.roots(table)
 
@@ -72,6 +71,6 @@ def _histograms(plan: FitPlan) -> Iterator[frozenset[str]]:
         attributes = sum(len(reader.attributes) for reader in item.readers.values())
         count = 1 + attributes + max(attributes - 1, 0) + len(item.keys)
         yield from [plan.spec.roots(table)] * count
-    for table, _, need in needs(plan):
+    for table, _, need in plan.needs():
         if not isinstance(need, CategoriesNeed):
             yield plan.spec.roots(table)

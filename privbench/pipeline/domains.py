@@ -1,7 +1,8 @@
-"""The first measurements of a fit: noisy totals (P17), then bounds, decimals and categories.
+"""The first measurements of a fit: noisy totals (P17), then what columns' domains need.
 
-Between them stand counts that tell which of these are worth their price: units that have rows in
-owned tables, and how many share a column's most frequent value.
+In rounds, each a batch that depends on earlier ones alone: units that have rows in owned tables;
+the law by rank of every column that may have labels; then lists with their counts, ranges and
+decimals, each with what `domain_budget` gives it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
+from scipy.special import ndtri
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decimals, DecimalsNeed
 from privbench.encoding.base import Need, Released
@@ -18,31 +20,57 @@ from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.learning.denoise import Floats, by_precision
 from privbench.learning.ranges import as_told, cut, find_decimals, find_range, find_within
-from privbench.pipeline.domain_modes import Mode, Modes, mode_amounts, mode_questions
-from privbench.pipeline.domain_shares import Shares, grids, settled_stages
-from privbench.pipeline.domain_stages import (
-    Stages,
-    delta_shares,
-    epsilon_of,
-    item_of,
-    lists_of,
-    needs,
-    stages,
-    total_amounts,
-)
-from privbench.pipeline.domain_weights import release_weights
+from privbench.pipeline import domain_budget as rules
+from privbench.pipeline.domain_budget import Law, Noise, Size, unnamed
 from privbench.pipeline.neighbours import lend_ranges
-from privbench.pipeline.prepare import FitPlan
-from privbench.privacy import Labels, Measurement, Question, Result, Session
-from privbench.privacy.queries import LabelCounts, Total
+from privbench.pipeline.prepare import FitPlan, item_of
+from privbench.privacy import (
+    GRID,
+    PART,
+    Accounting,
+    Labels,
+    Listed,
+    Measurement,
+    Question,
+    Result,
+    Session,
+    root_sums,
+)
+from privbench.privacy.queries import (
+    GridHistogram,
+    LabelCounts,
+    PublicArray,
+    RankedCounts,
+    Total,
+)
+from privbench.privacy.queries.labels import NORMS
 
 #: Standard deviations of noise from which on values below zero are seen.
 _CLEAR = 2.0
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
+#: How many public candidates of a column noise alone may make look present, on the mean.
+_BY_CHANCE = 0.02
+#: Share of a column without a name that usual labels may have.
+_REST = 0.05
 
 #: Codecs per table and column.
 Codecs = dict[str, dict[str, Codec]]
+
+
+@dataclass(frozen=True)
+class Domains:
+    """What the stage has settled.
+
+    Attributes:
+        codecs: Per private table and modelled column.
+        totals: Noisy rows per table, with second totals.
+        left: What the synthesizer may spend per root table, ε or ρ.
+    """
+
+    codecs: Codecs
+    totals: dict[str, float]
+    left: float
 
 
 def release_totals(session: Session, amount: float) -> dict[str, float]:
@@ -50,7 +78,7 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
 
     Roots count units; tables with an OWN key Σ min(n, 100) (P17).
     """
-    amounts, names = total_amounts(session.spec, amount), session.spec.order()
+    amounts, names = rules.total_amounts(session.spec, amount), session.spec.order()
     found = session.measure_all(
         [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
     )
@@ -60,56 +88,274 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
     }
 
 
-def settle_stages(
-    session: Session, plan: FitPlan, totals: Mapping[str, float]
-) -> tuple[Stages, Shares]:
-    """Release how many units have rows, and share columns' most frequent values; split by that.
-
-    Args:
-        session: The door to the private rows.
-        plan: The fit's plan.
-        totals: Noisy rows per table.
-
-    Returns:
-        The stages' budget, and what each column's domain gets of it.
-    """
-    whole, accounting = session.amount_total, session.accounting
-    weights = release_weights(session, plan, totals)
-    amounts = mode_amounts(plan, weights, stages(plan, whole).domains, accounting)
-    questions = [*mode_questions(lists_of(plan), amounts)]
-    found = {
-        name: Mode(float(noisy[0]), session.noise_scale(question.query, question.amount))
-        for name, question, noisy in zip(
-            amounts, questions, session.measure_all(questions), strict=True
-        )
-    }
-    modes = Modes.of(plan, amounts, found, weights.spent)
-    return settled_stages(plan, weights, whole, accounting, session.delta_total, modes)
-
-
-def release_domains(
-    session: Session, plan: FitPlan, totals: Mapping[str, float], shares: Shares
-) -> tuple[Codecs, dict[str, float]]:
+def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
     """Release what every column needs, settle its domain, and give the codecs.
 
     Args:
         session: The door to the private rows.
         plan: The fit's plan.
         totals: Noisy rows per table.
-        shares: What is asked for.
-
-    Returns:
-        Codecs per private table and modelled column, and totals: those of small tables have been
-        released once more.
     """
-    given, again = _released(session, plan, totals, shares)
+    noise, whole = Noise(session.accounting), session.amount_total
+    rounds = Rounds(plan, noise, whole, session.delta_total, totals)
+    counted = rounds.units()
+    found = session.measure_all(counted)
+    units = {
+        item.query.table: (float(noisy[0]), session.noise_scale(item.query, item.amount))
+        for item, noisy in zip(counted, found, strict=True)
+    }
+    sizes = rounds.sizes(units)
+    ranked = rounds.laws(sizes)
+    laws = {
+        name: rules.believed(
+            plan.lists()[name][1],
+            sizes[item.query.table].units,
+            noisy[1:],
+            session.noise_scale(item.query, item.amount),
+        )
+        for (name, item), noisy in zip(
+            ranked.items(), session.measure_all([*ranked.values()]), strict=True
+        )
+    }
+    asked = rounds.last(sizes, laws)
+    results = iter(session.ask([q for group in asked.values() for _, q in group]))
+    answers = {
+        name: [(part, q, next(results)) for part, q in group] for name, group in asked.items()
+    }
+    again = {
+        name: _better(session, group[0][1], float(np.ravel(cast(Floats, group[0][2]))[0]), totals)
+        for name, group in answers.items()
+        if name in session.spec.tables
+    }
+    released = _settle(session, plan, sizes, laws, answers)
+    spent = root_sums(
+        (question.query.roots(session.spec), question.amount)
+        for question in [*counted, *ranked.values(), *(q for g in asked.values() for _, q in g)]
+    )
+    first = rules.totals_share(plan) * whole
+    left = whole - first - max(spent.values(), default=0.0)
+    return Domains(_codecs(session, plan, released), {**totals, **again}, left)
+
+
+#: What a question is to tell, and the question.
+_Asked = dict[str, list[tuple[Need | None, Question]]]
+_Answers = dict[str, list[tuple[Need | None, Question, Result]]]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The questions of every round, for `fit` and `plan` alike; reads no rows.
+
+    Attributes:
+        plan: The fit's plan.
+        noise: Noise of the accounting.
+        whole: The whole budget per root table, ε or ρ.
+        delta: δ for threshold releases, per root table.
+        totals: Noisy or guessed rows per table.
+    """
+
+    plan: FitPlan
+    noise: Noise
+    whole: float
+    delta: float
+    totals: Mapping[str, float]
+
+    @property
+    def budget(self) -> float:
+        """The most that domains get per root table."""
+        return rules.DOMAINS * self.whole
+
+    @property
+    def deltas(self) -> dict[str, float]:
+        """δ of a list per table, if all are asked for."""
+        return rules.delta_of(self.plan, (t for t, _ in self.plan.lists().values()), self.delta)
+
+    def units(self) -> list[Measurement]:
+        """Counts of the units that have rows in owned tables."""
+        amounts = rules.unit_amounts(self.plan, self.totals, self.budget, self.noise)
+        return [
+            Measurement(Total(name, 1), amount, f"units {name}") for name, amount in amounts.items()
+        ]
+
+    def sizes(self, units: Mapping[str, tuple[float, float]]) -> dict[str, Size]:
+        """What is known of every table then; see `domain_budget.sizes_of`."""
+        return rules.sizes_of(self.plan, self.totals, units, self.whole, self.noise)
+
+    def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
+        """Laws by rank of the lists that may be worth it, by item."""
+        lists = self.plan.lists()
+        amounts = rules.law_amounts(self.plan, sizes, self.budget, self.deltas, self.noise)
+        return {
+            name: Measurement(
+                RankedCounts(lists[name][0], lists[name][1].source, sizes[lists[name][0]].clip),
+                amount,
+                f"ranked counts {lists[name][0]}.{lists[name][1].source}",
+            )
+            for name, amount in amounts.items()
+        }
+
+    def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> _Asked:
+        """Lists, ranges, decimals and second totals that are worth it, by item.
+
+        Args:
+            sizes: What is known of the tables.
+            laws: What is believed of the columns whose lists are considered, by item.
+        """
+        plan, spec, noise = self.plan, self.plan.spec, self.noise
+        before = [
+            *((item.query.roots(spec), item.amount) for item in self.units()),
+            *((item.query.roots(spec), item.amount) for item in self.laws(sizes).values()),
+        ]
+        rest = self.budget - max(root_sums(before).values(), default=0.0)
+        first = rules.total_amounts(spec, rules.totals_share(plan) * self.whole)
+        total_sd = {name: noise.deviation(amount) for name, amount in first.items()}
+        items = rules.items_of(plan, sizes, laws, total_sd, self.deltas, noise)
+        price = rules.prices(plan, sizes, self.whole - self.budget, noise)
+        given = rules.shares(items, rest, noise, price)
+        lists = [plan.lists()[name][0] for name in given if name in plan.lists()]
+        deltas = rules.delta_of(plan, lists, self.delta)
+        found: _Asked = {}
+        for table, column, need in plan.needs():
+            name = item_of(table, need)
+            if name not in given:
+                continue
+            amount = given[name]
+            if isinstance(need, CategoriesNeed):
+                query = label_query(table, need, sizes[table].clip, noise.accounting)
+                label = f"categories {table}.{column}"
+                found[name] = [(need, Labels(query, amount, label, deltas[table]))]
+            else:
+                scales = sizes[table].weight / noise.deviation(amount)
+                found[name] = [*grids(table, column, need, amount, scales)]
+        for name in spec.tables:
+            if name in given:
+                found[name] = [
+                    (None, Measurement(Total(name), given[name], f"second total {name}"))
+                ]
+        return found
+
+
+def label_query(table: str, need: CategoriesNeed, clip: int, accounting: Accounting) -> LabelCounts:
+    """The list of a column, with its public candidates."""
+    norm = NORMS[accounting]
+    return LabelCounts(table, need.source, clip, norm, need.public, need.per_unit)
+
+
+def grids(
+    table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float, seen: float
+) -> list[tuple[Need, Measurement]]:
+    """The questions of a column's range, or of its decimals, and what each is to tell.
+
+    Args:
+        table: The table.
+        column: The column.
+        need: What it needs.
+        amount: ε or ρ of all questions together.
+        seen: Rows in noise scales of one histogram that gets all of it.
+    """
+    asked: tuple[BoundsNeed | DecimalsNeed, ...] = (need,)
+    words = ["decimals"]
+    if isinstance(need, BoundsNeed):
+        asked, words = need.asked(seen), ["range", "range closely"]
+    return [
+        (
+            part,
+            Measurement(
+                GridHistogram(table, part.attribute, PublicArray(part.candidates)),
+                amount / len(asked),
+                f"{word} {table}.{column}",
+            ),
+        )
+        for part, word in zip(asked, words, strict=False)
+    ]
+
+
+def _settle(
+    session: Session,
+    plan: FitPlan,
+    sizes: Mapping[str, Size],
+    laws: Mapping[str, Law],
+    answers: _Answers,
+) -> dict[tuple[str, str], Released]:
+    """What every reader takes."""
+    cells, named = _cells(plan, session, sizes), _named(session, plan, answers)
+    lent = _lent(plan, named)
+    found: dict[tuple[str, str], Released] = {}
+    for table, _, need in plan.needs():
+        name = item_of(table, need)
+        if isinstance(need, CategoriesNeed):
+            labels = named.get(name) or lent.get(name, ())
+            released: Released = _with_usual(need, labels, laws.get(name), cells[table])
+        else:
+            released = _settled(session, need, answers.get(name, []), cells[table])
+        found[table, need.attribute] = released
     limits = {
         (item.table.key, name): (reader.range.lo, reader.range.hi)
         for item in plan.private
         for name, reader in item.readers.items()
         if isinstance(reader, OrderedReader)
     }
-    released = lend_ranges((item.table for item in plan.private), given, limits)
+    return lend_ranges((item.table for item in plan.private), found, limits)
+
+
+def _named(session: Session, plan: FitPlan, answers: _Answers) -> dict[str, tuple[str, ...]]:
+    """The labels of every list that was asked for, by item."""
+    found = {}
+    for name, (_, need) in plan.lists().items():
+        for _, question, result in answers.get(name, []):
+            sd = session.noise_scale(question.query, question.amount)
+            found[name] = released_list(need, cast(Listed, result), sd)
+    return found
+
+
+def _lent(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Labels that columns of the same name and type have in other tables: free post-processing.
+
+    Columns of one name hold the same values: nationalities, or the day that says "until now". Names
+    of which few rows share a value tell nothing.
+    """
+    kinds = {
+        name: (need.attribute, plan.tables[table].table.column(_column(need)).type.sql)
+        for name, (table, need) in plan.lists().items()
+        if need.grid or not need.own
+    }
+    known: dict[tuple[str, str], set[str]] = {}
+    for name, labels in named.items():
+        if name in kinds:
+            known.setdefault(kinds[name], set()).update(labels)
+    lists = plan.lists()
+    return {
+        name: tuple(
+            label
+            for label in sorted(known.get(kind, ()))
+            if lists[name][1].length is None or len(label) <= (lists[name][1].length or 0)
+        )
+        for name, kind in kinds.items()
+    }
+
+
+def _column(need: CategoriesNeed) -> str:
+    return need.attribute.partition(PART)[0]
+
+
+def _with_usual(
+    need: CategoriesNeed, labels: tuple[str, ...], law: Law | None, cells: int
+) -> tuple[str, ...]:
+    """The labels, and usual ones that may share what has no name.
+
+    Unless the labels are others than usual, or leave nothing: as many as a histogram can tell
+    apart, and as many again.
+    """
+    others = law is None or unnamed(law, len(labels)) < _REST or not {*labels} & {*need.usual}
+    if labels and others:
+        return labels
+    return tuple(dict.fromkeys((*labels, *need.usual[: 2 * cells])))
+
+
+def _codecs(
+    session: Session, plan: FitPlan, released: Mapping[tuple[str, str], Released]
+) -> Codecs:
+    """The codecs of all columns, whose attributes are recoded."""
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key
@@ -124,50 +370,10 @@ def release_domains(
                 if isinstance(need, DecimalsNeed):
                     session.let_go(table, need.attribute)
             codecs[table][name] = codec
-    return codecs, {**totals, **again}
+    return codecs
 
 
-def _released(
-    session: Session, plan: FitPlan, totals: Mapping[str, float], shares: Shares
-) -> tuple[dict[tuple[str, str], Released], dict[str, float]]:
-    """What all columns need, in one batch: it depends on earlier counts alone."""
-    accounting = session.accounting
-    lists = [table for name, (table, _) in lists_of(plan).items() if name in shares.amounts]
-    deltas = delta_shares(session.spec, lists, session.delta_total)
-    asked: list[tuple[str, Need, list[tuple[Need, Question]]]] = []
-    for table, name, need in needs(plan):
-        share = shares.amounts.get(item_of(table, need))
-        if share is None:
-            asked.append((table, need, []))
-        elif isinstance(need, CategoriesNeed):
-            query = LabelCounts(table, need.source, need.per_unit)
-            label = f"categories {table}.{name}"
-            asked.append((table, need, [(need, Labels(query, share, label, deltas[table]))]))
-        else:
-            seen = shares.weights[table] * epsilon_of(share, accounting)
-            asked.append((table, need, [*grids(table, name, need, share, seen)]))
-    repeated = [
-        Measurement(Total(name), share, f"second total {name}")
-        for name, share in shares.again.items()
-    ]
-    results = iter(session.ask([*repeated, *(q for *_, group in asked for _, q in group)]))
-    again = {
-        item.query.table: _better(session, item, float(np.ravel(next(results))[0]), totals)
-        for item in repeated
-    }
-    cells = _cells(plan, session, shares.weights)
-    found = {
-        (table, need.attribute): _settled(
-            session, need, group, [next(results) for _ in group], cells[table]
-        )
-        for table, need, group in asked
-    }
-    return found, again
-
-
-def _better(
-    session: Session, second: Measurement, noisy: float, totals: Mapping[str, float]
-) -> float:
+def _better(session: Session, second: Question, noisy: float, totals: Mapping[str, float]) -> float:
     """The inverse-variance mean of both totals of a table, at least 1."""
     table = second.query.table
     first = next(step.event.amount for step in session.trace if step.query == Total(table))
@@ -177,23 +383,39 @@ def _better(
     return max(by_precision(found)[0], 1.0)
 
 
-def _cells(plan: FitPlan, session: Session, weights: Mapping[str, float]) -> dict[str, int]:
+def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[str, int]:
     """Per table, the equal cells of a column that its one-way histogram can tell apart.
 
-    Cells hold two noise scales each on average, if all columns that share a root get equal parts.
-    More would cost time and say nothing.
+    Were all of the budget spent on one-way histograms, in equal parts, a cell would hold twice its
+    noise.
     """
-    columns: dict[str, int] = {}
-    for item in plan.private:
-        for root in session.spec.roots(item.table.key):
-            columns[root] = columns.get(root, 0) + len(item.readers)
+    columns = root_sums(
+        (session.spec.roots(item.table.key), float(len(item.readers))) for item in plan.private
+    )
     total = session.amount_total
     epsilon = total if session.accounting == "pure" else (2 * total) ** 0.5
     found = {}
-    for table, weight in weights.items():
-        most = max((columns[root] for root in session.spec.roots(table)), default=1)
-        found[table] = int(min(max(weight * epsilon / (2 * max(most, 1)), LEAST_CELLS), LINEAR))
+    for table, size in sizes.items():
+        most = max((columns.get(root, 1.0) for root in session.spec.roots(table)), default=1.0)
+        found[table] = int(
+            min(max(size.weight * epsilon / (2 * max(most, 1)), LEAST_CELLS), LINEAR)
+        )
     return found
+
+
+def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
+    """The labels of a list, sorted: those above the threshold, and public ones that are seen.
+
+    Args:
+        need: The list.
+        found: What was released.
+        sd: Standard deviation of its noise, in counted units.
+    """
+    clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
+    seen = (
+        label for label, count in zip(need.public, found.cells[1:], strict=True) if count > clear
+    )
+    return tuple(sorted({*found.labels, *seen}))
 
 
 @dataclass(frozen=True)
@@ -221,18 +443,13 @@ class Answer:
 
 def _settled(
     session: Session,
-    need: Need,
-    questions: list[tuple[Need, Question]],
-    found: list[Result],
+    need: BoundsNeed | DecimalsNeed,
+    found: list[tuple[Need | None, Question, Result]],
     cells: int,
 ) -> Released:
-    """What a reader takes, from the results of its questions, if any were asked."""
-    if isinstance(need, CategoriesNeed):
-        # As many usual labels as the histogram can tell apart, and as many again.
-        return (cast(tuple[str, ...], found[0]) if found else ()) or need.usual[: 2 * cells]
+    """A range or a number of decimals, from the results of its questions, if any were asked."""
     answers = [
-        Answer.of(session, part, question, result)
-        for (part, question), result in zip(questions, found, strict=True)
+        Answer.of(session, cast(Need, part), question, result) for part, question, result in found
     ]
     if isinstance(need, DecimalsNeed):
         return decimals(need, answers)
@@ -265,7 +482,7 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
-    return need.between(*ends, cut(noisy, sd, *ends, cells), cells)
+    return need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.dear), cells)
 
 
 def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:

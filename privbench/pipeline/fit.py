@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from privbench.config import Config
-from privbench.encoding import CategoriesNeed
 from privbench.errors import ConfigError
 from privbench.pipeline.accounting import settle_accounting
-from privbench.pipeline.domain_stages import Stages, needs, stages
-from privbench.pipeline.domains import Codecs, release_domains, release_totals, settle_stages
+from privbench.pipeline.domain_budget import totals_share
+from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.literals import literals, require_reviewed
 from privbench.pipeline.model import Model, Promise, require_writable
@@ -63,8 +62,7 @@ class Draft:
     release: Release | None = None
     session: Session | None = None
     totals: dict[str, float] | None = None
-    split: Stages | None = None
-    codecs: Codecs | None = None
+    domains: Domains | None = None
     fitted: FittedModel | None = None
 
 
@@ -136,8 +134,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
 
 def _threshold_delta(plan: FitPlan) -> float | None:
     """Nothing of δ is set aside for categories where none are released."""
-    labels = any(isinstance(need, CategoriesNeed) for _, _, need in needs(plan))
-    return None if labels else 0.0
+    return None if plan.lists() else 0.0
 
 
 def _extract(draft: Draft) -> None:
@@ -195,22 +192,19 @@ def _noise(config: Config) -> NoiseSource:
 
 def _totals(draft: Draft) -> None:
     session = _there(draft.session)
-    split = stages(draft.plan, session.amount_total)
-    draft.totals = release_totals(session, split.totals)
+    share = totals_share(draft.plan)
+    draft.totals = release_totals(session, share * session.amount_total)
 
 
 def _domains(draft: Draft) -> None:
     session, totals = _there(draft.session), _there(draft.totals)
-    draft.split, shares = settle_stages(session, draft.plan, totals)
-    draft.codecs, draft.totals = release_domains(session, draft.plan, totals, shares)
+    draft.domains = release_domains(session, draft.plan, totals)
 
 
 def _learn(draft: Draft) -> None:
-    session, split = _there(draft.session), _there(draft.split)
+    session, domains = _there(draft.session), _there(draft.domains)
     public = {name: rows.num_rows for name, rows in _there(draft.data).public.items()}
-    draft.fitted = draft.synthesizer.fit(
-        session, _there(draft.totals), split.synthesizer, public_rows=public
-    )
+    draft.fitted = draft.synthesizer.fit(session, domains.totals, domains.left, public_rows=public)
 
 
 #: The stages of a fit, in order.
@@ -261,7 +255,9 @@ def _table_json(key: str, draft: Draft) -> dict[str, Any]:
     return {
         "own": own.name if own else None,
         "making": dict(plan.making),
-        "codecs": {name: codec.to_json() for name, codec in _there(draft.codecs)[key].items()},
+        "codecs": {
+            name: codec.to_json() for name, codec in _there(draft.domains).codecs[key].items()
+        },
     }
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privbench.config import Config
+from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
 from privbench.errors import UsageError
-from privbench.pipeline.domain_plan import planned, settled
-from privbench.pipeline.domain_stages import lists_of
+from privbench.pipeline.domain_budget import Noise, believed, total_amounts, totals_share
+from privbench.pipeline.domains import Rounds
 from privbench.pipeline.fit import begin
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
-from privbench.privacy import PART, DatabaseSpec
+from privbench.privacy import PART, DatabaseSpec, Measurement, Question, root_sums
+from privbench.privacy.queries import Total
 from privbench.schema import TableName
 from privbench.synthesizers import PlanInput, PlannedEvent, roots_of, spare_amounts
 
@@ -62,6 +64,7 @@ class PlanReport:
                     "amount": event.amount,
                     "share": event.share,
                     "noise_sd": event.noise_sd,
+                    "units_per_label": event.needed,
                     "roots": sorted(event.roots),
                 }
                 for event in self.events
@@ -79,6 +82,7 @@ class PlanReport:
         lines = [
             f"  {label:<{width}}  {event.kind:<16} {_shape(event.shape):>12}  "
             f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  noise ±{event.noise_sd:.3g}"
+            f"{_needed(event)}"
             for label, event in zip(labels, self.events, strict=True)
         ]
         sizes = [
@@ -133,13 +137,11 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     guessed = _guess(spec, given)
     total = draft.accountant.total
     accounting, delta = draft.accountant.accounting, draft.accountant.threshold_delta
-    first, split = planned(draft.plan, PlanInput(total, accounting, guessed), delta)
-    left = {
-        root: total - sum(event.amount for event in first if root in event.roots)
-        for root in roots_of(spec)
-    }
-    spare = spare_amounts(left, split.synthesizer)
-    part = PlanInput(split.synthesizer, accounting, guessed, spare=spare)
+    first = planned(draft.plan, PlanInput(total, accounting, guessed), delta)
+    spent = root_sums((event.roots, event.amount) for event in first)
+    left = {root: total - spent.get(root, 0.0) for root in roots_of(spec)}
+    least = min(left.values(), default=total)
+    part = PlanInput(least, accounting, guessed, spare=spare_amounts(left, least))
     learned = draft.synthesizer.plan(spec, part)
     return PlanReport(
         events=[*first, *(_of_whole(event, total) for event in learned)],
@@ -152,10 +154,75 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     )
 
 
+def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent]:
+    """The events before the synthesizer's, without data.
+
+    Columns are taken to hold what is usual, and all units to have rows in owned tables.
+
+    Args:
+        plan: The fit's plan.
+        source: The whole budget and the rows that are guessed.
+        delta: δ for threshold releases, per root table: the accountant's, as in the fit.
+    """
+    spec, noise = plan.spec, Noise(source.accounting)
+    rows = {name: source.rows(name) for name in spec.tables}
+    rounds = Rounds(plan, noise, source.total, delta, rows)
+    totals = total_amounts(spec, totals_share(plan) * source.total)
+    sizes = rounds.sizes({})
+    ranked, lists = rounds.laws(sizes), plan.lists()
+    laws = {name: believed(lists[name][1], sizes[lists[name][0]].units) for name in ranked}
+    asked = [
+        *(Measurement(Total(name), amount, f"total {name}") for name, amount in totals.items()),
+        *rounds.units(),
+        *ranked.values(),
+        *(question for group in rounds.last(sizes, laws).values() for _, question in group),
+    ]
+    return [_described(item, spec, source) for item in asked]
+
+
+def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
+    """A question as an event; of a list, with the units that a label needs.
+
+    The statistic leaves one unit out, which the threshold does not count.
+    """
+    event = PlannedEvent.of(item.label, item.query, spec, item.amount, source)
+    threshold = item.method(spec, source.accounting).threshold
+    return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
+
+
+def _needed(event: PlannedEvent) -> str:
+    return "" if event.needed is None else f", labels of {event.needed:,.0f} units"
+
+
+def settled(plan: FitPlan) -> DatabaseSpec:
+    """The spec with the domains that are known before any release, for ``plan``.
+
+    Attributes whose domain must be released are given the size that they are likely to get.
+    """
+    spec = plan.spec
+    for item in plan.private:
+        domains = {}
+        for reader in item.readers.values():
+            guess: dict[str, Released] = {}
+            for need in reader.needs:
+                if isinstance(need, BoundsNeed):
+                    quarter = len(need.candidates) // 4
+                    guess[need.attribute] = Bounds(
+                        int(need.candidates[quarter]), int(need.candidates[3 * quarter])
+                    )
+                elif isinstance(need, DecimalsNeed):
+                    guess[need.attribute] = Decimals(need.usual)
+                elif need.grid is None:
+                    guess[need.attribute] = tuple(f"value {i}" for i in range(20))
+            domains.update(reader.finish(guess).domains)
+        spec = spec.with_attributes(item.table.key, domains)
+    return spec
+
+
 def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
     """Columns that may be listed and for which no event is planned."""
     planned_labels = {event.label for event in events}
-    columns = [f"{table}.{need.source}" for table, need in lists_of(plan).values()]
+    columns = [f"{table}.{need.source}" for table, need in plan.lists().values()]
     return [column for column in columns if f"categories {column}" not in planned_labels]
 
 
@@ -186,16 +253,7 @@ def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
 
 
 def _of_whole(event: PlannedEvent, total: float) -> PlannedEvent:
-    return PlannedEvent(
-        event.label,
-        event.table,
-        event.kind,
-        event.shape,
-        event.amount,
-        event.amount / total,
-        event.noise_sd,
-        event.roots,
-    )
+    return replace(event, share=event.amount / total)
 
 
 def _least(spec: DatabaseSpec, events: Iterable[PlannedEvent], accounting: str) -> dict[str, float]:

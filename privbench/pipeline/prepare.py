@@ -5,15 +5,24 @@ Everything that can be refused is refused here, before any budget is spent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from privbench import roles
 from privbench.config import ColumnConfig, Config, TableConfig
-from privbench.encoding import ColumnReader, CoverageLine, Role, reader, role_of, table_coverage
+from privbench.encoding import (
+    CategoriesNeed,
+    ColumnReader,
+    CoverageLine,
+    Role,
+    reader,
+    role_of,
+    table_coverage,
+)
+from privbench.encoding.base import Need
 from privbench.errors import ConfigError, SchemaError
-from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
 #: How a column's values come about.
@@ -65,9 +74,29 @@ class FitPlan:
         """Plans of the public tables."""
         return tuple(plan for plan in self.tables.values() if plan.public)
 
+    def needs(self) -> Iterator[tuple[str, str, Need]]:
+        """Every (table, column, need) that must be released, in table and column order."""
+        for item in self.private:
+            for name, column in item.readers.items():
+                for need in column.needs:
+                    yield item.table.key, name, need
+
+    def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
+        """Every list that columns need, with its table, by `item_of`."""
+        return {
+            item_of(table, need): (table, need)
+            for table, _, need in self.needs()
+            if isinstance(need, CategoriesNeed)
+        }
+
     def coverage(self) -> list[CoverageLine]:
         """How every column of every table is made, and why."""
         return [line for plan in self.tables.values() for line in _coverage(plan, self.config)]
+
+
+def item_of(table: str, need: Need) -> str:
+    """Name of a need among those of all tables."""
+    return f"{table}{PART}{need.attribute}"
 
 
 def prepare(schema: Schema, config: Config) -> FitPlan:

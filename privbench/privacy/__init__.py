@@ -9,7 +9,7 @@ from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, NoNoise, OpenDPNoise, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
 from privbench.privacy.questions import LabelQuery, Labels, Measurement, Question, Selection
-from privbench.privacy.release import Release, Result
+from privbench.privacy.release import Listed, Release, Result
 from privbench.privacy.session import Session, Step, noise_sd, open_session
 from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.standing import Cap
@@ -29,6 +29,7 @@ __all__ = [
     "LabelQuery",
     "Labels",
     "Ledger",
+    "Listed",
     "Measurement",
     "NoNoise",
     "NoiseSource",

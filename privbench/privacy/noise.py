@@ -48,8 +48,8 @@ class NoiseSource(Protocol):
         scale: float,
         threshold: int,
         stream: str,
-    ) -> tuple[str, ...]:
-        """The labels whose noisy count reaches the threshold, sorted."""
+    ) -> dict[str, int]:
+        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
 
 
 class OpenDPNoise:
@@ -74,8 +74,8 @@ class OpenDPNoise:
         scale: float,
         threshold: int,
         stream: str,
-    ) -> tuple[str, ...]:
-        """The labels whose noisy count reaches the threshold, sorted."""
+    ) -> dict[str, int]:
+        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
         return mechanism.draw(counts, scale, threshold)
 
 
@@ -115,16 +115,16 @@ class SeededNoise:
         scale: float,
         threshold: int,
         stream: str,
-    ) -> tuple[str, ...]:
-        """The labels whose noisy count reaches the threshold, sorted."""
+    ) -> dict[str, int]:
+        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
         rng = generator(self._seed, "noise", stream)
         labels = sorted(counts)
         noise = _noise(rng, mechanism, scale, len(labels)).tolist()
-        return tuple(
-            label
+        return {
+            label: counts[label] + extra
             for label, extra in zip(labels, noise, strict=True)
             if counts[label] + extra >= threshold
-        )
+        }
 
 
 class NoNoise:
@@ -149,9 +149,9 @@ class NoNoise:
         scale: float,
         threshold: int,
         stream: str,
-    ) -> tuple[str, ...]:
-        """The labels whose exact count reaches the threshold, sorted."""
-        return tuple(sorted(label for label, count in counts.items() if count >= threshold))
+    ) -> dict[str, int]:
+        """The labels whose exact count reaches the threshold, sorted, with these counts."""
+        return {label: counts[label] for label in sorted(counts) if counts[label] >= threshold}
 
 
 def _noise(rng: np.random.Generator, mechanism: Mechanism, scale: float, size: int) -> Integers:

@@ -13,19 +13,19 @@ from typing import Any, Protocol, runtime_checkable
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Accounting, MechanismName
 from privbench.privacy.noise import NoiseSource
-from privbench.privacy.query import Query
+from privbench.privacy.query import Integers, Query
 from privbench.privacy.registry import SELECTION, THRESHOLD, VECTOR
-from privbench.privacy.release import Result
+from privbench.privacy.release import Listed, Result
 from privbench.privacy.shield import checked
 from privbench.privacy.spec import DatabaseSpec
 
 
 @runtime_checkable
 class LabelQuery(Protocol):
-    """A query whose statistic is a map from label to count."""
+    """A query whose statistic is a vector of public cells and a map from label to count."""
 
-    def evaluate_labels(self, data: Any) -> dict[str, int]:
-        """How many units propose each label, as the query counts them."""
+    def evaluate_labels(self, data: Any) -> tuple[Integers, dict[str, int]]:
+        """The public cells, and the counts of labels that are no public cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The labels whose noisy count passes a threshold, sorted (P19).
+    """Noisy counts of public cells, and the labels whose noisy count passes a threshold (P19, P31).
+
+    Cells and labels are cells of one vector, whose sensitivity the query states. Each is drawn once
+    with the same noise: the cells by the vector mechanism, which does to them what the threshold
+    mechanism does to labels before it compares them. So the loss is the threshold mechanism's for
+    the whole vector; its δ, for labels that one of two neighbours lacks, does not concern cells,
+    which both have.
 
     Attributes:
         query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.
@@ -135,14 +141,16 @@ class Labels:
                 remedy="Declare the list of values, or give the release a delta.",
             )
         counter: LabelQuery = self.query
-        mechanism = THRESHOLD[accounting]
+        mechanism, vector = THRESHOLD[accounting], VECTOR[accounting]
         claim = self.query.sensitivity(spec)
         scale = mechanism.scale(claim, self.amount)
         threshold = mechanism.threshold(claim, scale, self.delta)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            counts = counter.evaluate_labels(data)
-            return noise.labels(mechanism, counts, scale, threshold, stream)
+            exact, counts = counter.evaluate_labels(data)
+            cells = noise.vector(vector, checked(self.query, exact), scale, f"{stream} cells")
+            found = noise.labels(mechanism, counts, scale, threshold, stream)
+            return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
 
         return Method(mechanism.name, scale, draw, threshold)
 

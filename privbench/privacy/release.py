@@ -16,6 +16,7 @@ import base64
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,24 @@ from privbench.privacy.events import Accounting, Event
 from privbench.privacy.journal import Entry, Journal
 from privbench.privacy.mechanisms import Integers
 
-#: What a mechanism released: noisy integers, an index, or labels.
-Result = Integers | int | tuple[str, ...]
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A released list of values with its noisy counts, in grid units.
+
+    Attributes:
+        cells: Counts of the public cells, in their order.
+        labels: Values that reached the threshold, sorted.
+        counts: Counts of these, as the mechanism drew them.
+    """
+
+    cells: tuple[int, ...]
+    labels: tuple[str, ...]
+    counts: tuple[int, ...]
+
+
+#: What a mechanism released: noisy integers, an index, or a list.
+Result = Integers | int | Listed
 
 
 class Release:
@@ -191,7 +208,11 @@ def _encode(result: Result) -> Entry:
         return {"shape": list(result.shape), "data": base64.b64encode(packed).decode()}
     if isinstance(result, int):
         return {"index": result}
-    return {"labels": list(result)}
+    return {
+        "labels": list(result.labels),
+        "counts": list(result.counts),
+        "cells": list(result.cells),
+    }
 
 
 def _decode(entry: dict[str, Any]) -> Result:
@@ -200,4 +221,4 @@ def _decode(entry: dict[str, Any]) -> Result:
         return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(entry["shape"])
     if "index" in entry:
         return int(entry["index"])
-    return tuple(entry["labels"])
+    return Listed(tuple(entry["cells"]), tuple(entry["labels"]), tuple(entry["counts"]))

@@ -28,7 +28,7 @@ from privbench.privacy.noise import NoiseSource, OpenDPNoise
 from privbench.privacy.query import Query
 from privbench.privacy.questions import Labels, Measurement, Method, Question, Selection
 from privbench.privacy.registry import VECTOR
-from privbench.privacy.release import Release, Result
+from privbench.privacy.release import Listed, Release, Result
 from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.standing import Cap
@@ -55,7 +55,7 @@ class Step:
     Attributes:
         event: What was recorded.
         query: What was asked.
-        result: What was released: noisy integers in grid units, an index, or labels.
+        result: What was released: noisy integers in grid units, an index, or a list.
     """
 
     event: Event
@@ -189,10 +189,8 @@ class Session:
         (index,) = self.ask([Selection(query, amount, label)])
         return index  # type: ignore[return-value]
 
-    def release_labels(
-        self, query: Query, amount: float, delta: float, label: str
-    ) -> tuple[str, ...]:
-        """The labels whose noisy count passes a threshold, sorted (P19).
+    def release_labels(self, query: Query, amount: float, delta: float, label: str) -> Listed:
+        """Public cells and the labels whose noisy count passes a threshold, with counts (P19, P31).
 
         Args:
             query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.
@@ -205,8 +203,8 @@ class Session:
             PrivacyRefusal: δ is 0, or the query is not a label query.
             PrivbenchError: The labels could not be counted; the event stays spent.
         """
-        (labels,) = self.ask([Labels(query, amount, label, delta)])
-        return labels  # type: ignore[return-value]
+        (found,) = self.ask([Labels(query, amount, label, delta)])
+        return found  # type: ignore[return-value]
 
     def ask(self, questions: Sequence[Question]) -> list[Result]:
         """Answer questions that do not depend on each other's answers, as one batch.
@@ -231,7 +229,7 @@ class Session:
             questions: What to ask, in order.
 
         Returns:
-            Per question: noisy integers in grid units, an index, or labels.
+            Per question: noisy integers in grid units, an index, or a list.
 
         Raises:
             BudgetExceeded: An amount is not left; nothing of the batch was charged or drawn.

@@ -20,8 +20,8 @@ from privbench.privacy.spec import DatabaseSpec
 #: Relative slack of the L2 comparison, which is in floating point; L1, L∞ and L0 are exact.
 SLACK = 1e-9
 
-#: A statistic: its public shape and its cells, or its counts by label.
-Statistic = Integers | dict[str, int]
+#: A statistic: its public shape and its cells; of a list, its public cells and counts by label.
+Statistic = Integers | tuple[Integers, dict[str, int]]
 #: What the adversary sees of a query, whatever the rows.
 Outline = tuple[str, str, tuple[str, ...], tuple[int, ...], int]
 
@@ -105,20 +105,24 @@ def change(first: Statistic, second: Statistic) -> Change:
     """Norms of the difference of two statistics of one query.
 
     Args:
-        first: An integer array, or counts by label.
+        first: An integer array; of a list, with counts by label.
         second: The same on a neighbour.
     """
-    if isinstance(first, dict) and isinstance(second, dict):
-        names = sorted(first.keys() | second.keys())
-        pairs = [[counts.get(name, 0) for name in names] for counts in (first, second)]
-        a, b = (np.array(values, dtype=np.int64) for values in pairs)
-    else:
-        a, b = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    size = np.abs(a - b).ravel()
+    (a, labels), (b, others) = _parts(first), _parts(second)
+    names = sorted(labels.keys() | others.keys())
+    left = [abs(labels.get(name, 0) - others.get(name, 0)) for name in names]
+    size = np.append(np.abs(a - b).ravel(), np.array(left, np.int64))
     high, low = size >> 31, size & (2**31 - 1)
     l1 = (int(high.sum()) << 31) + int(low.sum())
     l2 = math.sqrt(float((size.astype(np.float64) ** 2).sum()))
-    return Change(l1, l2, int(size.max(initial=0)), int(np.count_nonzero(size)))
+    # L0 bounds the labels that may be in one map alone; public cells are in both.
+    l0 = np.count_nonzero(left) if isinstance(first, tuple) else np.count_nonzero(size)
+    return Change(l1, l2, int(size.max(initial=0)), int(l0))
+
+
+def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
+    cells, labels = statistic if isinstance(statistic, tuple) else (statistic, {})
+    return np.asarray(cells, np.int64), labels
 
 
 def outline(query: Query) -> Outline:
@@ -244,12 +248,12 @@ def judge(
     Yields:
         The claim's name and the ratio; infinite for a wrong shape or an uncharged root table.
     """
-    shapes = [side.shape for side in (before, after) if isinstance(side, np.ndarray)]
+    shapes = [_parts(side)[0].shape for side in (before, after)]
     if any(shape != query.shape for shape in shapes):
         yield "shape", math.inf
         return
     moved = change(before, after)
-    if moved.l0 and root not in query.roots(spec):
+    if moved.l1 and root not in query.roots(spec):
         yield "roots", math.inf
     yield from _ratios(moved, query.sensitivity(spec))
 

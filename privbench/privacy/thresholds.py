@@ -84,14 +84,14 @@ class Threshold(Mechanism):
                 low = middle
         return high
 
-    def draw(self, counts: Mapping[str, int], scale: float, threshold: int) -> tuple[str, ...]:
-        """The released labels, sorted; their noisy counts are dropped (post-processing)."""
+    def draw(self, counts: Mapping[str, int], scale: float, threshold: int) -> dict[str, int]:
+        """The released labels, sorted, with their noisy counts."""
         labels = list(counts)
         keyed = {str(i): min(int(counts[label]), CLAMP) for i, label in enumerate(labels)}
         if not keyed:
-            return ()
+            return {}
         kept = self.measurement(scale, threshold)(keyed)
-        return tuple(sorted(labels[int(key)] for key in kept))
+        return dict(sorted((labels[int(key)], int(count)) for key, count in kept.items()))
 
 
 class LaplaceThreshold(Threshold):

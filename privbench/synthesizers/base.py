@@ -35,6 +35,7 @@ class PlannedEvent:
         share: ``amount`` over the total.
         noise_sd: Standard deviation of the noise, in counted units.
         roots: Root tables that are charged.
+        needed: Of a list, the units that must share a label for it to come out half the time.
     """
 
     label: str
@@ -45,6 +46,7 @@ class PlannedEvent:
     share: float
     noise_sd: float
     roots: frozenset[str]
+    needed: float | None = None
 
     @classmethod
     def of(

@@ -119,7 +119,9 @@ def test_no_label_might_break_a_check_or_was_asked_not_to_be():
     parted = Table(TableName("public", "t"), (column,), partition_key="LIST (status)")
     assert reader(column, parted, ColumnConfig(), 1e-9).usual == ()
     assert plan("status", TEXT, ColumnConfig(kind="text")).usual == ()
-    assert plan("status").needs == (CategoriesNeed("status", 1, True, usual_labels("status")),)
+    labels = usual_labels("status")
+    (need,) = plan("status").needs
+    assert need == CategoriesNeed("status", 64, True, labels, public=("", *labels))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
@@ -281,7 +283,10 @@ def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default,
     assert found.usual == (() if label is None else (label,))
     (need,) = found.needs
     # A default makes no list likelier.
-    assert need == replace(plan("zone", type_).needs[0], usual=found.usual)
+    plain = plan("zone", type_).needs[0]
+    assert need == replace(
+        plain, usual=found.usual, public=tuple(dict.fromkeys((*plain.public, *found.usual)))
+    )
     if label is None:
         return
     recoding = found.finish({"zone": need.usual}).recodings["zone"]

@@ -210,6 +210,17 @@ def test_cells_that_noise_drowns_are_not_cut():
     assert cut(np.full(4, -5.0), 1.0, 0, 3, 60).tolist() == [1, 1, 1, 1]
 
 
+def test_a_long_gap_is_one_cell():
+    """Eight thousand years between a real date and the one that says "until now"."""
+    gap = np.concatenate([[400.0, 300.0], np.tile([9.0, -9.0], 200), [900.0]])
+    assert cut(gap, 10.0, 0, 402, 60, gaps=True).tolist()[:3] == [15, 11, 1]
+    assert not any(cut(gap, 10.0, 0, 402, 60, gaps=True)[3:402])
+    assert all(cut(gap, 10.0, 0, 402, 60))
+    # What is faint cell by cell and clear together is no gap.
+    faint = np.where(gap < 10.0, 20.0, gap)
+    assert all(cut(faint, 10.0, 0, 402, 60, gaps=True))
+
+
 # Ends that fall off
 
 

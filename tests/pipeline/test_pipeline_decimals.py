@@ -104,12 +104,12 @@ def test_decimals_are_no_attribute_of_the_model(source, tmp_path):
     with pytest.raises(Exception, match="no such attribute"):
         database._raw("public.game", f"points{PART}decimals")
     draft.session.close()
-    found = {name: codec.decimals for name, codec in draft.codecs["public.game"].items()}
+    found = {name: codec.decimals for name, codec in draft.domains.codecs["public.game"].items()}
     # Noise may make one seem to have more, in less than one fit of a hundred.
     wrong = {name: count for name, count in found.items() if count != DECIMALS[name]}
     assert len(wrong) <= 1, found
     assert all(count is None or count > DECIMALS[name] for name, count in wrong.items())
-    assert draft.codecs["public.player"]["rating"].decimals is None
+    assert draft.domains.codecs["public.player"]["rating"].decimals is None
 
 
 def test_a_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):

@@ -37,13 +37,16 @@ class Replayed:
         self._results = [step.result for step in steps]
 
     def vector(self, mechanism, values, scale, stream):
-        return np.array(self._results[int(stream)])
+        number, cells = stream.split()[0], stream.endswith("cells")
+        result = self._results[int(number)]
+        return np.array(result.cells if cells else result)
 
     def index(self, mechanism, scores, scale, stream):
         return self._results[int(stream)]
 
     def labels(self, mechanism, counts, scale, threshold, stream):
-        return self._results[int(stream)]
+        result = self._results[int(stream)]
+        return dict(zip(result.labels, result.counts, strict=True))
 
 
 @dataclass
@@ -242,4 +245,6 @@ def statistics(queries, before, recodings):
 
 
 def equal(one, other) -> bool:
-    return one == other if isinstance(one, dict) else np.array_equal(one, other)
+    if isinstance(one, tuple):
+        return np.array_equal(one[0], other[0]) and one[1] == other[1]
+    return np.array_equal(one, other)

@@ -87,7 +87,7 @@ class LabelToy(Query):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return ()
+        return (1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return Sensitivity(self.k, self.k**0.5, 1, self.k)
@@ -95,5 +95,5 @@ class LabelToy(Query):
     def evaluate(self, data: Any) -> np.ndarray:
         raise AssertionError("labels have no array form")
 
-    def evaluate_labels(self, data: Any) -> dict[str, int]:
-        return dict(self.counts)
+    def evaluate_labels(self, data: Any) -> tuple[np.ndarray, dict[str, int]]:
+        return np.array([500], np.int64), dict(self.counts)

@@ -39,12 +39,12 @@ from privbench.privacy.queries import (
     JointHistogram,
     JointScores,
     LabelCounts,
-    LargestCount,
     Owner,
     PairScores,
     Presence,
     PublicArray,
     PublicTargets,
+    RankedCounts,
     Refers,
     Region,
     RegionMoments,
@@ -170,9 +170,10 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield from _of_parent(spec, name, rng)
     yield GridHistogram(name, "g", PublicArray([-5, 0, 1, 7, 30]))
     yield GridHistogram(name, "g", PublicArray([3]))
-    yield from (LabelCounts(name, "l"), LabelCounts(name, "l", per_unit=3))
-    yield from (LabelCounts(name, "g", per_unit=2), LargestCount(name, "l", per_unit=3))
-    yield LargestCount(name, "g")
+    yield from (LabelCounts(name, "l"), LabelCounts(name, "l", norm="l1", most=3))
+    yield LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
+    yield LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
+    yield from (RankedCounts(name, "l"), RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
     yield from _regions(spec, name, rng)
     for key in spec.tables[name].keys:

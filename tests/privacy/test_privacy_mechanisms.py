@@ -226,8 +226,10 @@ def test_threshold_is_the_least_that_delta_allows(accounting, delta, amount, k):
 def test_labels_may_hold_any_text():
     labels = {text: 10**6 for text in ("", "ß", "a\tb\n", "\x1f", "😀", '"quoted"', "0", "1")}
     for mechanism in THRESHOLD.values():
-        assert mechanism.draw(labels, 2.0, 50) == tuple(sorted(labels))
-        assert mechanism.draw({}, 2.0, 50) == ()
+        found = mechanism.draw(labels, 2.0, 50)
+        assert list(found) == sorted(labels)
+        assert all(abs(count - 10**6) < 100 for count in found.values())
+        assert mechanism.draw({}, 2.0, 50) == {}
 
 
 @pytest.mark.parametrize("name", sorted(MECHANISMS))

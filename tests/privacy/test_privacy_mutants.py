@@ -26,15 +26,17 @@ from privbench.privacy.queries import (
     Histogram,
     JointHistogram,
     LabelCounts,
-    LargestCount,
     PairScores,
     Presence,
     PublicArray,
+    RankedCounts,
     Region,
     RegionMoments,
     Split,
     Total,
+    labels,
 )
+from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.stability import check
@@ -366,8 +368,8 @@ def test_uncentred_coordinates() -> None:
 
 
 class AllLabels(LabelCounts):
-    def evaluate_labels(self, data: PrivateDatabase) -> dict[str, int]:
-        return LabelCounts(self.source, self.attribute, 100).evaluate_labels(data)
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        return LabelCounts(self.source, self.attribute).evaluate_labels(data)
 
 
 def labelled(values: Sequence[int] = (1, 1, 1, 9)) -> PrivateDatabase:
@@ -394,44 +396,103 @@ def shared_labels() -> PrivateDatabase:
 
 
 def test_labels_without_a_limit_per_unit() -> None:
-    assert caught(LabelCounts("posts", "l", 2), shared_labels()) == set()
-    assert {"l0", "l1", "l2"} <= caught(AllLabels("posts", "l", 2), shared_labels())
+    assert caught(LabelCounts("posts", "l", most=2), shared_labels()) == set()
+    assert "l0" in caught(AllLabels("posts", "l", most=2), shared_labels())
 
 
 class RowsOfLabels(LabelCounts):
-    """Rows, not units: one unit lifts a value of its own above 1."""
+    """Rows at full weight, not units: one unit lifts a value of its own above 1."""
 
-    def evaluate_labels(self, data: PrivateDatabase) -> dict[str, int]:
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
         held = data._raw(self.source, self.attribute)
         counts = np.bincount(held._codes[held._codes >= 0]) - 1  # type: ignore[union-attr]
-        return {str(code): int(count) for code, count in enumerate(counts) if count > 0}
+        found = {str(code): GRID * int(count) for code, count in enumerate(counts) if count > 0}
+        return np.zeros(self.shape, np.int64), found
 
 
-def test_labels_by_rows() -> None:
-    assert "linf" in caught(RowsOfLabels("posts", "l"), labelled_by_one())
+class NormalisedApart(LabelCounts):
+    """A unit's values are normalised one by one, so that each weighs 1."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        held, found = data._raw(self.source, self.attribute), dict[str, int]()
+        identity = data._units.identity(self.source)
+        for code, word in enumerate(held._labels.to_pylist()):  # type: ignore[union-attr]
+            units = len(np.unique(identity[held._codes == code]))  # type: ignore[union-attr]
+            found |= {word: GRID * (units - 1)} if units > 1 else {}
+        return np.zeros(self.shape, np.int64), found
 
 
-class LargestOfRows(LargestCount):
-    """Rows, not units."""
+class PresentCandidates(LabelCounts):
+    """Public candidates are cells only where a row has them."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        cells, counts = super().evaluate_labels(data)
+        return cells[np.append(True, cells[1:] > 0)], counts
+
+
+class CellsAfterwards(LabelCounts):
+    """Values are merged into one public cell after they were normalised, not before."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        single = LabelCounts(self.source, self.attribute, public=("x", "y", "z"))
+        values = single.evaluate_labels(data)[0]
+        return np.array([values[0], values[1:].sum()]), {}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "database", "claims"),
+    [
+        (RowsOfLabels("posts", "l"), "one", {"linf", "l2"}),
+        (NormalisedApart("posts", "l"), "shared", {"l2"}),
+        (PresentCandidates("posts", "l", public=("z", "no such")), "shared", {"shape"}),
+        (CellsAfterwards("posts", "l", public=("any",)), "shared", {"l2", "linf"}),
+    ],
+    ids=lambda item: type(item).__name__ if isinstance(item, LabelCounts) else "",
+)
+def test_labels_that_a_unit_moves_too_far(
+    mutant: LabelCounts, database: str, claims: set[str]
+) -> None:
+    rows = labelled_by_one() if database == "one" else shared_labels()
+    plain = LabelCounts("posts", "l", public=mutant.public)
+    assert caught(plain, rows) == set()
+    assert claims <= caught(mutant, rows)
+
+
+def test_a_root_that_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three weights of 1/√3 pass 1 then."""
+
+    def rounded_down(squares: Integers) -> Integers:
+        return np.floor(np.sqrt(squares.astype(np.float64)) * 2**8).astype(np.int64) << 8
+
+    monkeypatch.setattr(labels, "_root_up", rounded_down)
+    query = LabelCounts("posts", "l", public=("x", "y", "z"))
+    assert "l2" in caught(query, shared_labels())
+
+
+class BlocksOfL2(RankedCounts):
+    """Sums over blocks of weights of norm 1 in L2: a unit's rare values fall into one block."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        counts = RowsOfLabels(self.source, self.attribute).evaluate_labels(data)
-        return np.array([max(counts.values(), default=0)])
+        cells = LabelCounts("posts", "l", public=("x", "y", "z")).evaluate_labels(data)[0]
+        falling = np.sort(cells[1:])[::-1]
+        return np.append([0, falling[0], falling[1:].sum()], np.zeros(BLOCKS - 2, np.int64))
 
 
-class SumOfLargest(LargestCount):
-    """The two largest counts: a unit that proposes two values is in both."""
+class OfTheFirstRow(RankedCounts):
+    """Ranks of values are kept as they came: a value's place moves when a unit goes."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        counts = LabelCounts(self.source, self.attribute, self.per_unit).evaluate_labels(data)
-        return np.array([sum(sorted(counts.values())[-2:])])
+        held = data._raw(self.source, self.attribute)
+        codes = held._codes  # type: ignore[union-attr]
+        _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+        return np.append(0, np.resize(GRID * counts[np.argsort(first)], BLOCKS))
 
 
-def test_largest_counts() -> None:
-    assert caught(LargestCount("posts", "l", 3), shared_labels()) == set()
-    assert caught(LargestCount("posts", "l"), labelled_by_one()) == set()
-    assert "linf" in caught(LargestOfRows("posts", "l"), labelled_by_one())
-    assert "linf" in caught(SumOfLargest("posts", "l", 3), shared_labels())
+def test_ranked_counts() -> None:
+    assert caught(RankedCounts("posts", "l"), shared_labels()) == set()
+    assert caught(RankedCounts("posts", "l"), labelled_by_one()) == set()
+    assert {"l1", "l2"} <= caught(BlocksOfL2("posts", "l"), shared_labels())
+    assert "l1" in caught(OfTheFirstRow("posts", "l"), labelled())
 
 
 def labelled_by_one() -> PrivateDatabase:

@@ -37,6 +37,7 @@ from privbench.privacy.queries import (
     PublicArray,
     Total,
 )
+from privbench.privacy.queries.labels import NORMS
 from privbench.privacy.stability import check
 from privbench.rng import generator
 
@@ -88,9 +89,13 @@ def fit(session: Session) -> dict[str, np.ndarray]:
     shares["cities"] = (1.0, spec.roots("users"))
     amounts = allocate(shares, session.amount_total)
     results = {name: session.measure(query, amounts[name], name) for name, query in queries.items()}
-    cities = session.release_labels(
-        LabelCounts("users", "city"), amounts["cities"], session.delta_total, "cities"
+    listed = session.release_labels(
+        LabelCounts("users", "city", norm=NORMS[session.accounting]),
+        amounts["cities"],
+        session.delta_total,
+        "cities",
     )
+    cities = listed.labels
     session.recode("users", "city", LabelsRecoding(cities, other=True, nullable=True))
     results["cities"] = np.array(cities)
     return results

@@ -125,7 +125,9 @@ def test_change_is_exact_beyond_two_to_the_fifty_three() -> None:
     first = np.array([2**60 + 1, 5, 2**61], dtype=np.int64)
     moved = change(first, np.array([0, 5, 2**61 - 1], dtype=np.int64))
     assert (moved.l1, moved.linf, moved.l0) == (2**60 + 2, 2**60 + 1, 2)
-    assert change({"a": 2, "b": 1}, {"a": 2, "c": 3}).l0 == 2
+    cells = np.array([4, 9], np.int64)
+    listed = change((cells, {"a": 2, "b": 1}), (cells - 1, {"a": 2, "c": 3}))
+    assert (listed.l1, listed.linf, listed.l0) == (6, 3, 2)
 
 
 def test_events_are_compared_by_what_is_seen() -> None:

@@ -16,7 +16,7 @@ from privbench.privacy.queries.fanin import FanIn
 from privbench.privacy.queries.fanout import FanOut
 from privbench.privacy.queries.histogram import Histogram, JointHistogram
 from privbench.privacy.queries.jointscores import JointScores
-from privbench.privacy.queries.labels import LabelCounts, LargestCount
+from privbench.privacy.queries.labels import LabelCounts, RankedCounts
 from privbench.privacy.queries.moments import RegionMoments, centred
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.references import Presence, PublicTarget, PublicTargets
@@ -38,13 +38,13 @@ __all__ = [
     "JointHistogram",
     "JointScores",
     "LabelCounts",
-    "LargestCount",
     "Owner",
     "PairScores",
     "Presence",
     "PublicArray",
     "PublicTarget",
     "PublicTargets",
+    "RankedCounts",
     "Refers",
     "Region",
     "RegionMoments",

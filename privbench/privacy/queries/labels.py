@@ -1,184 +1,291 @@
-"""Proposals of categories for a threshold release (P19), and how often the most frequent occurs."""
+"""Weighted counts of a column's values whose domain is not settled: by value, and by rank.
+
+What a unit counts for (P31). Of its rows in the table at most `ROWS` are looked at, of their values
+at most ``most``, both at random (by `Units.ranks`). With h_v of these rows of value v, the unit
+adds w_v to the count X_v of every value, where
+
+    w_v = ⌊GRID · h_v / max(‖h‖, C)⌋,
+
+C a public or released number and ‖h‖ the norm of (h_v) by which the noise is scaled: the root of
+the sum of squares for Gaussian noise, the sum for Laplace noise. NULL is no value where a unit may
+have several rows, as it would take most of the weight of many; where it has one, it is. A unit
+adds the same whoever else is in the database, since h, and what is drawn at random, follow from its
+own rows alone; and (w_v) has a norm of GRID at most, as rounding goes down. Values are merged into
+public cells before h is normalised, so that this holds for any disjoint cells.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.errors import PrivbenchError, SchemaError
 from privbench.privacy.data import NEG_INF, POS_INF, Grid, Labels, PrivateDatabase
+from privbench.privacy.events import Accounting
 from privbench.privacy.queries.raw import RawQuery
-from privbench.privacy.query import Integers, Sensitivity
+from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import single
 
+#: Most rows of one unit in a table that count, and most of their values.
+ROWS, VALUES = 256, 64
+#: Blocks of ranks: 1, 2, 3–4, 5–8, …; the last one holds all that follow.
+BLOCKS = 20
+#: Fractional bits of a root.
+_BITS = 16
+
+#: The norm that bounds what a unit adds.
+Norm = Literal["l1", "l2"]
+#: The norm that suits an accounting's noise.
+NORMS: dict[Accounting, Norm] = {"pure": "l1", "zcdp": "l2"}
+
 
 @dataclass(frozen=True, slots=True)
-class _Proposals(RawQuery):
-    """Values that units propose.
+class _Weighted(RawQuery):
+    """Counts of values by weight; see the module's docstring.
 
     Attributes:
-        per_unit: k, the most distinct values of one unit.
+        clip: C, at least 1.
     """
 
-    per_unit: int = 1
-    unit = 1
+    clip: int = 1
+    unit = GRID
 
     def __post_init__(self) -> None:
-        if self.per_unit < 1:
-            raise SchemaError("a unit proposes at least one value.", column=self.attribute)
+        if self.clip < 1:
+            raise SchemaError("C is at least 1.", table=self.source, column=self.attribute)
 
-    def _most(self, spec: DatabaseSpec) -> int:
-        return 1 if single(spec, self.source) else self.per_unit
-
-    def _beside_the_first(
+    def _held(
         self, data: PrivateDatabase
-    ) -> tuple[Integers, Callable[[NDArray[np.integer[Any]]], list[str]]]:
-        """Units that propose each value, less 1, shape (values,), and values' names by number."""
+    ) -> tuple[NDArray[np.int64], int, Callable[[NDArray[np.int64]], list[str]]]:
+        """Value of every row by number, −1 for NULL; how many there are; and their names."""
         held = data._raw(self.source, self.attribute)
-        values: NDArray[np.int64]
-        codes: NDArray[np.integer[Any]]
         if isinstance(held, Labels):
-            known = np.flatnonzero(held._codes >= 0)
-            codes, size = held._codes[known], len(held._labels)
-        elif isinstance(held, Grid):
-            known = np.flatnonzero((held._values > NEG_INF) & (held._values < POS_INF))
-            values, codes = np.unique(held._values[known], return_inverse=True)
-            size = len(values)
-        else:
-            raise SchemaError(
-                "its domain is settled already.", table=self.source, column=self.attribute
-            )
-        if data.spec.tables[self.source].own is not None:
-            ranks = data._units.ranks(self.source)[known]
-            identity = data._units.identity(self.source)[known]
-            codes = proposals(identity, codes, ranks, self._most(data.spec))
-        counts = np.bincount(codes, minlength=size).astype(np.int64) - 1
+            labels = held._labels
 
-        def names(numbers: NDArray[np.integer[Any]]) -> list[str]:
-            if isinstance(held, Labels):
-                found: list[str] = held._labels.take(numbers).to_pylist()
+            def texts(numbers: NDArray[np.int64]) -> list[str]:
+                found: list[str] = labels.take(numbers).to_pylist()
                 return found
-            return [str(value) for value in values[numbers].tolist()]
 
-        return counts, names
+            return held._codes.astype(np.int64), len(labels), texts
+        if isinstance(held, Grid):
+            finite = (held._values > NEG_INF) & (held._values < POS_INF)
+            values, codes = np.unique(held._values[finite], return_inverse=True)
+            numbered = np.full(len(held), -1, np.int64)
+            numbered[finite] = codes
+            return numbered, len(values), lambda numbers: [str(v) for v in values[numbers].tolist()]
+        raise SchemaError(
+            "its domain is settled already.", table=self.source, column=self.attribute
+        )
+
+    def _counts(
+        self, data: PrivateDatabase, cells: NDArray[np.int64], size: int, norm: Norm, most: int
+    ) -> Integers:
+        """X of every cell, shape (size,), from the cell of every row; the last one is NULL."""
+        if single(data.spec, self.source):
+            each = GRID // self.clip
+            return np.bincount(cells, minlength=size).astype(np.int64) * each
+        ranks, identity = data._units.ranks(self.source), data._units.identity(self.source)
+        kept = np.flatnonzero((ranks < ROWS) & (cells < size - 1))
+        return weighted_counts(
+            identity[kept], cells[kept], ranks[kept], size, norm=norm, clip=self.clip, most=most
+        )
+
+
+def weighted_counts(
+    identity: NDArray[np.integer[Any]],
+    cells: NDArray[np.int64],
+    ranks: NDArray[np.integer[Any]],
+    size: int,
+    *,
+    norm: Norm,
+    clip: int,
+    most: int,
+) -> Integers:
+    """Σ over units of w per cell, shape (size,), in grid units.
+
+    Args:
+        identity: Unit of every row, shape (rows,).
+        cells: Cell of every row, below ``size``.
+        ranks: Random rank of every row within its unit: of more cells than count, the cells of the
+            first rows do.
+        size: Number of cells.
+        norm: The norm of a unit's weights that is GRID at most.
+        clip: C.
+        most: Most cells of one unit.
+    """
+    pairs, inverse, rows = np.unique(
+        identity.astype(np.int64) * size + cells, return_inverse=True, return_counts=True
+    )
+    units, place = pairs // size, pairs % size
+    starts = np.flatnonzero(np.diff(units, prepend=-1))
+    number = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(units))))
+    if len(number) and int(np.bincount(number).max()) > most:
+        first = np.full(len(pairs), np.iinfo(np.int64).max)
+        np.minimum.at(first, inverse, ranks.astype(np.int64))
+        order = np.lexsort((first, number))
+        held = np.empty(len(pairs), np.int64)
+        held[order] = np.arange(len(pairs)) - starts[number[order]]
+        kept = held < most
+        number, place, rows = number[kept], place[kept], rows[kept]
+    rows = rows.astype(np.int64)
+    if norm == "l1":
+        sums = np.bincount(number, rows, len(starts)).astype(np.int64)
+        weights = GRID * rows // np.maximum(sums, clip)[number]
+    else:
+        squares = np.bincount(number, rows * rows, len(starts)).astype(np.int64)
+        sizes = np.maximum(_root_up(squares), clip << _BITS)
+        weights = (GRID << _BITS) * rows // sizes[number]
+    found = np.zeros(size, np.int64)
+    np.add.at(found, place, weights)
+    return found
+
+
+def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The root of integers up to 2¹⁶ (`ROWS` squared), rounded up to `_BITS` fractional bits."""
+    scaled = squares << (2 * _BITS)
+    root = np.floor(np.sqrt(scaled.astype(np.float64))).astype(np.int64)
+    root -= root * root > scaled
+    return root + (root * root < scaled)
 
 
 @dataclass(frozen=True, slots=True)
-class LabelCounts(_Proposals):
-    """How many units beside the first propose each value: a text, or a point of a grid.
+class LabelCounts(_Weighted):
+    """How much of a column is of each value: a text, or a point of a grid in digits.
 
-    Statistic: a map from value (a grid point in digits) to the number of units that propose it,
-    less 1; values with 0 left are not in the map. A unit proposes at most k of the distinct values
-    of its rows, NULL excluded: those whose first row comes first in the unit's random order of rows
-    (`Units.ranks`), so frequent values are proposed more often.
+    Statistic, one vector in two parts. Public cells, in order: NULL, then every public candidate,
+    present or not. And a map from every other value to max(X_v − GRID, 0), values with 0 left out:
+    what one unit alone holds is never in the map (docs/adr/labels-of-one-unit.md). Candidates take
+    part in what a unit counts for like any other value.
 
-    Sensitivity: what a unit proposes follows from its own rows and their random order alone. Its
-    removal lowers the number of proposals of at most k values by 1 each and touches no other, and
-    max(x − 1, 0) moves no more than x does: L0 = L1 = k, L∞ = 1, L2 = √k. Under replace at most 2k
-    values change by 1: L0 = L1 = 2k, L∞ = 1, L2 = √(2k). Where a unit has one row only, k is 1.
-    Plain counts, never weights: a threshold on weights would let a single unit's rows decide.
-    Source: P19; why less 1: docs/adr/labels-of-one-unit.md.
+    Sensitivity: by the module's docstring, removing a unit lowers the vector of all X by (w_v),
+    whose norm is GRID at most, and max(x − GRID, 0) moves no more than x does. Under the L2 norm:
+    L2 = L∞ = GRID, and L1 = ⌈√t⌉·GRID with t the most values that a unit counts in. Under the L1
+    norm: L1 = L2 = L∞ = GRID. L0 = t. Where a unit has one row, t = 1. Replace: both units' weights
+    are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under the
+    other; L1 and L0 double, L∞ stays. Source: P31; stability threshold as in P19.
 
     Attributes:
         source: The table.
         attribute: An attribute that is still `Labels` or a `Grid`.
-        per_unit: k.
+        clip: C.
+        norm: The norm of what a unit adds; that of the noise.
+        public: Candidates that are public, distinct.
+        most: Most values of one unit that count.
     """
 
+    norm: Norm = "l2"
+    public: tuple[str, ...] = ()
+    most: int = VALUES
     kind = "label counts"
+
+    def __post_init__(self) -> None:
+        _Weighted.__post_init__(self)
+        if self.most < 1 or len(set(self.public)) != len(self.public):
+            raise SchemaError(
+                "a unit counts in one value at least, candidates are distinct.",
+                table=self.source,
+                column=self.attribute,
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Empty: which values there are is private until they pass the threshold."""
-        return ()
+        """Of the public part; which other values there are is private until they are released."""
+        return (1 + len(self.public),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        k = self._most(spec)
+        most = 1 if single(spec, self.source) else self.most
+        l1 = GRID * (1 if self.norm == "l1" else math.isqrt(most - 1) + 1)
         if spec.relation.neighbours == "replace":
-            k *= 2
-        return Sensitivity(k, math.sqrt(k), 1, k)
+            l2 = 2.0 * GRID if self.norm == "l1" else math.nextafter(math.sqrt(2) * GRID, math.inf)
+            return Sensitivity(2 * l1, l2, GRID, 2 * most)
+        return Sensitivity(l1, float(GRID), GRID, most)
 
     def evaluate(self, data: PrivateDatabase) -> NoReturn:
-        """Refused: its cells are private. Use `evaluate_labels`.
+        """Refused: part of its cells are private. Use `evaluate_labels`.
 
         Raises:
             PrivbenchError: Always.
         """
-        raise PrivbenchError("label counts have no public cells; release them by a threshold.")
+        raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
-    def evaluate_labels(self, data: PrivateDatabase) -> dict[str, int]:
-        """Number of units that propose each value, less 1; values with none left are left out."""
-        counts, names = self._beside_the_first(data)
-        proposed = np.flatnonzero(counts > 0)
-        return dict(zip(names(proposed), counts[proposed].tolist(), strict=True))
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        """The public cells, and what is left of every other value."""
+        codes, size, names = self._held(data)
+        known = self._numbers(data, names, size)
+        cells = np.where(codes < 0, size, codes)
+        counts = self._counts(data, cells, size + 1, self.norm, self.most)
+        shown = np.array([counts[size], *np.where(known < 0, 0, counts[known])], np.int64)
+        others = np.maximum(counts[:size] - GRID, 0)
+        others[known[known >= 0]] = 0
+        left = np.flatnonzero(others)
+        return shown, dict(zip(names(left), others[left].tolist(), strict=True))
+
+    def _numbers(
+        self, data: PrivateDatabase, names: Callable[[NDArray[np.int64]], list[str]], size: int
+    ) -> NDArray[np.int64]:
+        """The number of every public candidate among the values, −1 for those that no row has."""
+        held = data._raw(self.source, self.attribute)
+        if not self.public:
+            return np.zeros(0, np.int64)
+        labels = held._labels if isinstance(held, Labels) else pa.array(names(np.arange(size)))
+        wanted = pa.array(self.public, pa.string())
+        found = pc.index_in(wanted, value_set=labels.cast(pa.string()))
+        return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class LargestCount(_Proposals):
-    """How many units beside the first propose the value that most units propose.
+class RankedCounts(_Weighted):
+    """How much of a column is of its most frequent values, by blocks of ranks.
 
-    Tells whether a list of values is worth being asked for: of free text no value is shared.
+    Tells without δ and without a name whether a list of values is worth being asked for.
 
-    Statistic: the largest count of `LabelCounts`, 0 where there is none.
+    Statistic, shape (1 + `BLOCKS`,): X of NULL; then X of all other values in descending order,
+    padded with zeros, summed over blocks of ranks: 1, 2, 3–4, 5–8, …, and all that is left.
 
-    Sensitivity: by the proof there, a unit more or less changes the number of proposals of every
-    value by at most 1; so it is where a unit is replaced, since a unit proposes a value once at
-    most. The largest of numbers moves no more than the one that moves most, and max(x − 1, 0) no
-    more than x: 1 in L1, L2 and L∞ under either relation, whatever k.
-    Source: P19; docs/adr/largest-counts.md.
+    Sensitivity: weights have an L1 norm of GRID at most, so removing a unit moves the vector of all
+    X by GRID at most in L1. Sorting brings no two vectors further apart in L1, nor do sums over
+    disjoint blocks: GRID in L1, hence in L2 and L∞; twice that under replace. (With weights of norm
+    1 in L2, a unit's k rare values of 1/√k each could all fall into one block, and move it by √k.)
+    Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms; P28.
 
     Attributes:
         source: The table.
         attribute: An attribute that is still `Labels` or a `Grid`.
-        per_unit: k.
+        clip: C.
     """
 
-    kind = "largest label count"
+    kind = "ranked counts"
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One number."""
-        return (1,)
+        """NULL and the blocks."""
+        return (1 + BLOCKS,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        return Sensitivity(1, 1.0, 1)
+        times = 2 if spec.relation.neighbours == "replace" else 1
+        return Sensitivity(times * GRID, float(times * GRID), times * GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The largest number of units that propose one value, less 1."""
-        counts, _ = self._beside_the_first(data)
-        return np.array([max(int(counts.max(initial=0)), 0)], dtype=np.int64)
+        """The statistic, in grid units."""
+        codes, size, _ = self._held(data)
+        cells = np.where(codes < 0, size, codes)
+        counts = self._counts(data, cells, size + 1, "l1", VALUES)
+        falling = np.append(0, np.cumsum(np.sort(counts[:size])[::-1]))
+        ends = np.minimum(block_ends(), size)
+        ends[-1] = size
+        return np.append(counts[size], np.diff(falling[ends], prepend=0))
 
 
-def proposals(
-    identity: NDArray[np.integer[Any]],
-    codes: NDArray[np.integer[Any]],
-    ranks: NDArray[np.integer[Any]],
-    k: int,
-) -> NDArray[np.integer[Any]]:
-    """Codes proposed by all units, one entry for each unit and proposed value.
-
-    Args:
-        identity: Unit of every row, shape (rows,).
-        codes: Value of every row.
-        ranks: Random rank of every row within its unit.
-        k: Most distinct values of one unit.
-    """
-    order = np.lexsort((ranks, codes, identity))
-    unit, code = identity[order], codes[order]
-    first = np.ones(order.size, dtype=bool)
-    first[1:] = (unit[1:] != unit[:-1]) | (code[1:] != code[:-1])
-    best = order[first]
-    best = best[np.lexsort((ranks[best], identity[best]))]
-    owner = identity[best]
-    starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if best.size else best
-    lengths = np.diff(np.append(starts, best.size))
-    place = np.arange(best.size) - np.repeat(starts, lengths)
-    return codes[best[place < k]]
+def block_ends() -> NDArray[np.int64]:
+    """The last rank of every block but the last, which has none: powers of two."""
+    return 2 ** np.arange(BLOCKS, dtype=np.int64)

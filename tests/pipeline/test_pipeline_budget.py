@@ -1,0 +1,358 @@
+"""How the budget of columns' domains is shared: rules of released numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.config import Config
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
+from privbench.pipeline.domain_budget import (
+    BLOCKS,
+    DOMAINS,
+    Law,
+    Noise,
+    Size,
+    believed,
+    list_loss,
+    range_loss,
+    total_amounts,
+    totals_share,
+    unnamed,
+)
+from privbench.pipeline.domains import Rounds, _from_zero, released_list
+from privbench.pipeline.fit import STAGES, begin
+from privbench.pipeline.planning import plan as plan_fit
+from privbench.pipeline.prepare import FitPlan
+from privbench.pipeline.progress import Reporter
+from privbench.privacy import GRID, DatabaseSpec, Listed, Relation, root_sums
+from privbench.privacy.query import Sensitivity
+from privbench.privacy.registry import THRESHOLD
+from privbench.privacy.spec import KeySpec, TableSpec
+
+USUAL = Bounds(0, 100, seen=False)
+
+
+def dates(name):
+    return BoundsNeed(name, np.arange(9), USUAL, dear=True)
+
+
+def numbers(name):
+    return BoundsNeed(name, np.arange(9), USUAL, dear=False)
+
+
+MAKE = {
+    "n": numbers,
+    "d": dates,
+    "l": lambda name: CategoriesNeed(name, 64, dear=True),
+    "o": lambda name: CategoriesNeed(name, 64, own=True),
+    "g": lambda name: CategoriesNeed(name, 64, own=True, grid=f"{name}p"),
+    "m": DecimalsNeed,
+}
+
+
+def planned(tables, spec=None):
+    """What the rules read of a plan: needs by table."""
+    spec = spec or DatabaseSpec(
+        {name: TableSpec(name, {}, ()) for name in tables}, Relation("add-remove", "owner")
+    )
+    private = [
+        SimpleNamespace(
+            table=SimpleNamespace(key=name),
+            readers={need.attribute: SimpleNamespace(needs=(need,)) for need in needs},
+        )
+        for name, needs in tables.items()
+    ]
+    plan = SimpleNamespace(private=private, spec=spec)
+    plan.needs = lambda: FitPlan.needs(plan)
+    plan.lists = lambda: FitPlan.lists(plan)
+    return plan
+
+
+def rounds(plan, rows, whole=0.13, accounting="zcdp"):
+    totals = rows if isinstance(rows, dict) else dict.fromkeys(plan.spec.tables, rows)
+    return Rounds(plan, Noise(accounting), whole, 5e-10, totals)
+
+
+def law_of(*shares, units):
+    """Counts of single values, at most four."""
+    counts = np.zeros(BLOCKS)
+    counts[:2] = shares[:2]
+    counts[2] = float(np.mean(shares[2:])) if len(shares) > 2 else 0.0
+    return Law(np.maximum(counts * units, 1e-9), np.array([1, 1, *(2.0**k for k in range(1, 19))]))
+
+
+def asked(needs, rows, laws=None, whole=0.13, accounting="zcdp"):
+    """Amount of everything that is asked in the last round, by attribute."""
+    tables = needs if isinstance(needs, dict) else {"a": needs}
+    plan = planned(tables)
+    turn = rounds(plan, rows, whole, accounting)
+    sizes = turn.sizes({})
+    known = {
+        name: believed(need, sizes[table].units) for name, (table, need) in plan.lists().items()
+    }
+    known |= {f"a\x1f{name}": law for name, law in (laws or {}).items()}
+    found = turn.last(sizes, known)
+    return {
+        name.partition("\x1f")[2] or name: sum(question.amount for _, question in group)
+        for name, group in found.items()
+    }
+
+
+@given(st.data(), st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_domains_stay_within_their_budget(data, seed):
+    """Every round, for every root table of any forest and whatever was released."""
+    tables, needs = {}, {}
+    for i in range(data.draw(st.integers(1, 5))):
+        parent = data.draw(st.sampled_from([None, *tables]))
+        nullable = data.draw(st.booleans())
+        keys = (KeySpec("k", f"t{i}", parent, "own", nullable),) if parent else ()
+        tables[f"t{i}"] = TableSpec(f"t{i}", {}, keys)
+        kinds = data.draw(st.lists(st.sampled_from("ndlog"), max_size=6))
+        needs[f"t{i}"] = [MAKE[kind](f"{kind}{place}") for place, kind in enumerate(kinds)]
+    spec = DatabaseSpec(tables, Relation("add-remove", "owner"))
+    plan, rng = planned(needs, spec), np.random.default_rng(seed)
+    accounting = data.draw(st.sampled_from(["pure", "zcdp"]))
+    totals = {name: data.draw(st.floats(1, 1e6)) for name in tables}
+    whole = data.draw(st.floats(1e-3, 10))
+    turn = rounds(plan, totals, whole, accounting)
+    counted = turn.units()
+    units = {q.query.table: (rng.uniform(-9, 9) ** 5, rng.uniform(0.1, 1e3)) for q in counted}
+    sizes = turn.sizes(units)
+    ranked = turn.laws(sizes)
+    laws = {
+        name: believed(
+            plan.lists()[name][1], sizes[q.query.table].units, rng.normal(0, 1e3, BLOCKS), 100.0
+        )
+        for name, q in ranked.items()
+    }
+    last = turn.last(sizes, laws)
+    events = [*counted, *ranked.values(), *(q for group in last.values() for _, q in group)]
+    spent = root_sums((question.query.roots(spec), question.amount) for question in events)
+    assert all(amount <= DOMAINS * whole * (1 + 1e-12) for amount in spent.values())
+    first = total_amounts(spec, totals_share(plan) * whole)
+    assert sum(first.values()) > 0
+    deltas = root_sums((q.query.roots(spec), q.delta) for q in events)
+    assert all(delta <= turn.delta * (1 + 1e-12) for delta in deltas.values())
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
+    """Two dozen managers of 5,000 employees: their ranges need more than everything else."""
+    whole = 0.13 if accounting == "zcdp" else 3.2
+    spec = DatabaseSpec(
+        {
+            "a": TableSpec("a", {}, ()),
+            "few": TableSpec("few", {}, (KeySpec("k", "few", "a", "own"),)),
+        },
+        Relation("add-remove", "owner"),
+    )
+    needs = {"a": [CategoriesNeed("kind", 64), dates("d"), numbers("n")], "few": [dates("from")]}
+
+    def amount(units):
+        turn = rounds(planned(needs, spec), {"a": 5000.0, "few": 24.0}, whole, accounting)
+        sizes = turn.sizes({"few": units})
+        law = {"a\x1fkind": law_of(0.5, 0.3, 0.1, 0.1, units=5000.0)}
+        return {
+            name: sum(question.amount for _, question in group)
+            for name, group in turn.last(sizes, law).items()
+        }
+
+    found = amount((24.0, 3.0))
+    assert "few\x1ffrom" not in found
+    assert {"a\x1fkind", "a\x1fd", "a\x1fn"} <= set(found)
+    assert found["a\x1fkind"] > 0.01 * whole
+
+
+def test_the_law_decides_which_lists_are_asked_for():
+    """Of names that nobody shares no list is asked for, whatever the column is called."""
+    needs = [CategoriesNeed("kind", 64), CategoriesNeed("title", 64), numbers("n")]
+    flat = Law(np.full(BLOCKS, 1e-3), np.array([1, 1, *(2.0**k for k in range(1, 19))]))
+    laws = {"kind": law_of(0.6, 0.3, units=3000.0), "title": flat}
+    found = asked(needs, 3000.0, laws)
+    assert "kind" in found
+    assert "title" not in found
+
+
+def test_rare_labels_get_more_than_frequent_ones():
+    """Both columns are named in the end; that of rare labels needs less noise for it."""
+    needs = [CategoriesNeed("half", 64), CategoriesNeed("many", 64)]
+    laws = {
+        "half": law_of(0.5, 0.5, units=1000.0),
+        "many": law_of(0.7, 0.2, 0.05, 0.05, units=1000.0),
+    }
+    found = asked(needs, 1000.0, laws)
+    assert found["many"] > 1.4 * found["half"]
+
+
+def test_no_range_gets_more_than_shows_it_well():
+    for rows in (3_000.0, 30_000.0):
+        found = asked([dates("d"), numbers("n"), DecimalsNeed("m", (0, 1, 2), 2)], rows)
+        assert all(found[name] <= 2 * Noise("zcdp").amount(rows / 40) for name in "dnm")
+
+
+def test_what_drowns_is_not_asked_for_and_the_size_is_counted_again():
+    found = asked([dates(f"d{i}") for i in range(9)] + [CategoriesNeed("kind", 64)], 12.0)
+    assert set(found) == {"a"}
+    assert found["a"] > 0
+
+
+def test_trees_do_not_starve_each_other():
+    needs = [dates(f"d{i}") for i in range(4)]
+    alone = asked({"b": needs}, 900.0)
+    both = planned({"a": needs, "b": needs})
+    turn = rounds(both, 900.0)
+    found = turn.last(turn.sizes({}), {})
+    for name, amount in alone.items():
+        if name != "b":
+            beside = sum(question.amount for _, question in found[f"b\x1f{name}"])
+            assert beside == pytest.approx(amount)
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize("values", [1, 64])
+def test_thresholds_are_those_of_the_mechanism(accounting, values):
+    """The rules take the continuous limit of what OpenDP states."""
+    amount, delta = (0.5, 1e-9) if accounting == "pure" else (0.01, 1e-9)
+    mechanism = THRESHOLD[accounting]
+    claim = Sensitivity(GRID, float(GRID), GRID, values)
+    scale = mechanism.scale(claim, amount)
+    noise = Noise(accounting)
+    stated = mechanism.threshold(claim, scale, delta) / GRID
+    assert 1 + noise.margin(delta, values) * noise.deviation(amount) == pytest.approx(
+        stated, rel=0.02
+    )
+    assert noise.deviation(noise.amount(7.0)) == pytest.approx(7.0)
+
+
+def test_noise_in_a_law_is_no_gate():
+    """A column that drowns in noise is taken to hold what is usual, not nothing."""
+    need = CategoriesNeed("kind", 64)
+    usual = believed(need, 400.0)
+    drowned = believed(need, 400.0, np.full(BLOCKS, -500.0), 1e6)
+    assert drowned.counts == pytest.approx(usual.counts, rel=0.01)
+    clear = believed(need, 4000.0, np.append([2000.0, 1500.0], np.zeros(BLOCKS - 2)), 10.0)
+    assert clear.counts[:2] == pytest.approx([2000.0, 1500.0], rel=0.02)
+    assert (np.diff(clear.counts) <= 1e-9).all()
+    assert unnamed(clear, 2) == pytest.approx(0.0, abs=0.01)
+    assert unnamed(clear, 1) == pytest.approx(1500 / 3500, abs=0.01)
+
+
+def test_errors_fall_with_noise():
+    sd, size = np.geomspace(1e4, 1e-2, 40), Size(10_000.0, 2_000.0, 1_500.0)
+    law = believed(CategoriesNeed("kind"), 2000.0)
+    for error in (
+        list_loss(CategoriesNeed("kind"), law, size, sd, 6.0),
+        list_loss(CategoriesNeed("at", grid="p"), law, size, sd, 6.0),
+        range_loss(dates("d"), size, sd),
+    ):
+        assert (np.diff(error) <= 1e-9).all()
+        assert error[0] > 10 * error[-1] > 0
+
+
+def test_public_candidates_need_no_threshold_but_must_be_clear():
+    need = CategoriesNeed("kind", public=("", "red", "blue"))
+    found = Listed((9 * GRID, 90 * GRID, -90 * GRID, 20 * GRID), ("green",), (70 * GRID,))
+    assert released_list(need, found, 10.0) == ("", "green")
+    assert released_list(need, found, 1.0) == ("", "blue", "green")
+
+
+def test_a_range_begins_at_zero_where_nothing_is_seen_below():
+    need = BoundsNeed("n", np.array([-2, -1, 0, 1, 2, 4]), USUAL, dear=False)
+    noisy = np.array([0.0, 1.0, -1.0, 9.0, 9.0, 9.0, 0.0])
+    assert _from_zero(need, noisy, 1.0, 1, 5) == (3, 5)
+    assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0
+    assert _from_zero(need, noisy + np.eye(7)[1] * 5, 1.0, 1, 5) == (1, 5)
+    assert _from_zero(dates("d"), noisy, 1.0, 1, 5) == (1, 5)
+
+
+UNITS, WRITERS, EACH = 4000, 400, 6
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE users (id int PRIMARY KEY, email text NOT NULL, plan text NOT NULL,"
+            " gift text, until date NOT NULL);"
+            "CREATE TABLE orders (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,"
+            " amount int NOT NULL, placed date NOT NULL, until date NOT NULL);"
+            "CREATE TABLE refunds (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,"
+            " amount int NOT NULL, placed date NOT NULL, until date NOT NULL);"
+        )
+        connection.execute(
+            "INSERT INTO users SELECT i, 'u' || i || '@example.org',"
+            " (ARRAY['gold', 'silver', 'tin'])[1 + i % 3],"
+            " CASE WHEN i % 9 = 0 THEN NULL ELSE '' END, '9999-01-01'"
+            f" FROM generate_series(1, {UNITS}) i"
+        )
+        connection.execute(
+            f"INSERT INTO orders SELECT i, 1 + i % {WRITERS}, 1000 + i * 7 % 3000,"
+            " date '2021-03-01' + i % 200, date '9999-01-01'"
+            f" FROM generate_series(1, {WRITERS * EACH}) i"
+        )
+        connection.execute("INSERT INTO refunds VALUES (1, 1, 5, '2021-04-01', '9999-01-01')")
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def fitted(source, tmp_path_factory):
+    """The domains of the database above, and what was asked for them."""
+    tables = {
+        "public.users": {"own": []}, "public.orders": {"own": ["user_id"]},
+        "public.refunds": {"own": ["user_id"]},
+    }  # fmt: skip
+    config = Config.model_validate(
+        {"privacy": {"epsilon": 3.0, "delta": 1e-9, "seed": 3}, "tables": tables,
+         "ledger": {"path": str(tmp_path_factory.mktemp("ledger"))}}
+    )  # fmt: skip
+    draft = begin(source, config, Reporter())
+    for _, stage in STAGES[:4]:
+        stage(draft)
+    draft.session.close()
+    return config, draft.domains.codecs, {step.event.label for step in draft.session.trace}
+
+
+def test_ranges_of_few_owners_are_seen(source, fitted):
+    """A tenth of the users has orders, next to none has refunds."""
+    config, codecs, labels = fitted
+    assert {"units public.orders", "units public.refunds"} <= labels
+    assert not any(label.startswith("range public.refunds") for label in labels)
+    edges = codecs["public.orders"]["amount"].recodings["amount"]
+    core = edges.edges[edges.core[0]], edges.edges[edges.core[1]]
+    assert 500 <= core[0] <= 1500
+    assert 3000 <= core[1] <= 8192
+    report = plan_fit(config, source)
+    said = {event.label for event in report.events}
+    listed = {event.label: event for event in report.events if event.needed is not None}
+    plan_list = listed["categories public.users.plan"]
+    assert plan_list.kind == "label counts"
+    # A threshold lies some seven deviations of the noise above one unit.
+    assert 5 < (plan_list.needed - 2) / plan_list.noise_sd < 8
+    assert f"labels of {plan_list.needed:,.0f} units" in report.render()
+    assert {"units public.orders", "ranked counts public.users.plan"} <= said
+    assert said & labels >= {"categories public.users.plan", "range public.orders.amount"}
+
+
+def test_labels_blanks_and_marks_come_out(fitted):
+    _, codecs, _ = fitted
+    assert codecs["public.users"]["plan"].labels == ("gold", "silver", "tin")
+    assert codecs["public.users"]["gift"].labels == ("",)
+
+
+def test_a_column_of_few_units_takes_the_values_of_its_namesakes(fitted):
+    """Two thousand rows say 'until now' elsewhere: the lone refund's column knows that day."""
+    _, codecs, labels = fitted
+    assert "categories public.refunds.until" not in labels
+    for table in ("users", "orders", "refunds"):
+        edges = codecs[f"public.{table}"]["until"].recodings["until"].edges
+        far = max(edges[:-1])
+        assert far in edges
+        assert (far - 0) // 365 > 7900
