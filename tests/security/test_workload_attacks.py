@@ -313,7 +313,7 @@ def source(
 
     def made(attack: Attack) -> tuple[str, Path]:
         for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(0o777)
+            folder.chmod(0o777)  # noqa: S103
         file = tmp_path / "written"
         dsn = make_database_on(each_server)
         role = f"role_{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}"
