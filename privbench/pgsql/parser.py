@@ -231,9 +231,12 @@ class _Parser:
     """The parser's process: started when it is needed, and anew after it has ended."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, without a process."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
 
     def ask(self, data: bytes) -> list[Statement]:
         """The statements of a text; whatever ends the process is the text's fault."""
@@ -261,8 +264,7 @@ class _Parser:
 
     def _running(self) -> subprocess.Popen[bytes]:
         process = self._process
-        # A process that was forked has its parent's pipes, which are not its own.
-        if process is None or process.poll() is not None or self._owner != os.getpid():
+        if process is None or process.poll() is not None:
             # -P: the working directory is not searched for modules.
             command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
             process = subprocess.Popen(  # noqa: S603
@@ -273,11 +275,13 @@ class _Parser:
                 start_new_session=True,
             )
             atexit.register(_end, process, os.getpid())
-            self._process, self._owner = process, os.getpid()
+            self._process = process
         return process
 
 
 _PARSER = _Parser()
+# A process that was forked has its parent's pipes, and a lock that a thread of its parent may hold.
+os.register_at_fork(after_in_child=_PARSER.reset)
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:

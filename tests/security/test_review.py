@@ -6,6 +6,9 @@ Doors: queries of a stranger's workload, the catalog of a hostile source, the DD
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from test_workload_attacks import Attack, open_folder, source
 from privbench import pipeline
 from privbench.cli import main
 from privbench.errors import ModelError, UsageError
+from privbench.pgsql import statements
 from privbench.pgsql.ddl import allowed
 from privbench.workload.safety import Trust
 
@@ -262,3 +266,19 @@ def test_checks_of_the_owner_are_not_computed_and_need_not_be_refused(
         tmp_path / "l",
     )
     sources.run("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
+
+
+def test_a_process_that_is_forked_while_a_thread_parses_goes_on() -> None:
+    """Door: the parser's lock, which a fork copies as it is held. A long text holds it for seconds.
+
+    What stops it: a forked process begins with a parser of its own.
+    """
+    thread = threading.Thread(target=statements, args=["SELECT 1;" * 100_000])
+    thread.start()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        os._exit(0 if statements("SELECT 2")[0].text == "SELECT 2" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
