@@ -93,18 +93,12 @@ def test_commands_of_psql_in_a_workload(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "b.sql").write_text("\\timing off\nSELECT 2;\n")
     main_file = tmp_path / "w.sql"
-    lines = [
-        "\\timing on",
-        "\\pset pager off",
-        "SELECT 1;",
-        "\\x",
-        "\\i sub/b.sql",
-        "SELECT '",
-        "\\x';",
-    ]
-    main_file.write_text("\n".join(lines) + "\n")
-    texts = [query.sql.strip(" ;\n") for query in read(main_file)]
-    assert texts == ["SELECT 1", "SELECT 2", "SELECT '\n\\x'"]
+    lines = ["\\timing on", "\\pset pager off", "SELECT 1;", "\\x", "\\i sub/b.sql", ""]
+    main_file.write_text("\n".join(lines))
+    assert [query.sql.strip(" ;\n") for query in read(main_file)] == ["SELECT 1", "SELECT 2"]
+    # A line of a string is no command.
+    main_file.write_text("SELECT '\n\\x';\n")
+    assert [query.sql.strip(" ;\n") for query in read(main_file, "sql")] == ["SELECT '\n\\x'"]
     main_file.write_text("\\i w.sql\n")
     with pytest.raises(UsageError, match="includes itself"):
         read(main_file)
