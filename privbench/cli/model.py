@@ -56,6 +56,7 @@ def fit(
 )
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
+@click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj
 def sample(
     state: State,
@@ -64,6 +65,7 @@ def sample(
     file_format: Literal["csv", "parquet"],
     scale: float,
     seed: int | None,
+    force: bool,
 ) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
@@ -81,7 +83,13 @@ def sample(
       privbench sample prod.privbench -o clone/ --format parquet --scale 2
     """
     written = pipeline.sample(
-        model, output, file_format=file_format, scale=scale, seed=seed, reporter=state.reporter
+        model,
+        output,
+        file_format=file_format,
+        scale=scale,
+        seed=seed,
+        force=force,
+        reporter=state.reporter,
     )
     for line in written:
         click.echo(line)
@@ -99,6 +107,10 @@ def sample(
     help="Run all of the model's DDL; without it, functions, triggers, rules and what calls them "
     "are left out and named.",
 )
+@click.option("--schema-only", is_flag=True, help="Make the schema, without rows.")
+@click.option(
+    "--dry-run", is_flag=True, help="Make the schema and undo it: what would stop or be lost shows."
+)
 @lock_option
 @target_options
 @click.pass_obj
@@ -110,6 +122,8 @@ def load(
     seed: int | None,
     replace: bool,
     trust_programs: bool,
+    schema_only: bool,
+    dry_run: bool,
     as_role: str | None,
     strict: bool,
 ) -> None:
@@ -127,8 +141,12 @@ def load(
         replace=replace,
         trust_programs=trust_programs,
         as_role=as_role,
+        schema_only=schema_only,
+        dry_run=dry_run,
         reporter=state.reporter,
     )
-    click.echo(report.render())
+    click.echo("Nothing was written: --dry-run." if dry_run else report.render())
+    for line in report.losses if dry_run else ():
+        click.echo(line)
     if strict:
         report.require_whole()

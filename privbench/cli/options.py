@@ -111,6 +111,8 @@ class ReleaseOptions:
     seed: int | None
     ledger: str | None
     resume: str | None
+    schemas: tuple[str, ...]
+    excluded: tuple[str, ...]
 
     def config(self) -> Config:
         """The config of the release, with ε.
@@ -118,16 +120,18 @@ class ReleaseOptions:
         Raises:
             ConfigError: The file or an option is wrong, or neither gives ε.
         """
-        return need_epsilon(
-            read_config(
-                self.config_path,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                synthesizer=self.synthesizer,
-                seed=self.seed,
-                ledger=self.ledger,
-            )
+        config = read_config(
+            self.config_path,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            synthesizer=self.synthesizer,
+            seed=self.seed,
+            ledger=self.ledger,
         )
+        given = {"exclude": [*config.database.exclude, *self.excluded]}
+        given |= {"schemas": list(self.schemas)} if self.schemas else {}
+        database = config.database.model_copy(update=given)
+        return need_epsilon(config.model_copy(update={"database": database}))
 
 
 _RELEASE = (
@@ -151,6 +155,17 @@ _RELEASE = (
     ),
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
+    click.option(
+        "-n", "--schema", "schemas", multiple=True, metavar="NAME", help="Only this schema."
+    ),
+    click.option(
+        "-T",
+        "--exclude-table",
+        "excluded",
+        multiple=True,
+        metavar="TABLE",
+        help="Leave this table out: schema.table.",
+    ),
     lock_option,
 )
 

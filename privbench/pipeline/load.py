@@ -88,6 +88,8 @@ def load(
     replace: bool = False,
     trust_programs: bool = False,
     as_role: str | None = None,
+    schema_only: bool = False,
+    dry_run: bool = False,
     reporter: Reporter | None = None,
 ) -> LoadReport:
     """Write a model's clone into a database: all or nothing.
@@ -101,6 +103,8 @@ def load(
         trust_programs: Let the model's DDL bring functions, triggers and rules.
         as_role: A role without any right but on its own objects, which the load goes on as before
             anything of the model's runs.
+        schema_only: Leave the tables empty.
+        dry_run: Make the empty schema and undo it; the report says what the target would lack.
         reporter: Told of stages.
 
     Raises:
@@ -112,8 +116,23 @@ def load(
     with teller.stage("read the model"):
         found = Model.load(model)
         found.ddl.script(trust=trust_programs)
+    check_scale(scale)
+    if dry_run:
+        with (
+            teller.stage("rehearse the schema"),
+            Loader(
+                target_dsn,
+                found.schema,
+                found.ddl,
+                replace=replace,
+                trust=trust_programs,
+                as_role=as_role,
+            ) as loader,
+            loader.rehearsal(),
+        ):
+            return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
     with teller.stage("sample"):
-        tables = decode(found, scale=check_scale(scale), seed=seed)
+        tables = [] if schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"):
         mended, missing = _write(
             found, tables, target_dsn, replace, trust_programs, as_role, teller, seed

@@ -38,6 +38,7 @@ def sample(
     file_format: FileFormat = "csv",
     scale: float = 1.0,
     seed: int | None = None,
+    force: bool = False,
     reporter: Reporter | None = None,
 ) -> list[str]:
     """Write a model's clone as files, one a table.
@@ -51,6 +52,7 @@ def sample(
         file_format: ``csv`` (with header; NULL is nothing, an empty text is ``""``) or ``parquet``.
         scale: Size of the clone.
         seed: Seed of the sampling.
+        force: Also take a directory that holds something; files of the same names are replaced.
         reporter: Told of stages.
 
     Returns:
@@ -61,7 +63,7 @@ def sample(
         UsageError: The directory cannot be used.
     """
     teller = reporter or Reporter()
-    folder = _empty(Path(output))
+    folder = _empty(Path(output), force)
     with teller.stage("sample"):
         found = Model.load(model)
         tables = decode(found, scale=check_scale(scale), seed=seed)
@@ -90,11 +92,11 @@ def _place(line: CoverageLine) -> str:
     return f"{line.table} ({line.column})" if line.column else f"{line.table} ({line.how})"
 
 
-def _empty(folder: Path) -> Path:
+def _empty(folder: Path, force: bool) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise UsageError(f"{folder} is not empty.", remedy="Name a new directory.")
+        if not force and any(folder.iterdir()):
+            raise UsageError(f"{folder} is not empty.", remedy="Name a new one, or use --force.")
     except OSError as error:
         raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
     return folder

@@ -12,6 +12,7 @@ from plotly.offline import get_plotlyjs
 
 from privbench.report.document import ComparisonDocument
 from privbench.report.sections import SECTIONS
+from privbench.report.sections.columns import drawn
 from privbench.report.templates import template
 from privbench.report.trace import Trace, pointer
 
@@ -48,16 +49,18 @@ def embedded(data: object) -> Markup:
 def _cells(document: ComparisonDocument) -> dict[str, object]:
     """What the pointer says over a cell of a picture: labels and values on both sides."""
     cells: dict[str, object] = {}
+    chosen = drawn(document)
     for i, table in enumerate(document.tables):
-        for j, column in enumerate(table.columns):
+        for j, column in enumerate(table.columns if table.name in chosen else ()):
             place = pointer("tables", i, "columns", j)
             cells[place] = [column.labels, _short(column.real), _short(column.clone)]
     for i, key in enumerate(document.views.fanouts):
         shares = (_short(key.real.shares), _short(key.clone.shares))
         cells[pointer("views", "fanouts", i)] = [key.labels, *shares]
     for i, part in enumerate(document.views.correlations):
-        place = pointer("views", "correlations", i)
-        cells[place] = [part.columns, part.real, part.clone]
+        if part.table in chosen:
+            place = pointer("views", "correlations", i)
+            cells[place] = [part.columns, part.real, part.clone]
     return cells
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import psycopg
 import pytest
 
 from privbench.errors import UsageError
-from privbench.report import compare
+from privbench.report import ComparisonDocument, compare
+from privbench.report.html import render
 from privbench.workload import Query, Workload
 
 WORKLOAD = Workload("one", (Query("q1", "SELECT count(*) FROM wide WHERE c1 = 0 AND c2 < 9"),))
@@ -63,3 +65,27 @@ def test_distributions_can_be_left_out(sides) -> None:
     assert document.statistics is not None
     with pytest.raises(UsageError, match=r"no figure 'kld\.2'"):
         compare(*sides, WORKLOAD, gates=["kld.2 > 1"], distributions=False)
+
+
+def test_the_page_of_300_tables_is_small_and_draws_the_worst(document: ComparisonDocument) -> None:
+    loans = next(table for table in document.tables if table.name == "public.loans")
+    view = next(part for part in document.views.correlations if part.table == loans.name)
+    column = loans.columns[0]
+    tables, views = [], []
+    for number in range(300):
+        columns = [
+            column.model_copy(update={"name": f"c{i}", "tvd": number / 300}) for i in range(10)
+        ]
+        name = f"public.t{number}"
+        tables.append(loans.model_copy(update={"name": name, "columns": columns}))
+        names = [item.name for item in columns]
+        matrix = [[0.25 if i != j else None for i in range(10)] for j in range(10)]
+        update = {"table": name, "columns": names, "real": matrix, "clone": matrix}
+        views.append(view.model_copy(update={**update, "ordered": [True] * 10}))
+    pictures = document.views.model_copy(update={"correlations": views})
+    page = render(document.model_copy(update={"tables": tables, "views": pictures}))
+    assert len(page.encode()) < 5_000_000
+    drawn = set(re.findall(r'data-cells="/tables/(\d+)/columns/', page))
+    assert drawn == {str(number) for number in range(270, 300)}
+    assert set(re.findall(r'data-cells="/views/correlations/(\d+)"', page)) == drawn
+    assert "270 more are in comparison.json" in page

@@ -7,6 +7,8 @@ from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, bars
 from privbench.report.sections.base import Section
 from privbench.report.text import percent
 
+#: Columns that are drawn in all: a page has to open fast.
+COLUMNS = 300
 #: Tables that are unfolded when the page opens.
 UNFOLDED = 8
 _HOW = {
@@ -16,11 +18,25 @@ _HOW = {
 }
 
 
+def drawn(document: ComparisonDocument) -> frozenset[str]:
+    """The tables whose columns are drawn: the furthest apart, as far as there is room."""
+    found: set[str] = set()
+    room = COLUMNS
+    apart = {t.name: max((c.tvd for c in t.columns), default=0.0) for t in document.tables}
+    for table in sorted(document.tables, key=lambda table: -apart[table.name]):
+        if not found or len(table.columns) <= room:
+            found.add(table.name)
+            room -= len(table.columns)
+    return frozenset(found)
+
+
 def _values(document: ComparisonDocument) -> dict[str, object] | None:
+    chosen = drawn(document)
+    described = sum(bool(table.columns or table.left_out) for table in document.tables)
     tables = [
         (i, table, [_chart(column) for column in table.columns])
         for i, table in enumerate(document.tables)
-        if table.columns or table.left_out
+        if table.name in chosen and (table.columns or table.left_out)
     ]
     if not tables:
         return None
@@ -29,6 +45,7 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
         "width": WIDTH,
         "height": HEIGHT,
         "left_out": _left_out,
+        "hidden": described - len(tables),
         "unfolded": len(tables) <= UNFOLDED,
     }
 

@@ -8,7 +8,7 @@ from privbench.report.document import ComparisonDocument
 from privbench.report.document_views import CorrelationPart
 from privbench.report.sections.bars import cut
 from privbench.report.sections.base import Section
-from privbench.report.sections.columns import UNFOLDED
+from privbench.report.sections.columns import UNFOLDED, drawn
 
 #: Side of a matrix and width of its labels, in SVG units; columns up to which numbers fit.
 SIDE, LABELS, _NUMBERED = 240.0, 96.0, 7
@@ -48,10 +48,15 @@ class Gap:
 
 def _values(document: ComparisonDocument) -> dict[str, object] | None:
     parts = document.views.correlations
-    if not parts:
+    chosen = drawn(document)
+    if not any(part.table in chosen for part in parts):
         return None
     return {
-        "tables": [(part, _grids(part), _gaps(part)) for part in parts],
+        "tables": [
+            (i, part, _grids(part), _gaps(part))
+            for i, part in enumerate(parts)
+            if part.table in chosen
+        ],
         "side": SIDE,
         "margin": LABELS,
         "cut": cut,

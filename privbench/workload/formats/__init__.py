@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from privbench.errors import UsageError
 from privbench.workload.formats import card_sql, mscn, native, pgbench, sam, sql_files
@@ -36,10 +37,18 @@ def by_name(name: str) -> WorkloadFormat:
 def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload:
     """Read a workload, its format recognised by its content unless named or given.
 
+    ``-`` is what comes from standard input; what is no file, such as a pipe, is read to its end.
+
     Raises:
         UsageError: Nothing is there, no format fits, or the text cannot be read.
     """
-    place = Path(path)
+    place = Path("/dev/stdin" if str(path) == "-" else path)
+    if place.exists() and not place.is_dir() and not place.is_file():
+        with TemporaryDirectory(prefix="privbench-") as folder:
+            # Formats look at a file before they read it.
+            copy = Path(folder) / "workload.sql"
+            copy.write_bytes(place.read_bytes())
+            return read(copy, form)
     if not place.exists():
         raise UsageError(f"there is no workload at {place}.")
     if form is not None:

@@ -20,7 +20,7 @@ from privbench.files import write_text
 from privbench.workload.formats.base import CONFIDENTIAL, cut, marked, read_text
 from privbench.workload.formats.conjunctive import beyond
 from privbench.workload.formats.draws import SCALE, draw
-from privbench.workload.formats.sql_files import ended, inside, natural
+from privbench.workload.formats.sql_files import COMMAND, ended, inside, natural
 from privbench.workload.query import Query, Workload
 
 _OPTIONS = "pgbench.opts"
@@ -46,7 +46,9 @@ class Pgbench:
             return (path / _OPTIONS).is_file() or any(self.detects(f) for f in _scripts(path))
         if path.suffix == ".pgbench" or path.name == _OPTIONS:
             return True
-        return path.suffix == ".sql" and any(_META.match(line) for line in _text(path))
+        if path.suffix != ".sql":
+            return False
+        return any(_META.match(line) and not COMMAND.match(line) for line in _text(path))
 
     def read(self, path: Path) -> Workload:
         """Read every statement of every script.

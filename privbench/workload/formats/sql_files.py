@@ -10,6 +10,14 @@ from privbench.files import write_text
 from privbench.workload.formats.base import CONFIDENTIAL, cut, marked, read_text
 from privbench.workload.query import Query, Workload
 
+#: Commands of psql that are followed, or mean nothing to a replay.
+COMMAND = re.compile(
+    r"^[ \t]*\\(?:(?:i|ir|include|include_relative)[ \t]+(?P<file>\S+)"
+    r"|(?:echo|qecho|warn|pset)\b[^\n]*?"
+    r"|(?:timing|x|a|t|H|encoding|conninfo)(?:[ \t]+\w+)?)[ \t]*$",
+    re.MULTILINE,
+)
+_DEEPEST = 10
 _NUMBERS = re.compile(r"(\d+)")
 # With a semicolon of its own, so that it is no part of the first query.
 _MARK = f"-- {CONFIDENTIAL}\n;\n"
@@ -72,7 +80,24 @@ def _queries(file: Path, root: Path) -> list[Query]:
 
 
 def _unmarked(text: str, file: Path) -> list[str]:
-    return cut(text.removeprefix(_MARK), file)
+    return cut(_plain(text.removeprefix(_MARK), file), file)
+
+
+def _plain(text: str, file: Path, depth: int = 0) -> str:
+    r"""The text with the files that psql's ``\i`` names, and without commands on its display.
+
+    A file is looked for beside the one that names it, and nowhere outside of that folder.
+    """
+    if depth > _DEEPEST:
+        raise UsageError(f"the workload {file} includes itself.")
+
+    def included(found: re.Match[str]) -> str:
+        if not found["file"]:
+            return ""
+        path = inside(file.parent, found["file"].strip("'"))
+        return _plain(read_text(path), path, depth + 1)
+
+    return COMMAND.sub(included, text)
 
 
 def inside(folder: Path, name: str) -> Path:

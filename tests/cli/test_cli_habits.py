@@ -1,0 +1,122 @@
+"""Options and inputs that users of pg_dump, psql and pgbench look for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import market
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from privbench.cli import main
+from privbench.errors import UsageError
+from privbench.pipeline import Model
+from privbench.workload import read
+
+
+def run(*arguments, **more):
+    return CliRunner().invoke(main, [str(item) for item in arguments], **more)
+
+
+def tables(dsn):
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute(
+            "SELECT schemaname || '.' || tablename FROM pg_tables"
+            " WHERE schemaname !~ '^(pg_|information_)' ORDER BY 1"
+        )
+        return [row[0] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "CREATE SCHEMA side; CREATE TABLE side.a (i int PRIMARY KEY, b bool);"
+            "CREATE TABLE ware (i int PRIMARY KEY, b bool); CREATE TABLE junk (i int PRIMARY KEY);"
+            "CREATE TABLE sale (i int PRIMARY KEY, ware int REFERENCES ware);"
+            "INSERT INTO ware SELECT i, i % 2 = 0 FROM generate_series(1, 200) i"
+        )
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def model(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    words = ("--epsilon", 5, "--yes", "--ledger", folder / "ledger", "-n", "public", "-T")
+    done = run("fit", source, *words, "public.junk", "-o", folder / "m")
+    assert done.exit_code == 0, done.stderr
+    return folder / "m"
+
+
+def test_schemas_and_tables_are_chosen_on_the_command_line(source, model, make_database, tmp_path):
+    assert [table.key for table in Model.load(model).schema] == ["public.sale", "public.ware"]
+    target = make_database()
+    words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "--schema", "side")
+    assert run("clone", source, target, *words).exit_code == 0
+    assert tables(target) == ["side.a"]
+    unknown = run("clone", source, make_database(), *words[:-1], "none")
+    assert (unknown.exit_code, "there is no schema 'none'" in unknown.stderr) == (2, True)
+    unknown = run("fit", source, *words[:-2], "-T", "public.none", "-o", tmp_path / "m")
+    assert (unknown.exit_code, "public.none" in unknown.stderr) == (2, True)
+
+
+def test_a_load_is_tried_and_made_without_rows(model, make_database):
+    target = make_database()
+    tried = run("load", model, target, "--dry-run")
+    assert tried.exit_code == 0, tried.stderr
+    assert tried.stdout == "Nothing was written: --dry-run.\n"
+    assert tables(target) == []
+    empty = run("load", model, target, "--schema-only")
+    assert empty.exit_code == 0, empty.stderr
+    assert tables(target) == ["public.sale", "public.ware"]
+    assert market.one(target, "SELECT count(*) FROM ware") == 0
+    refused = run("load", model, target, "--dry-run")
+    assert refused.exit_code == 3
+    assert "not empty" in refused.stderr
+
+
+def test_files_of_a_sample_are_replaced_by_force(model, tmp_path):
+    folder = tmp_path / "files"
+    assert run("sample", model, "-o", folder).exit_code == 0
+    (folder / "public.ware.csv").write_text("old")
+    refused = run("sample", model, "-o", folder)
+    assert (refused.exit_code, "--force" in refused.stderr) == (2, True)
+    assert run("sample", model, "-o", folder, "--force").exit_code == 0
+    assert (folder / "public.ware.csv").read_text().startswith('"i","b"\n')
+
+
+def test_commands_of_psql_in_a_workload(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.sql").write_text("\\timing off\nSELECT 2;\n")
+    main_file = tmp_path / "w.sql"
+    lines = ["\\timing on", "\\pset pager off", "SELECT 1;", "\\x", "\\i sub/b.sql", ""]
+    main_file.write_text("\n".join(lines))
+    assert [query.sql.strip(" ;\n") for query in read(main_file)] == ["SELECT 1", "SELECT 2"]
+    # A line of a string is no command.
+    main_file.write_text("SELECT '\n\\x';\n")
+    assert [query.sql.strip(" ;\n") for query in read(main_file, "sql")] == ["SELECT '\n\\x'"]
+    main_file.write_text("\\i w.sql\n")
+    with pytest.raises(UsageError, match="includes itself"):
+        read(main_file)
+    main_file.write_text("\\i ../other.sql\n")
+    with pytest.raises(UsageError, match="no file name within"):
+        read(main_file)
+
+
+def test_a_workload_comes_from_standard_input_or_a_pipe(source, tmp_path):
+    words = [sys.executable, "-m", "privbench", "-q", "run", "-", "--on", source]
+    done = subprocess.run(
+        [*words, "-o", tmp_path / "r.json"], input="SELECT count(*) FROM ware;", text=True,
+        capture_output=True, env={**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 queries: 1 ended, 0 failed")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", f"echo 'SELECT 1;' > {pipe}"])
+    assert len(read(pipe)) == 1
+    writer.wait(10)
