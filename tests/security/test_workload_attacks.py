@@ -170,7 +170,7 @@ ATTACKS = {
         "SELECT r(1, 2)",
         "the type public.r runs public.gap",
         "CREATE FUNCTION public.gap(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS"
-        " 'SELECT 0::float8'; CREATE TYPE public.r AS RANGE (subtype = float8,"
+        " 'SELECT length(public.act())::float8'; CREATE TYPE public.r AS RANGE (subtype = float8,"
         " subtype_diff = public.gap)",
         writes=False,
     ),
