@@ -194,11 +194,9 @@ def hostile(server: Server, make_database: Callable[..., str]) -> Callable[[str]
     return make
 
 
-def run(*words: object, refusable: bool = False) -> str:
+def run(*words: object) -> str:
     result = CliRunner().invoke(main, [str(word) for word in words])
-    assert result.exit_code in ((0, 2) if refusable else (0,)), (
-        f"{result.output}\n{result.exception!r}"
-    )
+    assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
     return result.output
 
 
@@ -219,38 +217,10 @@ def test_nothing_of_the_owner_runs_in_any_command_that_reads(
     run("plan", config, source, "--epsilon", 4)
     run("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
     run("workload", "generate", source, "-o", workload, "--queries", 6)
-<<<<<<< HEAD
     # Judged, the workload would not run at all: its functions and operators have namesakes here.
     bold = ("--repeats", 1, "--trust-workload")
     run("run", workload, "--on", source, "-o", tmp_path / "a.json", "--explain", *bold)
     run("compare", source, other, "-o", tmp_path / "r", "-w", workload, *bold)
-=======
-    # Where a query might call something of the owner's, the workload is refused.
-    run(
-        "run",
-        workload,
-        "--on",
-        source,
-        "-o",
-        tmp_path / "a.json",
-        "--repeats",
-        1,
-        "--explain",
-        refusable=True,
-    )
-    run(
-        "compare",
-        source,
-        other,
-        "-o",
-        tmp_path / "r",
-        "--repeats",
-        1,
-        "-w",
-        workload,
-        refusable=True,
-    )
->>>>>>> review
     assert len(json.loads(workload.read_text())["queries"]) == 6
 
 

@@ -176,13 +176,8 @@ ATTACKS = {
     "range": Attack(
         "SELECT r(1, 2)",
         "the type public.r runs public.gap",
-<<<<<<< HEAD
         "CREATE FUNCTION public.gap(float8, float8) RETURNS float8 LANGUAGE plpgsql"
         " IMMUTABLE AS 'BEGIN RETURN 0; END'; CREATE TYPE public.r AS RANGE (subtype = float8,"
-=======
-        "CREATE FUNCTION public.gap(float8, float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS"
-        " 'SELECT length(public.act())::float8'; CREATE TYPE public.r AS RANGE (subtype = float8,"
->>>>>>> review
         " subtype_diff = public.gap)",
         writes=False,
     ),
