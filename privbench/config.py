@@ -96,7 +96,7 @@ class ColumnConfig(_Section):
         max: Upper public bound, inclusive.
         bins: Number of equal bins for metrics and for wide ranges.
         per_unit: How many distinct values one privacy unit may propose (P19).
-        faker: Semantic type for made-up text: a Faker provider's name.
+        faker: Semantic type for made-up text: one of the list of providers, as email or city.
     """
 
     kind: Literal["auto", "categories", "range", "text", "skip"] = "auto"

@@ -86,7 +86,11 @@ class Node:
         while waiting:
             node = waiting.pop()
             yield node
-            waiting.extend(node.children())
+            for held in node.fields.values():
+                if isinstance(held, Node):
+                    waiting.append(held)
+                elif isinstance(held, list):
+                    waiting += [item for item in held if isinstance(item, Node)]
 
     def names(self, field: str) -> tuple[str, ...]:
         """The words of a qualified name; ``*`` for what is no word."""

@@ -2,7 +2,8 @@
 
 The sizes that an archive states are checked before anything is unpacked, and no member is unpacked
 beyond the size that it states. Arrays are plain numbers, whose shape has to be that of their bytes;
-public tables are uncompressed Arrow batches of text, validated to the last offset.
+public tables are such arrays too: Arrow's own files state offsets and packings of their own, and a
+spoilt one can crash its reader.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import io
 import re
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, BinaryIO
 
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-from privbench.pipeline.header import MAX_COLUMNS, MAX_HEADER
+from privbench.pipeline.header import MAX_HEADER
 
 #: Refuse archives that unpack to more than this many bytes.
 MAX_BYTES = 16 * 2**30
@@ -33,10 +34,17 @@ HEADER, PRE, POST = "header.json", "ddl/pre.sql", "ddl/post.sql"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _NAME = re.compile(
-    r"header\.json|ddl/(?:pre|post)\.sql|arrays/(?:0|[1-9]\d*)\.npy|public/(?:0|[1-9]\d*)\.arrow"
+    r"header\.json|ddl/(?:pre|post)\.sql|arrays/(?:0|[1-9]\d*)\.npy|public/(?:0|[1-9]\d*)\.npy"
 )
 _CAPS = {HEADER: MAX_HEADER, PRE: MAX_DDL, POST: MAX_DDL}
-_KINDS, _MAX_AXES = "biuf", 4
+#: How ``.npy`` files of version 1.0 begin, and say what they hold: plain numbers of up to 4 axes.
+_MAGIC = b"\x93NUMPY\1\0"
+_ARRAY = re.compile(
+    rb"\{'descr': '(?P<kind>\|b1|[|<][iu][1248]|<f[248])', 'fortran_order': False, "
+    rb"'shape': \((?P<shape>(?:\d{1,18}(?:, ?(?:\d{1,18})?){0,4})?)\), \} *\n"
+)
+#: Rows of a block of a public table.
+_BLOCK = 2**16
 _ENCRYPTED = 0x1
 #: The end of an archive, of 22 bytes, and what an archive of more than 4 GiB has before it.
 _END, _END64, _LOCATOR64 = b"PK\5\6", b"PK\6\6", b"PK\6\7"
@@ -51,7 +59,7 @@ def array_member(index: int) -> str:
 
 def public_member(index: int) -> str:
     """Where the index-th public table is, by name."""
-    return f"public/{index}.arrow"
+    return f"public/{index}.npy"
 
 
 class Archive:
@@ -139,75 +147,82 @@ def read_array(data: bytes) -> NDArray[Any]:
         ValueError: Not an array.
     """
     buffer = io.BytesIO(data)
-    if np.lib.format.read_magic(buffer) != (1, 0):
-        raise ModelError("an array of the model is of another version.")
-    shape, turned, kind = np.lib.format.read_array_header_1_0(buffer)
-    body = data[buffer.tell() :]
-    plain = kind.kind in _KINDS and kind.itemsize <= 8 and kind.isnative and not turned
-    if not plain or len(shape) > _MAX_AXES or any(size < 0 for size in shape):
+    found = _next_array(buffer)
+    if buffer.tell() != len(data):
+        raise ModelError("an array of the model has more numbers than it says.")
+    return found
+
+
+def _next_array(buffer: io.BytesIO) -> NDArray[Any]:
+    """The array at a place of some bytes; nothing is taken before its size is known to be there."""
+    start = buffer.read(10)
+    head = _ARRAY.fullmatch(buffer.read(int.from_bytes(start[8:], "little")))
+    if start[:8] != _MAGIC or head is None:
         raise ModelError("an array of the model is not one of plain numbers.")
-    if prod(shape) * kind.itemsize != len(body):
-        raise ModelError("an array of the model has another shape than it says.")
-    return np.frombuffer(bytearray(body), kind).reshape(shape)
+    kind = np.dtype(head["kind"].decode())
+    shape = tuple(int(size) for size in head["shape"].split(b",") if size)
+    size = prod(shape) * kind.itemsize
+    if size > buffer.getbuffer().nbytes - buffer.tell():
+        raise ModelError("an array of the model has fewer numbers than it says.")
+    return np.frombuffer(bytearray(buffer.read(size)), kind).reshape(shape)
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """A table of texts as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    """A table of texts: block by block its rows, then of each column the ends, NULLs and bytes."""
+    made = []
+    for block in table.combine_chunks().to_batches(max_chunksize=_BLOCK):
+        made.append(np.array([block.num_rows]))
+        for column in block.columns:
+            plain = pc.fill_null(column.cast(pa.string()), "")
+            ends = np.zeros(1, np.int32)
+            if len(plain):
+                ends = np.frombuffer(plain.buffers()[1], np.int32)
+                ends = ends[plain.offset : plain.offset + len(plain) + 1]
+            known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+            text = np.frombuffer(plain.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
+            made += [ends - ends[0], known, text]
+    return b"".join(array_bytes(array) for array in made)
 
 
-def read_table(data: bytes, columns: int) -> pa.Table:
-    """The table that `table_bytes` wrote.
+def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
+    """The table that `table_bytes` wrote. Nothing of the file's own tells Arrow where to look.
 
     Args:
-        data: The stream.
-        columns: How many columns it has to have.
+        data: Its bytes.
+        names: Its columns.
 
     Raises:
-        ModelError: Other types than text, compressed, or with values that are not there.
-        pyarrow.ArrowException: Not a stream.
+        ModelError: Not such a table, or not of text.
+        ValueError: Not arrays, or not UTF-8.
     """
-    messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
-    schema = pa.ipc.read_schema(next(messages))
-    plain = all(field.type == pa.string() for field in schema)
-    if not plain or len(schema) != columns or columns > MAX_COLUMNS:
-        raise ModelError("a public table of the model is not one of texts.")
-    batches = []
-    for message in messages:
-        if message.type != "record batch" or _is_packed(message.metadata.to_pybytes()):
-            raise ModelError("a public table of the model is packed in another way.")
-        batch = pa.ipc.read_record_batch(message, schema)
-        batch.validate(full=True)
-        batches.append(batch)
-    table = pa.Table.from_batches(batches, schema)
+    buffer, rows = io.BytesIO(data), 0
+    columns: list[list[pa.Array]] = [[pa.array([], pa.string())] for _ in names]
+    while buffer.tell() < len(data):
+        count = _next_array(buffer)
+        if count.shape != (1,) or count.dtype != np.int64 or not 0 <= count[0] <= _BLOCK:
+            raise ModelError("a public table of the model has no such number of rows.")
+        rows += int(count[0])
+        for column in columns:
+            column.append(_texts(buffer, int(count[0])))
+        if not names and rows > MAX_EMPTY_ROWS:
+            raise ModelError("a public table of the model has too many rows without a column.")
+    if not names:
+        return pa.Table.from_struct_array(pa.nulls(rows, pa.struct([])))
+    table = pa.table([pa.chunked_array(column) for column in columns], list(names))
     table.validate(full=True)
-    if not columns and table.num_rows > MAX_EMPTY_ROWS:
-        raise ModelError("a public table of the model has too many rows without a column.")
-    if any(pc.any(pc.match_substring(column, "\0")).as_py() for column in table.columns):
-        raise ModelError("a public table of the model holds a zero byte.")
     return table
 
 
-def _is_packed(metadata: bytes) -> bool:
-    """Whether a batch's metadata (a flat buffer) names a compression: its third field is set.
-
-    Raises:
-        struct.error: Not such a buffer.
-    """
-    message = struct.unpack_from("<I", metadata)[0]
-    batch = _field(metadata, message, 2)
-    if batch is None:
-        return True
-    return _field(metadata, batch + struct.unpack_from("<I", metadata, batch)[0], 3) is not None
-
-
-def _field(buffer: bytes, table: int, index: int) -> int | None:
-    """Where a field of a table of a flat buffer is; None if it is not set."""
-    fields = table - struct.unpack_from("<i", buffer, table)[0]
-    if fields < 0 or struct.unpack_from("<H", buffer, fields)[0] < 6 + 2 * index:
-        return None
-    offset = struct.unpack_from("<H", buffer, fields + 4 + 2 * index)[0]
-    return table + offset if offset else None
+def _texts(buffer: io.BytesIO, rows: int) -> pa.Array:
+    ends, known, text = (_next_array(buffer) for _ in range(3))
+    kinds = (ends.dtype.str, known.dtype.str, text.dtype.str)
+    if kinds != ("<i4", "|b1", "|u1") or text.ndim != 1:
+        raise ModelError("a public table of the model is not one of texts.")
+    if ends.shape != (rows + 1,) or known.shape != (rows,) or ends[0] or ends[-1] != len(text):
+        raise ModelError("a public table of the model has other texts than it says.")
+    if (ends[1:] < ends[:-1]).any() or (known.view(np.uint8) > 1).any() or not text.all():
+        raise ModelError("a public table of the model holds what is no text.")
+    mask = pa.array(known).buffers()[1]
+    made = pa.Array.from_buffers(pa.string(), rows, [mask, pa.py_buffer(ends), pa.py_buffer(text)])
+    made.validate(full=True)
+    return made

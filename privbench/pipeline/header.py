@@ -204,10 +204,11 @@ class _Table(_Strict):
         _once(names, "column")
         _once([column.position for column in self.columns], "position")
         _once([key.name for key in self.foreign_keys], "foreign key")
-        for item in (*sets, *self.foreign_keys, *self.checks, *self.indexes):
-            _require(set(item.columns) <= set(names), f"{item.name!r} names an unknown column")
-        for item in (*sets, *self.foreign_keys):
-            _require(bool(item.columns), f"{item.name!r} names no column")
+        keys = [*(item.columns for item in sets), *(item.columns for item in self.foreign_keys)]
+        others = [*(item.columns for item in self.checks), *(item.columns for item in self.indexes)]
+        _require(all(keys), "a key names no column")
+        known = all(set(columns) <= set(names) for columns in (*keys, *others))
+        _require(known, "a key, CHECK or index names an unknown column")
         for key in self.foreign_keys:
             _require(key.table == self.name, f"{key.name!r} is of another table")
             _require(len(key.columns) == len(key.ref_columns), f"{key.name!r} is not a key")
@@ -436,5 +437,5 @@ def _first(error: ValidationError | ConfigError) -> str:
     if isinstance(error, ConfigError):
         return error.message.rstrip(".")
     fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(step)[:80] for step in fault["loc"])
+    place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

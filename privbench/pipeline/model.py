@@ -1,7 +1,7 @@
 """The model file: everything that a clone is made from, and nothing else.
 
 One zip archive: ``header.json`` (schema, specs, codecs, events, promise, hashes), ``arrays/*.npy``,
-``public/*.arrow`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing in it can run
+``public/*.npy`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing in it can run
 code when it is read: `archive` reads members within caps, `header` checks what they say, DDL is
 checked against an allow-list before it is executed. It holds no timings, row counts, snapshot ids
 or host names (P5).
@@ -237,10 +237,10 @@ def _public(schema: Schema, key: str, data: bytes) -> pa.Table:
         ModelError: They are not.
     """
     names = [column.name for column in schema.table(key).columns if not column.generated]
-    table = archive.read_table(data, len(names))
-    if sorted(table.column_names) != sorted(names):
-        raise ModelError("the model does not fit its schema.", table=key)
-    return table
+    try:
+        return archive.read_table(data, names)
+    except pa.ArrowException as error:
+        raise ModelError("the rows in the model are no texts.", table=key) from error
 
 
 def require_writable(path: str | Path, *, overwrite: bool = True) -> None:

@@ -9,6 +9,7 @@ from psycopg import sql
 from sqlglot import exp
 
 from privbench.metrics.heatmap import Predicate
+from privbench.pgsql.written import computes
 from privbench.schema import Schema, Table
 from privbench.workload.query import parse
 
@@ -112,6 +113,8 @@ def _predicate(
         for part in ("table", "db", "catalog"):
             column.set(part, None)
     text = bare.sql(dialect="postgres")
+    if not computes(text, ()):
+        return None
     return alias, Predicate(names, _shown(text), sql.SQL(text))
 
 

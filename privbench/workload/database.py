@@ -110,8 +110,8 @@ class Database:
         judge(tree, self._scope)
         for node in tree.walk():
             # Where a WITH query has a table's name, either may be meant.
-            if node.kind == "RangeVar" and not node.get("schemaname"):
-                self._scope.relation((str(node.get("relname")),))
+            if node.kind == "CommonTableExpr":
+                self._scope.relation((str(node.get("ctename")),))
 
     def fine(self, function: _Function) -> None:
         """Refuse a function that is neither allowed nor a listed extension's.

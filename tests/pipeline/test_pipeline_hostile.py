@@ -99,7 +99,7 @@ def test_flipped_bytes_never_pass(model, tmp_path):
         assert members(tmp_path / "m") == honest
 
 
-@pytest.mark.parametrize("member", ["arrays/0.npy", "ddl/pre.sql", "public/0.arrow"])
+@pytest.mark.parametrize("member", ["arrays/0.npy", "ddl/pre.sql", "public/0.npy"])
 def test_wrong_hash(model, tmp_path, member):
     def change(parts, header):
         parts[member] += b" "

@@ -52,7 +52,7 @@ def test_text_of_another_encoding_comes_through(
     with psycopg.connect(clone) as connection:
         column = sql.Identifier(words[0])
         found = connection.execute(sql.SQL("SELECT DISTINCT {} FROM towns").format(column))
-        assert {row[0] for row in found} == set(words)
+        assert {row[0] for row in found} >= set(words)
     assert _run("workload", "generate", dsn, "-o", workload, "--queries", 4)[0] == 0
     assert words[0] in json.dumps(json.loads(workload.read_text()), ensure_ascii=False)
     code, said = _run("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)

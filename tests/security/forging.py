@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tempfile
 import uuid
-import zipfile
 from pathlib import Path
 
+import model_files
 import psycopg
 import pytest
 
@@ -21,17 +19,7 @@ def forge(tmp_path):
     """``forge(model, change)``: a copy with ``change(parts, header)`` made and fitting hashes."""
 
     def made(model, change):
-        with zipfile.ZipFile(model) as archive:
-            parts = {name: archive.read(name) for name in archive.namelist()}
-        header = json.loads(parts.pop("header.json"))
-        change(parts, header)
-        header["sha256"] = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
-        forged = tmp_path / f"{uuid.uuid4().hex}.privbench"
-        with zipfile.ZipFile(forged, "w") as archive:
-            archive.writestr("header.json", json.dumps(header))
-            for name, data in parts.items():
-                archive.writestr(name, data)
-        return forged
+        return model_files.forge(model, tmp_path / f"{uuid.uuid4().hex}.privbench", change)
 
     return made
 

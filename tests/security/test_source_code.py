@@ -217,8 +217,10 @@ def test_nothing_of_the_owner_runs_in_any_command_that_reads(
     run("plan", config, source, "--epsilon", 4)
     run("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
     run("workload", "generate", source, "-o", workload, "--queries", 6)
-    run("run", workload, "--on", source, "-o", tmp_path / "a.json", "--repeats", 1, "--explain")
-    run("compare", source, other, "-o", tmp_path / "r", "--repeats", 1, "-w", workload)
+    # Judged, the workload would not run at all: its functions and operators have namesakes here.
+    bold = ("--repeats", 1, "--trust-workload")
+    run("run", workload, "--on", source, "-o", tmp_path / "a.json", "--explain", *bold)
+    run("compare", source, other, "-o", tmp_path / "r", "-w", workload, *bold)
     assert len(json.loads(workload.read_text())["queries"]) == 6
 
 

@@ -9,7 +9,8 @@ All of the workload is refused, and nothing of it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -312,15 +313,21 @@ ATTACKS = {
 
 
 @pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that the server may write in, which pytest's own are not."""
+    with tempfile.TemporaryDirectory(prefix="privbench-attack-") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@pytest.fixture
 def source(
-    each_server: Server, make_database_on: Callable[..., str], tmp_path: Path
+    each_server: Server, make_database_on: Callable[..., str], open_folder: Path
 ) -> Callable[[Attack], tuple[str, Path]]:
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
-        for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(0o777)
-        file = tmp_path / "written"
+        file = open_folder / "written"
         dsn = make_database_on(each_server)
         role = f"role_{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}"
         with psycopg.connect(dsn, autocommit=True) as connection:

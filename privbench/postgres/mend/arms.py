@@ -16,8 +16,9 @@ import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
+from privbench.pgsql.written import computes
 from privbench.postgres.mend.atoms import NOTHING, Arm, Atoms, as_text, bare, is_equation, join
-from privbench.postgres.mend.parsed import computes, parsed
+from privbench.postgres.mend.parsed import parsed
 from privbench.schema import Table
 
 #: Most arms of one CHECK.

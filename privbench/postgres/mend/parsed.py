@@ -1,32 +1,10 @@
-"""Expressions of the catalog as trees, and what is written from such trees judged.
-
-sqlglot reads a CHECK and writes new expressions from its parts. It reads some texts otherwise than
-PostgreSQL does, so what it has written is SQL of unknown meaning until PostgreSQL's own parser has
-read it: it runs only if it is one expression that names no function, operator or type but those
-which only compute and those of the texts it was made from.
-"""
+"""Expressions of the catalog as trees."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from functools import lru_cache
 
 import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
-
-from privbench.pgsql import Node, SqlError, names, statement
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, judge, plain
-
-_QUERIES = frozenset(
-    "CommonTableExpr JoinExpr RangeFunction RangeSubselect RangeVar SelectStmt SubLink".split()
-)
-_NAMING = {
-    "A_Expr": "name",
-    "CollateClause": "collname",
-    "FuncCall": "funcname",
-    "TypeName": "names",
-}
 
 
 def parsed(text: str) -> exp.Expr | None:
@@ -39,88 +17,3 @@ def parsed(text: str) -> exp.Expr | None:
         return sqlglot.parse_one(text, read="postgres")
     except (SqlglotError, RecursionError):
         return None
-
-
-def computes(text: str, sources: Iterable[str]) -> bool:
-    """Whether a text is one expression that does no more than the texts it was made from.
-
-    Args:
-        text: What was written.
-        sources: Expressions as the target's catalog prints them.
-
-    >>> computes("(a + 1)", ["(a > 0)"]), computes("pg_read_file(a)", ["(a > 0)"])
-    (True, False)
-    >>> computes("1 FROM t", []), computes("1, b = 2", []), computes("public.f(a)", ["public.f(b)"])
-    (False, False, True)
-    """
-    sources = tuple(sources)
-    if text in sources:
-        return True
-    tree = _expression(text)
-    if tree is None:
-        return False
-    try:
-        judge(tree, _Named(sources), EXPRESSIONS - _QUERIES)
-    except NotAllowed:
-        return False
-    return True
-
-
-@lru_cache(maxsize=4096)
-def _expression(text: str) -> Node | None:
-    """The tree of a text that is one expression; None of any other."""
-    try:
-        tree = statement(f"SELECT {text}").tree
-    except SqlError:
-        return None
-    targets = tree.nodes("targetList")
-    whole = tree.kind == "SelectStmt" and set(tree.fields) <= {"targetList", "limitOption", "op"}
-    if not whole or len(targets) != 1 or set(targets[0].fields) - {"val", "location"}:
-        return None
-    return targets[0].nodes("val")[0]
-
-
-class _Named:
-    """What some expressions name, and what only computes (`judge.Scope`)."""
-
-    def __init__(self, sources: Iterable[str]) -> None:
-        trees = [tree for source in sources if (tree := _expression(source)) is not None]
-        nodes = [node for tree in trees for node in tree.walk()]
-        self._named = {
-            (node.kind, node.names(_NAMING[node.kind])) for node in nodes if node.kind in _NAMING
-        }
-        self._fields = {
-            word for node in nodes for word in (*node.names("fields"), *node.names("indirection"))
-        }
-
-    def function(self, name: Name) -> bool:
-        """Functions that only compute, and those that are named."""
-        return plain(name) in names.functions() or ("FuncCall", name) in self._named
-
-    def sequence(self, name: str) -> bool:
-        """No sequence is moved."""
-        return False
-
-    def operator(self, name: Name) -> bool:
-        """The server's operators, and those that are named."""
-        return plain(name) is not None or ("A_Expr", name) in self._named
-
-    def type(self, name: Name) -> bool:
-        """The server's types, and those that are named."""
-        return plain(name) is not None or ("TypeName", name) in self._named
-
-    def collation(self, name: Name) -> bool:
-        """The server's collations, and those that are named."""
-        return plain(name) is not None or ("CollateClause", name) in self._named
-
-    def relation(self, name: Name) -> bool:
-        """No table is read."""
-        return False
-
-    def column(self, name: str) -> bool:
-        """Fields that are named."""
-        return name in self._fields
-
-    def calls(self, field: str) -> bool:
-        """Whether a field could be a function of the server's that does more than compute."""
-        return names.may_call(field)

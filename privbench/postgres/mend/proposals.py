@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from sqlglot import expressions as exp
 
-from privbench.postgres.mend.parsed import computes, parsed
+from privbench.pgsql.written import computes
+from privbench.postgres.mend.parsed import parsed
 from privbench.schema import ColumnType, Table
 
 #: Proposals for one CHECK.

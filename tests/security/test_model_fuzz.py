@@ -1,0 +1,311 @@
+"""A fuzzer of model files: fields of the header, numbers of arrays, bytes of members and archives.
+
+Whatever comes of a changed model is an error that names it (exit 2; 3 where the server refuses a
+value) or a clone: no internal error, no crash, nothing but tables of the target. About a hundred
+cases run with the ordinary tests, thousands with `scripts/test --all`.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import resource
+import zipfile
+
+import model_files
+import numpy as np
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from privbench import pipeline
+from privbench.errors import DatabaseError, ModelError, UsageError
+from privbench.pipeline import Model, archive
+from privbench.pipeline.decode import decode
+
+#: Cases of each kind: by default, and with --all.
+FEW, MANY = 30, 2000
+#: MiB that a changed model of 60 kB may take at most, and rows that a case is decoded for.
+MOST_MIB, MOST_ROWS = 600, 20_000
+
+ODD = [
+    None, True, False, 0, 1, -1, 2, 255, 256, 2**31, -(2**31), 2**63, -(2**63) - 1, 2**64, 10**30,
+    0.0, -0.0, 0.5, -1.5, 1e-300, 1e300, float("nan"), float("inf"), "", "x", "\0", "\ud800",
+    "public.region", "pg_catalog", "'; DROP TABLE region; --", "x" * 64, "a" * 70_000, [], {},
+    [[]], [1], ["x"], {"x": 1}, [None] * 100, {"schema": "pg_catalog", "name": "pg_authid"},
+    "integer", "ordered", "list", "fill", "text", "faker:zip", "made", "null", "default", "tier",
+]  # fmt: skip
+
+
+def places(value, path=()):
+    """Every place within a JSON value."""
+    yield path
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for name, item in items:
+        yield from places(item, (*path, name))
+
+
+def changed(header, rng):
+    """A header in which one to three places are odd, gone, doubled or another place's."""
+    found = copy.deepcopy(header)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        every = [path for path in places(found) if path]
+        # Tables and states have few fields and many values: choose by the first steps too.
+        top = rng.choice(sorted({path[0] for path in every}))
+        path = rng.choice([path for path in every if path[0] == top])
+        holder = found
+        for step in path[:-1]:
+            holder = holder[step]
+        kind, last = rng.random(), path[-1]
+        if kind < 0.6:
+            holder[last] = near(holder[last], rng) if rng.random() < 0.5 else rng.choice(ODD)
+        elif kind < 0.75:
+            del holder[last]
+        elif kind < 0.85 and isinstance(holder, list):
+            holder.append(copy.deepcopy(holder[last]))
+        else:
+            other = found
+            for step in rng.choice(every):
+                if not isinstance(other, (dict, list)):
+                    break
+                try:
+                    other = other[step]
+                except (KeyError, IndexError):
+                    break
+            holder[last] = copy.deepcopy(other) if other is not found else None
+    return found
+
+
+def near(value, rng):
+    """Something of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + rng.choice([-1, 1, 10, -value, 1000, 10**6, 10**9, 10**18])
+    if isinstance(value, float):
+        return value * rng.choice([-1.0, 0.0, 1e3, 1e9, 1e30])
+    if isinstance(value, str):
+        return rng.choice([value + "x", value[:-1], value.upper(), value[::-1], value + "\x1fpart"])
+    if isinstance(value, list):
+        return rng.choice([value[::-1], value[1:], value * 2, value[:1]])
+    return dict(list(value.items())[1:]) if isinstance(value, dict) else "x"
+
+
+def judged(path):
+    """Read, sample and decode; whether it is a model still. Any other error fails."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        model = Model.load(path)
+        tables = decode(model, scale=0.5, seed=1)
+        for table in tables:
+            rows = 0
+            for batch in table.batches():
+                rows += batch.num_rows
+                assert len(batch.columns) == len(table.columns)
+                if rows > MOST_ROWS:
+                    break
+    except UsageError:
+        return False
+    finally:
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert grown < MOST_MIB * 1024
+    return True
+
+
+def headers(honest, path, seed, cases):
+    """How many of so many changed headers are models still."""
+    rng = random.Random(seed)
+    parts = model_files.members(honest)
+    header = model_files.json.loads(parts.pop("header.json"))
+    sound = 0
+    for _ in range(cases):
+        case = rng.getrandbits(48)
+        try:
+            model_files.write(path, parts, changed(header, random.Random(case)))
+        except UnicodeEncodeError:
+            continue
+        try:
+            sound += judged(path)
+        except BaseException as error:
+            error.add_note(f"case {case}")
+            raise
+    return sound
+
+
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+def test_headers_that_somebody_changed(honest, tmp_path, synthesizer):
+    """Attack: odd values in any fields. Door: header. Exit 2, or a sound sample."""
+    headers(honest[synthesizer], tmp_path / "m", 1, FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+def test_thousands_of_headers(honest, tmp_path, synthesizer, seed):
+    """Attack: odd values in any fields. Door: header. Exit 2, or a sound sample."""
+    sound = headers(honest[synthesizer], tmp_path / "m", 100 + seed, MANY // 4)
+    assert 0 < sound < MANY // 4
+
+
+def spoilt(data, rng):
+    """Bytes with some flipped, cut, doubled or moved."""
+    made = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        if not made:
+            return bytes(made)
+        at, kind = rng.randrange(len(made)), rng.random()
+        if kind < 0.5:
+            made[at] ^= 1 << rng.randrange(8)
+        elif kind < 0.7:
+            made[at : at + 8] = rng.choice(
+                [b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f" + b"\0" * 4]
+            )
+        elif kind < 0.85:
+            del made[at : at + rng.randrange(64)]
+        else:
+            made[at:at] = made[at : at + rng.randrange(64)]
+    return bytes(made)
+
+
+def arrays(honest, path, seed, cases):
+    """Members that somebody spoilt, arrays by their numbers too, with hashes that fit."""
+    rng = random.Random(seed)
+    parts = model_files.members(honest)
+    header = model_files.json.loads(parts.pop("header.json"))
+    sound = 0
+    for _ in range(cases):
+        name = rng.choice(sorted(parts))
+        data = spoilt(parts[name], rng)
+        if name.startswith("arrays/") and rng.random() < 0.7:
+            array = archive.read_array(parts[name]).copy().ravel()
+            if array.size:
+                other = rng.choice([0, 1, 255, np.iinfo(np.int32).max, -1, 10**9])
+                array[rng.randrange(array.size)] = np.array(other).astype(array.dtype)
+            data = archive.array_bytes(array)
+        model_files.write(path, {**parts, name: data}, header)
+        sound += judged(path)
+    return sound
+
+
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+def test_members_that_somebody_spoilt(honest, tmp_path, synthesizer):
+    """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
+    arrays(honest[synthesizer], tmp_path / "m", 1, FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+def test_thousands_of_members(honest, tmp_path, synthesizer, seed):
+    """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
+    arrays(honest[synthesizer], tmp_path / "m", 100 + seed, MANY // 4)
+
+
+def archives(honest, path, seed, cases):
+    """Archives of which bytes were changed."""
+    rng, data = random.Random(seed), honest.read_bytes()
+    for _ in range(cases):
+        path.write_bytes(spoilt(data, rng))
+        judged(path)
+
+
+def test_archives_that_somebody_spoilt(honest, tmp_path):
+    """Attack: other bytes anywhere. Door: archive. Exit 2, or the same model."""
+    archives(honest["independent"], tmp_path / "m", 1, FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+def test_thousands_of_archives(honest, tmp_path, synthesizer):
+    """Attack: other bytes anywhere. Door: archive. Exit 2, or the same model."""
+    archives(honest[synthesizer], tmp_path / "m", 2, MANY)
+
+
+def test_texts_that_somebody_spoilt(honest):
+    """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
+    texts(honest, random.Random(1), 300)
+
+
+@pytest.mark.slow
+def test_many_texts_that_somebody_spoilt(honest):
+    """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
+    texts(honest, random.Random(2), 20_000)
+
+
+def texts(honest, rng, cases):
+    """Spoilt bytes of a public table, read."""
+    data = model_files.members(honest["independent"])["public/0.npy"]
+    for _ in range(cases):
+        try:
+            table = archive.read_table(spoilt(data, rng), ["code", "title"])
+        except (ModelError, ValueError):
+            continue
+        assert len(str(table.to_pylist())) < 10_000
+
+
+@given(st.binary(max_size=400))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_bytes_are_no_model(tmp_path_factory, data):
+    """Attack: anything at all. Door: archive. It is no model, and says so."""
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(data)
+    assert not judged(path)
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr("header.json", data)
+    assert not judged(path)
+
+
+def cluster(dsn):
+    """Everything of a server that a load may not touch: roles, databases, settings, catalogs."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return [
+            connection.execute(text.encode()).fetchall()
+            for text in (
+                "SELECT rolname, rolsuper, rolcreaterole FROM pg_roles ORDER BY 1",
+                "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp' ORDER BY 1",
+                "SELECT count(*), max(oid) FROM pg_proc",
+                "SELECT count(*) FROM pg_largeobject_metadata",
+                "SELECT setdatabase, setconfig FROM pg_db_role_setting ORDER BY 1",
+            )
+        ]
+
+
+def loads(honest, path, dsn, seed, cases):
+    """Changed models that can still be sampled, loaded into a server; how many came in."""
+    rng, sound = random.Random(seed), 0
+    parts = model_files.members(honest)
+    header = model_files.json.loads(parts.pop("header.json"))
+    before = cluster(dsn)
+    for _ in range(cases):
+        for _ in range(60):
+            try:
+                model_files.write(path, parts, changed(header, rng))
+            except UnicodeEncodeError:
+                continue
+            if judged(path):
+                break
+        try:
+            pipeline.load(path, dsn, replace=True, seed=1)
+            sound += 1
+        except (UsageError, DatabaseError):
+            continue
+    assert cluster(dsn) == before
+    return sound
+
+
+def test_models_that_can_still_be_loaded(honest, make_database, tmp_path):
+    """Attack: odd values that pass the header. Door: header. A clone or nothing."""
+    assert loads(honest["independent"], tmp_path / "m", make_database(), 1, 4)
+
+
+@pytest.mark.slow
+def test_many_models_that_can_still_be_loaded(honest, make_database, tmp_path):
+    """Attack: odd values that pass the header. Door: header. A clone or nothing."""
+    assert loads(honest["privbench"], tmp_path / "m", make_database(), 2, 100)

@@ -1,0 +1,375 @@
+"""Attacks by the members of a model: the archive, its arrays, and the rows of public tables.
+
+Each test names the attack, its door, and what stops it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import stat
+import struct
+import zipfile
+import zlib
+
+import model_files
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench import pipeline
+from privbench.errors import ModelError, UsageError
+from privbench.pipeline import Model, archive
+
+
+def refused(path, match=None):
+    with pytest.raises(ModelError, match=match) as caught:
+        Model.load(path)
+    assert caught.value.exit_code == 2
+
+
+def raw(model, target, change):
+    """The archive with its members written by hand: ``change`` may add what no tool writes."""
+    parts = model_files.members(model)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, data in parts.items():
+            made.writestr(name, data)
+        change(made, parts)
+    return target
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc/passwd", "/etc/passwd", "arrays/../x.npy", "arrays/00.npy", "arrays/-1.npy",
+     "arrays/1.npy ", "ARRAYS/0.npy", "x", "arrays/0.npy\0",
+     "public/0.arrow", "public/0.npy/", "arrays/١.npy",
+     "ddl/post.sql.exe", "header.json/"],
+)  # fmt: skip
+def test_a_member_by_another_name(model, tmp_path, name):
+    """Attack: members that the header or a path names. Door: archive. Names are the tool's."""
+    refused(raw(model, tmp_path / "m", lambda made, parts: made.writestr(name, b"x")))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", ["header.json", "arrays/0.npy", "ddl/pre.sql"])
+def test_a_member_twice(model, tmp_path, name):
+    """Attack: two members of one name, one checked, one used. Door: archive. Both are refused."""
+    refused(
+        raw(model, tmp_path / "m", lambda made, parts: made.writestr(name, parts[name])), "twice"
+    )
+
+
+def test_a_member_that_the_header_does_not_name(model, tmp_path):
+    """Attack: more arrays than the header has. Door: archive. The sets have to be the same."""
+    refused(raw(model, tmp_path / "m", lambda made, parts: made.writestr("arrays/999.npy", b"x")))
+
+
+@pytest.mark.parametrize("name", ["header.json", "ddl/pre.sql", "ddl/post.sql"])
+def test_a_small_archive_of_a_large_header(model, tmp_path, name):
+    """Attack: 3 MB that unpack to 3 GB. Door: archive. Stated sizes are capped before unpacking."""
+    parts = {n: d for n, d in model_files.members(model).items() if n != name}
+    with zipfile.ZipFile(tmp_path / "m", "w", zipfile.ZIP_DEFLATED) as made:
+        with made.open(name, "w") as member:
+            for _ in range(40):
+                member.write(b" " * 2**20)
+        for other, data in parts.items():
+            made.writestr(other, data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused(tmp_path / "m", "more than 33,554,432 bytes")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
+
+
+def test_a_member_longer_than_it_says(model, tmp_path):
+    """Attack: a stated size of 10 bytes before 100 MB. Door: archive. No more is read."""
+    target = raw(model, tmp_path / "m", lambda made, parts: None)
+    data = bytearray(target.read_bytes())
+    with zipfile.ZipFile(target) as made:
+        size = made.getinfo("header.json").file_size
+    at = data.rfind(b"PK\1\2", 0, data.find(b"header.json", data.find(b"PK\1\2")))
+    assert struct.unpack_from("<L", data, at + 24)[0] == size
+    struct.pack_into("<L", data, at + 24, 10)
+    target.write_bytes(data)
+    refused(target)
+
+
+@pytest.mark.parametrize("field", [(24, 2**32 - 2), (20, 3), (24, 0), (10, 14), (8, 1)])
+def test_a_directory_that_lies(model, tmp_path, field):
+    """Attack: other sizes, another compression, encryption. Door: archive. What lies is refused."""
+    target = raw(model, tmp_path / "m", lambda made, parts: None)
+    data = bytearray(target.read_bytes())
+    at = data.find(b"PK\1\2")
+    struct.pack_into("<H" if field[0] in (8, 10) else "<L", data, at + field[0], field[1])
+    target.write_bytes(data)
+    refused(target)
+
+
+@pytest.mark.parametrize("count", [2**16 + 1, 10**6])
+def test_a_directory_without_end(tmp_path, count):
+    """Attack: millions of empty members. Door: archive. The directory's size is read first."""
+    end = struct.pack(
+        "<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, min(count * 150, 2**32 - 1), 0, 0
+    )
+    (tmp_path / "m").write_bytes(b"\0" * 200 + end)
+    refused(tmp_path / "m", "more than 65,536 members")
+    end64 = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, count * 150, 0)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, 200, 1)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 2**32 - 1, 2**32 - 1, 0)
+    (tmp_path / "m").write_bytes(b"\0" * 200 + end64 + locator + end)
+    refused(tmp_path / "m", "more than 65,536 members")
+
+
+def test_what_is_no_file(tmp_path):
+    """Attack: a folder, a device, a comment behind the archive. Door: archive. Each is refused."""
+    refused(tmp_path)
+    refused("/dev/null")
+    with zipfile.ZipFile(tmp_path / "m", "w") as made:
+        made.comment = b"PK\5\6"
+    refused(tmp_path / "m")
+
+
+def npy(kind: str, shape: str, body: bytes = b"", turned: bool = False) -> bytes:
+    """A file of an array as it says of itself."""
+    text = f"{{'descr': {kind}, 'fortran_order': {turned}, 'shape': {shape}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + body
+
+
+#: Arrays that are none.
+ARRAYS = {
+    "a shape of 2^60": npy("'<f8'", f"({2**60},)"),
+    "a shape that wraps around": npy("'<f8'", f"({2**32}, {2**32})"),
+    "a negative shape": npy("'<f8'", "(-1, -1)", b"\0" * 8),
+    "a shape of 40 axes": npy("'|u1'", f"({'1, ' * 40})", b"\0"),
+    "objects": npy("'|O'", "(1,)", b"\0" * 8),
+    "texts": npy("'<U9'", "(1,)", b"\0" * 36),
+    "records": npy("[('a', '<f8')]", "(1,)", b"\0" * 8),
+    "times": npy("'<M8[s]'", "(1,)", b"\0" * 8),
+    "complex numbers": npy("'<c16'", "(1,)", b"\0" * 16),
+    "long doubles": npy("'<f16'", "(1,)", b"\0" * 16),
+    "numbers the other way round": npy("'>f8'", "(1,)", b"\0" * 8),
+    "columns first": npy("'<f8'", "(1,)", b"\0" * 8, turned=True),
+    "fewer numbers": npy("'<f8'", "(3,)", b"\0" * 8),
+    "more numbers": npy("'<f8'", "(1,)", b"\0" * 800),
+    "a shape that is code": npy("'<f8'", "(__import__('os'),)"),
+    "a shape that is nested": npy("'<f8'", "(" * 5000 + ")" * 5000),
+    "another version": b"\x93NUMPY\2\0" + b"\0" * 100,
+    "nothing": b"",
+    "a pickle": b"\x80\x04cos\nsystem\n",
+}
+
+
+@pytest.mark.parametrize("attack", ARRAYS)
+def test_arrays_that_are_none(model, tmp_path, attack):
+    """Attack: see the parameter. Door: arrays. Type and shape have to be those of the bytes."""
+    forged = model_files.forge(
+        model, tmp_path / "m", lambda parts, head: parts.update({"arrays/0.npy": ARRAYS[attack]})
+    )
+    refused(forged)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
+@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+def test_numbers_that_are_no_weights(honest, tmp_path, synthesizer, number):
+    """Attack: NaN, infinity and negative weights. Door: arrays. Exit 2, or a clone of the rest."""
+    path = honest[synthesizer]
+    for index, name in enumerate(model_files.header_of(path)["arrays"]):
+        kept = model_files.members(path)[f"arrays/{index}.npy"]
+        array = archive.read_array(kept).copy()
+        if array.dtype != np.float64 or not array.size:
+            continue
+        array[-1] = number
+
+        def change(parts, head, index=index, array=array):
+            parts[f"arrays/{index}.npy"] = archive.array_bytes(array)
+
+        out = tmp_path / f"{name.replace('/', '_')}"
+        try:
+            pipeline.sample(model_files.forge(path, tmp_path / "m", change), out, seed=1)
+        except UsageError:
+            continue
+
+
+def regions(model):
+    """The rows of the public table."""
+    return Model.load(model).public["public.region"]
+
+
+def with_rows(model, target, data):
+    """A model with other bytes of its public table: a table, arrays, or what is none."""
+    if isinstance(data, pa.Table):
+        data = archive.table_bytes(data)
+    elif isinstance(data, list):
+        data = b"".join(archive.array_bytes(np.asarray(array)) for array in data)
+    return model_files.forge(
+        model, target, lambda parts, head: parts.update({"public/0.npy": bytes(data)})
+    )
+
+
+TITLE = np.frombuffer(b"north", np.uint8)
+CODE = [np.array([0, 1], np.int32), np.array([True]), np.frombuffer(b"n", np.uint8)]
+
+
+def block(ends=(0, 5), known=(True,), text=TITLE, rows=1):
+    """One row of the public table, of which something may be wrong."""
+    return [np.array([rows]), *CODE, np.array(ends, np.int32), np.array(known), text]
+
+
+def test_an_honest_block_is_read(model, tmp_path):
+    """No attack: the block that the attacks change is one."""
+    found = Model.load(with_rows(model, tmp_path / "m", block())).public["public.region"]
+    assert found.to_pylist() == [{"code": "n", "title": "north"}]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [[0, 40_000], [0, 2**31 - 1], [-40_000, 5], [5, 5], [0, -1], [2**30, 2**30], [0], [],
+     [0, 5, 5], [[0, 5]], [0, 4]],
+    ids=str,
+)  # fmt: skip
+def test_memory_beyond_a_column(model, tmp_path, ends):
+    """Attack: ends of texts that lead into the process's memory. Door: public data.
+
+    They have to rise from 0 to the number of bytes that are there; Arrow then validates each.
+    """
+    refused(with_rows(model, tmp_path / "m", block(ends)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rows": -1}, {"rows": 2}, {"rows": 2**40}, {"rows": 0}, {"known": []}, {"known": [1]},
+     {"known": [True, True]}, {"known": [np.nan]}, {"text": TITLE.astype(np.int8)},
+     {"text": TITLE[:4]}, {"text": TITLE.reshape(1, 5)}, {"text": np.zeros(0, np.uint8)}],
+    ids=str,
+)  # fmt: skip
+def test_public_data_of_other_shapes_and_types(model, tmp_path, wrong):
+    """Attack: other counts, types and axes. Door: public data. All have to agree."""
+    refused(with_rows(model, tmp_path / "m", block(**wrong)))
+
+
+def test_public_data_of_a_bool_that_is_none(model, tmp_path):
+    """Attack: a byte of 2 for true. Door: public data. It is 0 or 1."""
+    known = np.frombuffer(b"\x02", np.bool_)
+    refused(with_rows(model, tmp_path / "m", block(known=known)))
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe123", b"1234\xc3", b"\xed\xa0\x8012", b"12\x0034"])
+def test_public_data_that_are_not_utf8(model, tmp_path, text):
+    """Attack: half a character, a zero byte. Door: public data. Texts are validated."""
+    refused(with_rows(model, tmp_path / "m", block(text=np.frombuffer(text, np.uint8))))
+
+
+def test_public_data_cut_within_a_character(model, tmp_path):
+    """Attack: the end of a text within a character of the next. Door: public data. Validated."""
+    one = [
+        np.array([0, 1, 2], np.int32),
+        np.ones(2, np.bool_),
+        np.frombuffer("é".encode(), np.uint8),
+    ]
+    refused(with_rows(model, tmp_path / "m", [np.array([2]), *one, *one]))
+
+
+def test_public_data_of_other_columns(model, tmp_path):
+    """Attack: a column more, one fewer, none. Door: public data. The schema says how many."""
+    for made in (block() + CODE, block()[:-3], block()[:1], block()[:-1]):
+        refused(with_rows(model, tmp_path / "m", made))
+
+
+@pytest.mark.parametrize("kind", ["file", "stream", "zstd"])
+def test_public_data_as_arrow_files(model, tmp_path, kind):
+    """Attack: Arrow's own files, which can crash its reader. Door: public data. None is read."""
+    table, sink = regions(model), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if kind == "zstd" else None)
+    make = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+    with make(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    refused(with_rows(model, tmp_path / "m", bytes(sink.getvalue())))
+
+
+@pytest.mark.parametrize("attack", ARRAYS)
+def test_public_data_as_arrays_that_are_none(model, tmp_path, attack):
+    """Attack: see the parameter. Door: public data. The same reader as that of arrays."""
+    if attack == "nothing":
+        assert (
+            Model.load(with_rows(model, tmp_path / "m", b"")).public["public.region"].num_rows == 0
+        )
+    else:
+        refused(with_rows(model, tmp_path / "m", ARRAYS[attack]))
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
+
+
+@given(st.lists(st.tuples(st.none() | texts, st.none() | texts), max_size=20), st.integers(0, 3))
+@settings(max_examples=100, deadline=None)
+def test_texts_come_back(rows, cut):
+    """No attack: NULL, the empty text, slices and chunks are what they were."""
+    table = pa.table({
+        "a": pa.array([row[0] for row in rows], pa.string()),
+        "b": pa.array([row[1] for row in rows], pa.string()),
+    })  # fmt: skip
+    table = pa.concat_tables([table.slice(cut), table])
+    assert archive.read_table(archive.table_bytes(table), ["a", "b"]).equals(table)
+
+
+def test_rows_without_columns_are_not_without_end():
+    """Attack: 2^40 rows of no column. Door: public data. Their number is capped."""
+    data = archive.array_bytes(np.array([2**16])) * 20
+    with pytest.raises(ModelError, match="too many rows"):
+        archive.read_table(data, [])
+    assert archive.read_table(archive.array_bytes(np.array([3])), []).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "=cmd|' /C calc'!A0",
+        "a\r\n1,2",
+        '"',
+        "\\.",
+        "\\N",
+        "x" * 100_000,
+        "\ufeff",
+        "\u2028",
+        "'; DROP",
+    ],
+)
+def test_values_that_are_something_to_others(model, tmp_path, value):
+    """Attack: CSV's and COPY's own marks in a value. Door: public data. They are quoted."""
+    import csv
+
+    table = regions(model)
+    place = next(i for i, name in enumerate(table.column_names) if name == "title")
+    made = table.set_column(place, "title", pa.array([value] * table.num_rows, pa.string()))
+    pipeline.sample(with_rows(model, tmp_path / "m", made), tmp_path / "out")
+    csv.field_size_limit(10**7)
+    with (tmp_path / "out" / "public.region.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["title"] for row in rows] == [value] * table.num_rows
+
+
+def test_a_broken_save_leaves_the_model_that_was_there(model, tmp_path, monkeypatch):
+    """Attack: a full disk while a model is written. Door: files. The old one stays."""
+    (tmp_path / "m").write_bytes(b"old")
+    honest = Model.load(model)
+
+    def full(file, members):
+        file.write(b"PK")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive, "write", full)
+    with pytest.raises(ModelError, match="No space left"):
+        honest.save(tmp_path / "m")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_model_is_its_owners_and_always_the_same(model, tmp_path):
+    """No attack: what is written is read back, byte for byte, and is for its owner."""
+    Model.load(model).save(tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == model.read_bytes()
+    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o600
+    assert json.loads(model_files.members(model)["header.json"])["version"] == 2
+    assert zlib.crc32(io.BytesIO(model.read_bytes()).read()) != 0
