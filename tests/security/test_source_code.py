@@ -159,14 +159,20 @@ ATTACKS = {
 
 @pytest.fixture(autouse=True)
 def nothing_ran(server: Server) -> Iterator[None]:
-    """The server's log tells of no function of the owner's."""
+    """The server's log tells of no function of the owner's, but for the server's own ANALYZE."""
     if server.directory is None:
         yield
         return
     log = server.directory / "log"
     start = log.stat().st_size
     yield
-    assert "ERROR:  EVIL RAN" not in log.read_bytes()[start:].decode(errors="replace")
+    lines = log.read_bytes()[start:].decode(errors="replace").split("\n")
+    ran = [
+        "\n".join(lines[place : place + 4])
+        for place, line in enumerate(lines)
+        if "ERROR:  EVIL RAN" in line
+    ]
+    assert [entry for entry in ran if "automatic analyze" not in entry] == []
 
 
 @pytest.fixture
