@@ -27,6 +27,7 @@ from types import MappingProxyType
 import psycopg
 from psycopg import sql
 
+from privbench import pgsql
 from privbench.errors import DatabaseError
 from privbench.postgres.connect import Connection, opened
 from privbench.postgres.failures import database_errors
@@ -57,8 +58,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "search_path": SEARCH_PATH,
-        "standard_conforming_strings": "on",
-        "client_encoding": "UTF8",
+        **pgsql.SETTINGS,
         "statement_timeout": "0",
         "idle_in_transaction_session_timeout": "0",
         "transaction_timeout": "0",
@@ -67,7 +67,7 @@ _SETTINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 #: What has to hold before the first question, whoever set it.
-_SHOWN = ("transaction_read_only", "search_path", "standard_conforming_strings", "client_encoding")
+_SHOWN = ("transaction_read_only", "search_path", *pgsql.SETTINGS)
 #: The first minor version of each major one that has `restrict_nonsystem_relation_kind`.
 _RESTRICTS = {12: 20, 13: 16, 14: 13, 15: 8, 16: 4}
 #: Settings whose value is a list of names, each quoted by itself.
