@@ -30,6 +30,7 @@ from privbench.pgsql.judge import (
     judge,
     operators,
     plain,
+    relation_name,
     shown,
 )
 from privbench.pgsql.made import Made
@@ -440,9 +441,7 @@ STATEMENTS = frozenset(_RULES) | frozenset(_PROGRAMS)
 
 def _of(tree: Node, part: str) -> Name:
     """The qualified name of a relation that a statement is about."""
-    found = tree.nodes(part)[0]
-    words = [found.get(word) for word in ("catalogname", "schemaname", "relname")]
-    return tuple(str(word) for word in words if word)
+    return relation_name(tree.nodes(part)[0])
 
 
 def _own(name: Name, made: set[Name]) -> None:

@@ -124,6 +124,12 @@ def shown(name: Iterable[str]) -> str:
     return ".".join(name)
 
 
+def relation_name(node: Node) -> Name:
+    """The words of a relation's name, as far as they are written."""
+    words = [node.get(part) for part in ("catalogname", "schemaname", "relname")]
+    return tuple(str(word) for word in words if word)
+
+
 def _named(nodes: list[Node]) -> frozenset[str]:
     """Names that the statement itself gives to columns."""
     found = set(_GIVEN)
@@ -149,8 +155,7 @@ def _fields(node: Node) -> list[str]:
 
 
 def _relation(node: Node, scope: Scope, ctes: set[str]) -> None:
-    words = [node.get(part) for part in ("catalogname", "schemaname", "relname")]
-    name = tuple(str(word) for word in words if word)
+    name = relation_name(node)
     # Only the server's own relations are found without a schema under an empty search path, and
     # their names begin alike: no WITH query may cover one up.
     if len(name) == 1 and name[0] in ctes and not names.is_system(name[0]):
@@ -199,7 +204,7 @@ def _equality(node: Node, scope: Scope) -> None:
         operators(scope, [("=",)])
 
 
-def type_of(node: Node, scope: Scope) -> None:
+def _type(node: Node, scope: Scope) -> None:
     """Refuse a type that may not be named.
 
     Raises:
@@ -240,5 +245,5 @@ _CHECKS: dict[str, Callable[[Node, Scope], None]] = {
     "RangeTableSample": _sample,
     "SortBy": _sort,
     "SubLink": _sublink,
-    "TypeName": type_of,
+    "TypeName": _type,
 }

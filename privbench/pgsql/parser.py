@@ -1,7 +1,7 @@
 """SQL texts as trees, by PostgreSQL's own parser (libpg_query, of PostgreSQL 18).
 
 What a stranger wrote is judged by its tree and then run as it stands, so both must be one reading.
-Three things see to that. A text is cut by PostgreSQL's scanner, and each piece must parse as one
+Three things see to that. A text is cut by PostgreSQL's parser, and each piece must parse as one
 statement. A server reads a statement as this parser does only under the settings that the parser
 assumes: whoever sends it sets and checks `SETTINGS` first. And what servers of other versions or
 encodings might read otherwise is refused: names longer than PostgreSQL keeps, and numbers that are

@@ -17,6 +17,7 @@ from psycopg import sql
 from privbench.errors import AccessDenied, DatabaseError, UsageError
 from privbench.pgsql import Node, SqlError, Statement, statements
 from privbench.pgsql.ddl import SETTINGS_OF_TABLES, STATEMENTS, allowed, trusted
+from privbench.pgsql.judge import relation_name, shown
 from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
@@ -135,8 +136,7 @@ class Ddl:
                 n.get("contype") == "CONSTR_EXCLUSION" or n.get("without_overlaps")
                 for n in constraints
             ):
-                relation = item.tree.nodes("relation")[0]
-                table = f"{relation.get('schemaname')}.{relation.get('relname')}"
+                table = shown(relation_name(item.tree.nodes("relation")[0]))
                 found.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
         return found
 

@@ -118,9 +118,7 @@ class Text:
 
     def calls(self, field: str) -> bool:
         """The names of functions of `pg_catalog` that are not listed."""
-        return field not in names.functions() and (
-            field in names.others() or field.startswith("pg_")
-        )
+        return names.may_call(field)
 
 
 def check(workload: Workload) -> None:
