@@ -27,11 +27,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import postgast
-import postgast.pg_query_pb2
-
 from privbench.errors import PrivbenchError
-from privbench.pgsql.child import placed
 
 #: Settings of a session under which a server reads a text as the parser does.
 SETTINGS = {
@@ -205,6 +201,11 @@ def tokens(text: str) -> list[Token]:
     >>> [token.text for token in tokens("SELECT 'a b' -- c")]
     ['SELECT', "'a b'"]
     """
+    # The scanner's library is loaded by those who cut texts: most commands only ask the child.
+    import postgast.pg_query_pb2
+
+    from privbench.pgsql.child import placed
+
     data = _bytes(text)
     try:
         found = postgast.scan(text).tokens
