@@ -225,7 +225,7 @@ class Ledger:
     def _locked(self) -> Iterator[None]:
         """Hold this ledger and, by the order of their names, the others that count."""
         with ExitStack() as stack:
-            for item in (self, *self.others):
+            for item in sorted((self, *self.others), key=lambda ledger: ledger.directory.name):
                 stack.enter_context(locked(item.directory / "ledger.lock"))
             yield
 
