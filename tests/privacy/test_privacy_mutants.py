@@ -430,6 +430,14 @@ class PresentCandidates(LabelCounts):
         return cells[np.append(True, cells[1:] > 0)], counts
 
 
+class DrawnTwice(LabelCounts):
+    """A candidate that rows hold is a public cell and a label of the threshold too."""
+
+    def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
+        cells, _ = super().evaluate_labels(data)
+        return cells, LabelCounts(self.source, self.attribute).evaluate_labels(data)[1]
+
+
 class CellsAfterwards(LabelCounts):
     """Values are merged into one public cell after they were normalised, not before."""
 
@@ -445,6 +453,7 @@ class CellsAfterwards(LabelCounts):
         (RowsOfLabels("posts", "l"), "one", {"linf", "l2"}),
         (NormalisedApart("posts", "l"), "shared", {"l2"}),
         (PresentCandidates("posts", "l", public=("z", "no such")), "shared", {"shape"}),
+        (DrawnTwice("posts", "l", public=("x", "y", "z")), "shared", {"l2"}),
         (CellsAfterwards("posts", "l", public=("any",)), "shared", {"l2", "linf"}),
     ],
     ids=lambda item: type(item).__name__ if isinstance(item, LabelCounts) else "",
