@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
@@ -22,8 +23,6 @@ SLACK = 1e-9
 
 #: A statistic: its public shape and its cells; of a list, its public cells and counts by label.
 Statistic = Integers | tuple[Integers, dict[str, int]]
-#: What the adversary sees of a query, whatever the rows.
-Outline = tuple[str, str, tuple[str, ...], tuple[int, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +124,17 @@ def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
     return np.asarray(cells, np.int64), labels
 
 
-def outline(query: Query) -> Outline:
-    """Kind, table, columns, shape and unit of a query."""
-    return query.kind, query.table, query.columns, query.shape, query.unit
-
-
 def same_events(first: Iterable[Query], second: Iterable[Query]) -> list[int]:
     """Positions at which two lists of events differ in what the adversary sees (P17).
+
+    Whole queries are compared: their tables, columns, clips and public candidates are all seen.
 
     Args:
         first: Queries of a fit.
         second: Queries of a fit on a neighbour that was given the same released results.
     """
-    a, b = [outline(query) for query in first], [outline(query) for query in second]
-    shared = [at for at, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]]
-    return shared + list(range(min(len(a), len(b)), max(len(a), len(b))))
+    pairs = zip_longest(first, second)
+    return [at for at, (one, other) in enumerate(pairs) if one != other]
 
 
 def check(

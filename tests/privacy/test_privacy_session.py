@@ -48,6 +48,23 @@ class Spy(OpenDPNoise):
         return super().vector(*arguments)
 
 
+class Recorder(OpenDPNoise):
+    """Keeps the arguments and the result of every draw."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, float, str, object]] = []
+
+    def vector(self, mechanism, values, scale, stream):
+        drawn = super().vector(mechanism, values, scale, stream)
+        self.calls.append(("vector", scale, stream, tuple(drawn.tolist())))
+        return drawn
+
+    def labels(self, mechanism, counts, scale, threshold, stream):
+        drawn = super().labels(mechanism, counts, scale, threshold, stream)
+        self.calls.append(("labels", scale, stream, dict(drawn)))
+        return drawn
+
+
 def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", **options) -> Session:
     options = {"data": Toy(), **options}
     data = options.pop("data")
@@ -124,6 +141,20 @@ def test_labels_are_released_sorted_and_rare_ones_kept_back(tmp_path, accounting
     assert event.delta == session.delta_total / 2
     assert event.threshold > 10
     assert session.guarantee().delta > 0
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_public_cells_and_labels_are_one_vector_drawn_once(tmp_path, accounting):
+    recorder = Recorder()
+    session = start(tmp_path, 2.0, 1e-6, accounting, noise=recorder)
+    half = session.amount_total / 2
+    found = session.release_labels(LabelToy(), half, session.delta_total, "names")
+    (cells, labels), event = recorder.calls, session.trace[0].event
+    assert (cells[0], labels[0]) == ("vector", "labels")
+    assert cells[1] == labels[1] == event.scale
+    assert cells[2] != labels[2]
+    assert cells[3] == found.cells
+    assert labels[3] == dict(zip(found.labels, found.counts, strict=True))
 
 
 def test_labels_need_delta_and_a_label_query(tmp_path):
