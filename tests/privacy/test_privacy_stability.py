@@ -33,7 +33,6 @@ from privbench.privacy.queries import (
     LabelCounts,
     Total,
 )
-from privbench.privacy.query import GRID
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import StabilityReport, change, check, same_events
 
