@@ -146,8 +146,8 @@ def end_orphans(work: Workbench, key: ForeignKey) -> None:
     found = heirs(index, work.alive)
     if (found == index).all():
         return
-    tied = [item for item in work.table.unique_sets if set(item.columns) & set(key.columns)]
-    if any(set(item.columns) != set(key.columns) for item in tied):
+    # A row that was dropped as a duplicate refers to what another row refers to as well.
+    if any(set(item.columns) & set(key.columns) for item in work.table.unique_sets):
         found = np.where(found == index, index, NONE)
     rows = np.arange(work.rows)
     if nullable_columns(work.table, key):

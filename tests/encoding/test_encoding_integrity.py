@@ -187,6 +187,17 @@ def test_random_schemas(tables, sizes, seed):
     verify(tables, run(tables, rows, decoded, seed))
 
 
+def test_rows_that_are_dropped_hand_on_no_reference_that_must_be_unique():
+    parent = table("t0", col("id"), primary=("id",))
+    child = table(
+        "t1", col("id"), col("f0"), col("f1", null=True), primary=("id",),
+        uniques=[("f0",), ("f1",)], keys=[(("f0",), "t0", ("id",)), (("f1",), "t1", ("id",))],
+    )  # fmt: skip
+    rows = {"public.t0": 7, "public.t1": 20}
+    for seed in range(60):
+        verify([parent, child], run([parent, child], rows, {key: {} for key in rows}, seed))
+
+
 def test_tenants_agree_on_the_shared_column():
     tenant = table("tenant", col("id"), primary=("id",))
     user = table(
