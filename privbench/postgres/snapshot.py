@@ -331,5 +331,6 @@ def wait(server: pq.abc.PGconn) -> None:
     """
     arrivals = select.poll()
     arrivals.register(server.socket, select.POLLIN)
-    arrivals.poll()
+    # A signal that arrives just before the call does not end it: its handler runs after a second.
+    arrivals.poll(1000)
     server.consume_input()

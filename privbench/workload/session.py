@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -196,9 +197,16 @@ class Session:
     def _timed(self, text: str) -> Run:
         connection = self.connection.pgconn
         begin = time.perf_counter()
-        connection.send_query_params(text.encode(self.connection.info.encoding), None)
-        connection.set_chunked_rows_mode(_CHUNK)
-        fetch = self._fetch(connection)
+        try:
+            connection.send_query_params(text.encode(self.connection.info.encoding), None)
+            connection.set_chunked_rows_mode(_CHUNK)
+            fetch = self._fetch(connection)
+        except KeyboardInterrupt:
+            # What still arrives is not waited for: a cancellation may come too late to be heard.
+            with suppress(psycopg.Error):
+                self.connection.cancel_safe(timeout=10)
+            self.connection.close()
+            raise
         seconds = time.perf_counter() - begin
         if fetch.error is None:
             return Run("ok", seconds, fetch.answer, fetch.truncated)
@@ -215,17 +223,11 @@ class Session:
         return fetch
 
     def _next(self, connection: pq.abc.PGconn) -> pq.abc.PGresult | None:
-        """The next result; an interruption is heard while it is waited for, and stops the query."""
-        try:
-            connection.flush()
-            while connection.is_busy():
-                wait(connection)
-            return connection.get_result()
-        except KeyboardInterrupt:
-            self.connection.cancel_safe(timeout=10)
-            while connection.get_result() is not None:
-                pass
-            raise
+        """The next result; an interruption is heard while it is waited for."""
+        connection.flush()
+        while connection.is_busy():
+            wait(connection)
+        return connection.get_result()
 
 
 @dataclass(slots=True)
