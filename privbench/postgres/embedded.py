@@ -58,15 +58,19 @@ class Server:
 
     def stop(self) -> None:
         """Stop the server and remove what was temporary; stopping twice does no harm."""
+        for path in self.halt():
+            shutil.rmtree(path, ignore_errors=True)
+
+    def halt(self) -> list[Path]:
+        """Stop the server; the temporary directories that it leaves, for the caller to remove."""
         if self.program is not None and self.directory is not None:
             mode = "immediate" if self.directory in self._temporary else "fast"
             command: list[str | Path] = [self.program.parent / "pg_ctl", "stop", "-w", "-m", mode]
             with contextlib.suppress(ConnectionFailed):
                 _run([*command, "-D", self.directory / "data"], "pg_ctl stop")
         self.program = None
-        for path in self._temporary:
-            shutil.rmtree(path, ignore_errors=True)
-        self._temporary.clear()
+        left, self._temporary = self._temporary, []
+        return left
 
     def __enter__(self) -> Self:
         return self

@@ -62,12 +62,13 @@ def small_disk(most: int):
 
 @contextmanager
 def held(dsn: str, table: str, seconds: float):
-    """Somebody alters a table, and lets it go after a while."""
+    """Somebody alters a table, and lets it go after a while, or when the block ends."""
     with psycopg.connect(dsn) as other:
         other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
         timer = threading.Timer(seconds, other.rollback)
         timer.start()
         yield
+        timer.cancel()
         timer.join()
 
 
@@ -124,7 +125,13 @@ def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
     path.write_text("SELECT count(*) FROM generate_series(1, 100000000000) i;\n")
     both = [source, source, "-w", path, "-o", tmp_path / "r"]
     program = [sys.executable, "-m", "privbench", "compare", *both]
-    process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)
+    # A shell lets its background jobs ignore Ctrl-C, and so would what they start.
+    process = subprocess.Popen(
+        program,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     asked = (
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series(1, 1000%'"
         " AND state = 'active' AND pid <> pg_backend_pid()"
@@ -172,7 +179,7 @@ def test_a_lock_that_is_waited_for_is_named(
         done = run(*words)
     assert done.exit_code == 0, done.stderr
     assert "waiting for a lock on public.customer" in done.stderr
-    with held(place, "public.customer", 4):
+    with held(place, "public.customer", 20):
         refused = run(
             *words, "--lock-wait-timeout", 0.5, *(["--force"] if command == "fit" else [])
         )

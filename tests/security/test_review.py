@@ -276,7 +276,7 @@ def test_a_process_that_is_forked_while_a_thread_parses_goes_on() -> None:
 
     What stops it: a forked process begins with a parser of its own.
     """
-    thread = threading.Thread(target=statements, args=["SELECT 1;" * 100_000])
+    thread = threading.Thread(target=statements, args=["SELECT 1;" * 40_000])
     thread.start()
     child = os.fork()
     if child == 0:
