@@ -21,8 +21,8 @@ _MOST = 2**21
 def times(surrogates: Surrogates, rows: int) -> NDArray[np.int64]:
     """How many rows each value has, shape (values,); they sum to the rows.
 
-    >>> times(((1, 0.5), (2, 0.3), (0, 0.2)), 10).tolist()
-    [5, 2, 1, 1, 1]
+    >>> times(((1, 0.5), (2, 0.4), (0, 0.1)), 10).tolist()
+    [5, 2, 2, 1]
     """
     values = np.array([count for count, _ in surrogates], dtype=np.int64)
     shares = np.array([share for _, share in surrogates])

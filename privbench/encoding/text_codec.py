@@ -16,7 +16,7 @@ from privbench.encoding.base import AnyCodes, Codec, attribute, null_mask
 from privbench.encoding.madeup import made_text
 from privbench.encoding.semantic import made_distinct, made_semantic, providers
 from privbench.encoding.shapes import SHAPES
-from privbench.encoding.surrogates import Surrogates, surrogates_from_json, times
+from privbench.encoding.surrogates import KIND, Surrogates, surrogates_from_json, times
 from privbench.encoding.uniqueness import factorize, later_duplicates
 from privbench.privacy.data import EdgesRecoding, LabelsRecoding, Recoding
 
@@ -30,6 +30,10 @@ WORD = 9
 #: of a histogram's cell stays below a fiftieth where labels are released at all (twice as much: a
 #: real rest would become labels; half: a few rows would become values of their own).
 _NOISE = 0.05
+#: Up to this share, a rest that the law does not show is a few values; more can only be many rare
+#: ones, as noise would not have hidden few (half or twice: 10 values instead of 1,000, or the
+#: other way round, in columns that lie between).
+_FEW = 1 / 3
 #: How often texts that came out alike are made again: those of a few characters.
 _AGAIN = 3
 
@@ -112,11 +116,14 @@ class TextCodec(Codec):
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
         label = self._label_codes(codes, len(null))
-        unnamed, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
-        if self.surrogates == () and len(unnamed) < _NOISE * len(named):
-            label[unnamed] = rng.choice(label[named], len(unnamed))
-        made_rows = np.flatnonzero((label < 0) & ~null)
-        made = self._made(codes, made_rows, rng)
+        made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
+        surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
+        if surrogates == () and share < _NOISE:
+            label[made_rows] = rng.choice(label[named], len(made_rows)) if len(named) else -1
+            made_rows = np.flatnonzero((label < 0) & ~null)
+        elif surrogates == ():
+            surrogates = KIND if share < _FEW else None
+        made = self._made(codes, made_rows, surrogates, rng)
         pool = pa.array(self.labels or (), made.type)
         places = np.where(label >= 0, label, 0)
         places[made_rows] = len(pool) + np.arange(len(made_rows))
@@ -131,11 +138,15 @@ class TextCodec(Codec):
         return np.where(given < len(self.labels), given, -1)
 
     def _made(
-        self, codes: Mapping[str, AnyCodes], chosen: NDArray[np.int64], rng: np.random.Generator
+        self,
+        codes: Mapping[str, AnyCodes],
+        chosen: NDArray[np.int64],
+        surrogates: Surrogates | None,
+        rng: np.random.Generator,
     ) -> pa.Array:
         """Made-up texts; rows that share one are alike in shape and length."""
         rows = len(chosen)
-        count = rng.permutation(times(self.surrogates, rows)) if self.surrogates else None
+        count = rng.permutation(times(surrogates, rows)) if surrogates else None
         value = None if count is None else np.repeat(np.arange(len(count)), count)
         if self.provider is not None or self.lengths is None:
             provider = self.provider or "word"

@@ -19,6 +19,8 @@ from privbench.report.document import (
     DivergencePart,
     QErrorPart,
     QueryPart,
+    ReboundPart,
+    ReboundQueryPart,
     ReplayPart,
     RuntimePart,
     SidePart,
@@ -38,7 +40,17 @@ from privbench.report.parts_work import (
 from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
 from privbench.workload.replay import AGAIN
 
-__all__ = ["CLONE", "SOURCE", "qerrors", "queries", "replay_part", "runtimes", "side", "table"]
+__all__ = [
+    "CLONE",
+    "SOURCE",
+    "qerrors",
+    "queries",
+    "rebound",
+    "replay_part",
+    "runtimes",
+    "side",
+    "table",
+]
 
 #: Most cells of a column that the report shows; rarer values are joined in one.
 _CELLS = 40
@@ -65,10 +77,6 @@ def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
 def _query(query: Query, result: QueryResult) -> QueryPart:
     source, clone = result.answers[SOURCE], result.answers[CLONE]
     again = result.answers.get(AGAIN)
-    ended = source.status == clone.status == "ok"
-    error = None
-    if ended and source.rows is not None and clone.rows is not None and _whole(source, clone):
-        error = float(qerror.qerrors([source.rows], [clone.rows])[0])
     return QueryPart(
         id=query.id,
         sql=query.sql,
@@ -77,7 +85,7 @@ def _query(query: Query, result: QueryResult) -> QueryPart:
         joins=query.shape.joins,
         source=_answer(source),
         clone=_answer(clone),
-        qerror=error,
+        qerror=_qerror(source, clone),
         runtime=_discrepancy(source, clone),
         card_matches=_matches(query, source),
         again=list(again.seconds) if again else [],
@@ -87,7 +95,15 @@ def _query(query: Query, result: QueryResult) -> QueryPart:
     )
 
 
-def _whole(*answers: Answer) -> bool:
+def _qerror(source: Answer | AnswerPart, clone: Answer | AnswerPart) -> float | None:
+    """None where an answer is missing or was cut off."""
+    ended = source.status == clone.status == "ok" and _whole(source, clone)
+    if not ended or source.rows is None or clone.rows is None:
+        return None
+    return float(qerror.qerrors([source.rows], [clone.rows])[0])
+
+
+def _whole(*answers: Answer | AnswerPart) -> bool:
     return not any(answer.truncated for answer in answers)
 
 
@@ -134,6 +150,29 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
     )
     weighing = _weighted(answered, [query.qerror for query in answered])
     return QErrorPart.model_validate({**asdict(result), "weighted": weighing})
+
+
+def rebound(found: list[QueryPart], workload: Workload, ran: Replay) -> ReboundPart:
+    """Queries that were asked of the clone by other texts, beside all others.
+
+    Args:
+        found: Every query as written.
+        workload: Those that were asked otherwise.
+        ran: Their replay on the clone.
+    """
+    source = {query.id: query for query in found}
+    changed = {}
+    for query, result in zip(workload, ran.results, strict=True):
+        clone = _answer(result.answers[CLONE])
+        error = _qerror(source[query.id].source, clone)
+        changed[query.id] = ReboundQueryPart(id=query.id, sql=query.sql, clone=clone, qerror=error)
+    both = [
+        query.model_copy(update={"clone": new.clone, "qerror": new.qerror})
+        if (new := changed.get(query.id))
+        else query
+        for query in found
+    ]
+    return ReboundPart(queries=[*changed.values()], qerror=qerrors(both))
 
 
 def _weighted(found: list[QueryPart], errors: list[float | None]) -> SummaryPart | None:
