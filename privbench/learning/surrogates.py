@@ -22,8 +22,8 @@ _PENALTY = 12.0
 def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates | None:
     """The values of a column beyond those that are named.
 
-    In the last block, which need not be full, counts fall linearly from those of the block before
-    to one row; where labels reach into it, they are taken to be all of it. Where values have one
+    The last block need not be full: its counts are those of the blocks before where these are even,
+    else they fall linearly from those of the block before to one row; where labels reach into it, they are taken to be all of it. Where values have one
     row each, as far as noise can tell, there are as many as rows.
 
     Args:
@@ -48,7 +48,8 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
     one = sums.sum() / max(rows, 1.0)
     values, several = full.copy(), counts > one + sd / full
     if len(values) > 1:
-        last = 2 * sums[-1] / (max(counts[-2], one) + one)
+        even = len(values) > 2 and counts[-2] == counts[-3]
+        last = sums[-1] / max(counts[-2] if even else (counts[-2] + one) / 2, one)
         values[-1] = float(np.clip(np.rint(last), 1.0, full[-1]))
         several[-1] = several[-2]
     first = int(np.flatnonzero(several)[-1]) + 1 if several.any() else 0
