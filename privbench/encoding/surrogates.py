@@ -42,8 +42,8 @@ def surrogates_from_json(data: Any) -> Surrogates | None:
     """
     if data is None:
         return None
-    found = tuple((int(count), float(share)) for count, share in data)
-    sound = all(count >= 0 and 0 < share < math.inf for count, share in found)
+    found = tuple((count, float(share)) for count, share in data)
+    sound = all(type(n) is int and n >= 0 and 0 < share < math.inf for n, share in found)
     if not sound or sum(count for count, _ in found) > _MOST:
         raise ValueError("these are no blocks of surrogate values")
     return found

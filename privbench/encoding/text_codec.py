@@ -34,8 +34,6 @@ _NOISE = 0.05
 #: ones, as noise would not have hidden few (half or twice: 10 values instead of 1,000, or the
 #: other way round, in columns that lie between).
 _FEW = 1 / 3
-#: How often texts that came out alike are made again: those of a few characters.
-_AGAIN = 3
 
 
 def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
@@ -169,9 +167,9 @@ class TextCodec(Codec):
     def _distinct(
         self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator
     ) -> pa.Array:
-        """One text each, all different as far as so short ones can be."""
+        """One text each, all different as far as length allows; codes, where words run out."""
         made = made_text(shapes, lengths, rng)
-        for _ in range(_AGAIN):
+        for first in (True, False, False):
             keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
             again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
             again = again[again >= len(keys) - len(made)] - (len(keys) - len(made))
@@ -179,7 +177,8 @@ class TextCodec(Codec):
                 break
             places = np.arange(len(made))
             places[again] = len(made) + np.arange(len(again))
-            new = made_text(shapes[again], lengths[again], rng).cast(made.type)
+            shape = shapes[again] if first else np.full(len(again), SHAPES.index("code"))
+            new = made_text(shape, lengths[again], rng).cast(made.type)
             made = pa.concat_arrays([made, new]).take(pa.array(places))
         return made
 

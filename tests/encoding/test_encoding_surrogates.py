@@ -83,7 +83,7 @@ def test_semantic_types_of_which_few_rows_share_a_value_are_different():
 
 
 @pytest.mark.parametrize(
-    "blocks", [[[-1, 0.5]], [[1, -0.5]], [[1, float("nan")]], [[1, float("inf")]], [[10**9, 1.0]]]
+    "blocks", [[[-1, 0.5]], [[1, -0.5]], [[1, float("nan")]], [[float("inf"), 1.0]], [[10**9, 1.0]]]
 )
 def test_blocks_of_a_hostile_model_are_refused(blocks):
     with pytest.raises(ValueError, match="no blocks"):
