@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +23,7 @@ from privbench.report.document_work import LoadPart
 from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
 from privbench.schema import Schema
-from privbench.workload import Replay, Workload, read, replay
+from privbench.workload import Answer, Replay, Workload, read, replay
 from privbench.workload.before import NOTHING, Before
 from privbench.workload.load import load
 from privbench.workload.replay import OnResult
@@ -227,17 +226,11 @@ def _rebound(
     answered: list[QueryPart], rebound: Workload, ran: Replay, clone: str, trust: Trust
 ) -> ReboundPart:
     """Run re-bound queries on the clone, once each; the source has answered."""
-    if not rebound.queries:
-        return parts.rebound(answered, rebound, replace(ran, results=()))
-    again = replay(
-        rebound,
-        {parts.CLONE: clone},
-        repeats=1,
-        warmup=0,
-        timeout=ran.timeout,
-        settings=ran.settings,
-        trust=trust,
-    )
+    again: list[Answer] = []
+    if rebound.queries:
+        dsns, settings = {parts.CLONE: clone}, ran.settings
+        found = replay(rebound, dsns, 1, 0, ran.timeout, settings=settings, trust=trust)
+        again = [result.answers[parts.CLONE] for result in found.results]
     return parts.rebound(answered, rebound, again)
 
 

@@ -191,30 +191,16 @@ REBOUND = (
 )
 
 
-class ReboundQueryPart(Part):
-    """One query that names texts which the clone lacks, with those of the same rank instead.
-
-    Attributes:
-        sql: What ran on the clone; the source answered the query as written.
-        qerror: None where an answer is missing or was cut off.
-    """
-
-    id: str
-    sql: str
-    clone: AnswerPart
-    qerror: float | None
-
-
 class ReboundPart(Part):
     """Answers with literals re-bound by rank. CONFIDENTIAL, whatever else leaves the owner.
 
     Attributes:
-        queries: Those that changed.
+        queries: Those that changed, as they ran on the clone; the source answered them as written.
         qerror: Of the whole workload, with these queries re-bound and all others as written.
     """
 
     confidential: str = REBOUND
-    queries: list[ReboundQueryPart]
+    queries: list[QueryPart]
     qerror: QErrorPart
 
 

@@ -20,7 +20,6 @@ from privbench.report.document import (
     QErrorPart,
     QueryPart,
     ReboundPart,
-    ReboundQueryPart,
     ReplayPart,
     RuntimePart,
     SidePart,
@@ -152,26 +151,22 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
     return QErrorPart.model_validate({**asdict(result), "weighted": weighing})
 
 
-def rebound(found: list[QueryPart], workload: Workload, ran: Replay) -> ReboundPart:
+def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
     """Queries that were asked of the clone by other texts, beside all others.
 
     Args:
         found: Every query as written.
         workload: Those that were asked otherwise.
-        ran: Their replay on the clone.
+        answers: The clone's, one each.
     """
-    source = {query.id: query for query in found}
     changed = {}
-    for query, result in zip(workload, ran.results, strict=True):
-        clone = _answer(result.answers[CLONE])
-        error = _qerror(source[query.id].source, clone)
-        changed[query.id] = ReboundQueryPart(id=query.id, sql=query.sql, clone=clone, qerror=error)
-    both = [
-        query.model_copy(update={"clone": new.clone, "qerror": new.qerror})
-        if (new := changed.get(query.id))
-        else query
-        for query in found
-    ]
+    written = {query.id: query for query in found}
+    for query, answer in zip(workload, answers, strict=True):
+        old, clone = written[query.id], _answer(answer)
+        new = {"sql": query.sql, "clone": clone, "qerror": _qerror(old.source, clone)}
+        lost = dict.fromkeys(("runtime", "floor", "work"))
+        changed[query.id] = old.model_copy(update=new | lost)
+    both = [changed.get(query.id, query) for query in found]
     return ReboundPart(queries=[*changed.values()], qerror=qerrors(both))
 
 

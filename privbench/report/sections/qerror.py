@@ -32,11 +32,10 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
 
 
 def _rebound(document: ComparisonDocument) -> list[tuple[int, int]]:
-    """Places of re-bound queries and of the same as written, furthest apart first."""
-    if document.rebound is None:
-        return []
+    """Places of some re-bound queries, and of the same as written; the most wrong ones first."""
     place = {query.id: i for i, query in enumerate(document.queries)}
-    found = [(i, place[query.id]) for i, query in enumerate(document.rebound.queries)]
+    changed = document.rebound.queries if document.rebound else []
+    found = [(i, place[query.id]) for i, query in enumerate(changed)]
     return sorted(found, key=lambda pair: -(document.queries[pair[1]].qerror or 0))[:_SHOWN]
 
 

@@ -107,8 +107,8 @@ def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
     Returns:
         The changed queries by their old ids, without stated answers. CONFIDENTIAL.
     """
-    known = {column.name for table in schema for column in table.columns}
-    known |= {name for table in schema for name in (table.name.schema, table.name.name)}
+    known = {name for table in schema for name in (table.name.schema, table.name.name)}
+    known |= {column.name for table in schema for column in table.columns}
     found = (_changed(query, schema, known, partner) for query in workload)
     return Workload(workload.name, tuple(q for q in found if q is not None), confidential=True)
 
