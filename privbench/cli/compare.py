@@ -19,6 +19,7 @@ from privbench.report import enforce
 from privbench.report.document import GatePart, json_schema
 from privbench.report.summary import gate_line
 from privbench.report.text import few, seconds
+from privbench.workload import read
 from privbench.workload.before import Before
 from privbench.workload.replay import OnResult
 from privbench.workload.results import QueryResult, failures
@@ -243,6 +244,12 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     metavar="FILE",
     help="comparison.json of an earlier comparison: tells what has changed.",
 )
+@click.option(
+    "--rebind",
+    is_flag=True,
+    help="Also ask for texts of the same rank where the clone lacks a text, and report both "
+    "answers. It reads ranks in the source: nothing of it may leave the owner.",
+)
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @lock_option
 @click.pass_obj
@@ -256,6 +263,7 @@ def compare(
     output: str,
     gates: tuple[str, ...],
     model_path: str | None,
+    rebind: bool,
     **given: Any,
 ) -> None:
     """Replay a workload on SOURCE and TARGET and report how close they are. CONFIDENTIAL.
@@ -268,18 +276,24 @@ def compare(
       privbench compare "service=prod" "service=clone" -w job/ -o report/ --fail-if 'qerror.p95 > 5'
     """
     teller = state.reporter
+    queries = read(workload)
+    rebound = None
+    if rebind:
+        with teller.stage("rebind"):
+            rebound = pipeline.rebind_by_rank(queries, source, target)
     with teller.stage("compare"):
         try:
             document = report.compare(
                 source,
                 target,
-                workload,
+                queries,
                 read_config(config_path) if config_path else None,
                 output,
                 gates,
                 model=pipeline.modelled(model_path) if model_path else None,
                 on_result=_progress(teller),
                 tell=teller.advance,
+                rebound=rebound,
                 **given,
             )
         except (KeyboardInterrupt, OSError) as error:

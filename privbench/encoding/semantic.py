@@ -11,12 +11,17 @@ import pyarrow as pa
 from faker import Faker
 
 from privbench.encoding.lists import packaged, whole
+from privbench.encoding.uniqueness import factorize, number_texts, ranks
 from privbench.errors import ConfigError
 from privbench.roles.names import listed, noun, snake
 from privbench.schema import Table
 
 #: Values in one pool.
 POOL = 2000
+#: Types of which few rows share a value.
+_OWN = frozenset(
+    {"email", "name", "phone_number", "sha256", "slug", "street_address", "url", "user_name"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,7 @@ def _one(maker: Faker, provider: str) -> str | None:
 def made_semantic(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """Values of a semantic type, drawn from a pool made for the purpose.
+    """Values of a semantic type: different ones where few rows share one, else from a pool.
 
     Args:
         provider: Faker's name of the type.
@@ -162,9 +167,26 @@ def made_semantic(
     Raises:
         ValueError: There is no such type: a model may name any.
     """
+    if provider in _OWN:
+        return made_distinct(provider, rows, rng, max_length)
+    pool = _pool(provider, rows, rng, max_length)
+    return pool.take(pa.array(rng.integers(len(pool), size=rows)))
+
+
+def made_distinct(
+    provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
+) -> pa.Array:
+    """The same, all different as far as their length allows: a number tells like ones apart."""
+    pool = _pool(provider, rows, rng, max_length)
+    found = pool.take(pa.array(np.arange(rows) % len(pool)))
+    number = ranks(factorize(found))
+    again = np.flatnonzero(number)
+    return number_texts(found, again, number[again] + 1, max_length)
+
+
+def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
     if provider not in providers():
         raise ValueError("there is no such provider of made-up text")
     maker = _faker(int(rng.integers(2**62)))
     made = [_one(maker, provider) or "" for _ in range(min(POOL, max(rows, 1)))]
-    pool = pa.array([value.replace("\x00", "")[:max_length] for value in made], pa.string())
-    return pool.take(pa.array(rng.integers(len(pool), size=rows)))
+    return pa.array([value.replace("\x00", "")[:max_length] for value in made], pa.string())

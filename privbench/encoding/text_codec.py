@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.encoding.base import AnyCodes, Codec, attribute, null_mask
 from privbench.encoding.madeup import made_text
-from privbench.encoding.semantic import made_semantic, providers
+from privbench.encoding.semantic import made_distinct, made_semantic, providers
 from privbench.encoding.shapes import SHAPES
+from privbench.encoding.surrogates import KIND, Surrogates, surrogates_from_json, times
+from privbench.encoding.uniqueness import factorize, later_duplicates
 from privbench.privacy.data import EdgesRecoding, LabelsRecoding, Recoding
 
 #: Longest text that lengths are told apart for.
@@ -24,6 +26,14 @@ MAX_LENGTH = 2**20
 MAX_MADE = 2**16
 #: Greatest usual length of a text of which nothing is known.
 WORD = 9
+#: Share of a column without a label up to which it is noise, where the law by rank has none: noise
+#: of a histogram's cell stays below a fiftieth where labels are released at all (twice as much: a
+#: real rest would become labels; half: a few rows would become values of their own).
+_NOISE = 0.05
+#: Up to this share, a rest that the law does not show is a few values; more can only be many rare
+#: ones, as noise would not have hidden few (half or twice: 10 values instead of 1,000, or the
+#: other way round, in columns that lie between).
+_FEW = 1 / 3
 
 
 def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
@@ -65,6 +75,8 @@ class TextCodec(Codec):
         labels: Released labels, or None where none were asked for.
         lengths: Edges of the length cells, or None where the text has a semantic type.
         provider: The semantic type, or None.
+        surrogates: How often each text without a label occurs: nothing where labels are all there
+            is, None where it is not known.
     """
 
     kind: ClassVar[str] = "text"
@@ -72,6 +84,7 @@ class TextCodec(Codec):
     labels: tuple[str, ...] | None
     lengths: tuple[int, ...] | None
     provider: str | None
+    surrogates: Surrogates | None = None
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -101,8 +114,14 @@ class TextCodec(Codec):
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
         label = self._label_codes(codes, len(null))
-        made_rows = np.flatnonzero((label < 0) & ~null)
-        made = self._made(codes, made_rows, rng)
+        made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
+        surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
+        if surrogates == () and share < _NOISE:
+            label[made_rows] = rng.choice(label[named], len(made_rows)) if len(named) else -1
+            made_rows = np.flatnonzero((label < 0) & ~null)
+        elif surrogates == ():
+            surrogates = KIND if share < _FEW else None
+        made = self._made(codes, made_rows, surrogates, rng)
         pool = pa.array(self.labels or (), made.type)
         places = np.where(label >= 0, label, 0)
         places[made_rows] = len(pool) + np.arange(len(made_rows))
@@ -117,15 +136,51 @@ class TextCodec(Codec):
         return np.where(given < len(self.labels), given, -1)
 
     def _made(
-        self, codes: Mapping[str, AnyCodes], chosen: NDArray[np.int64], rng: np.random.Generator
+        self,
+        codes: Mapping[str, AnyCodes],
+        chosen: NDArray[np.int64],
+        surrogates: Surrogates | None,
+        rng: np.random.Generator,
     ) -> pa.Array:
+        """Made-up texts; rows that share one are alike in shape and length."""
+        rows = len(chosen)
+        count = rng.permutation(times(surrogates, rows)) if surrogates else None
+        value = None if count is None else np.repeat(np.arange(len(count)), count)
         if self.provider is not None or self.lengths is None:
-            return made_semantic(self.provider or "word", len(chosen), rng, self.type.length)
+            provider = self.provider or "word"
+            if count is None or value is None:
+                return made_semantic(provider, rows, rng, self.type.length)
+            made = made_distinct(provider, len(count), rng, self.type.length)
+            return made.take(pa.array(rng.permutation(value)))
         edges = np.array(self.lengths, dtype=np.int64)
         cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
         lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_MADE)
-        return made_text(shape, lengths, rng)
+        if count is None or value is None:
+            return made_text(shape, lengths, rng)
+        order = np.lexsort((rng.random(rows), lengths, shape))
+        middle = order[np.cumsum(count) - count // 2 - 1]
+        made, taken = self._distinct(shape[middle], lengths[middle], rng), np.empty(rows, np.int64)
+        taken[order] = value
+        return made.take(pa.array(taken))
+
+    def _distinct(
+        self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator
+    ) -> pa.Array:
+        """One text each, all different as far as length allows; codes, where words run out."""
+        made = made_text(shapes, lengths, rng)
+        for first in (True, False, False):
+            keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
+            again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
+            again = again[again >= len(keys) - len(made)] - (len(keys) - len(made))
+            if not len(again):
+                break
+            places = np.arange(len(made))
+            places[again] = len(made) + np.arange(len(again))
+            shape = shapes[again] if first else np.full(len(again), SHAPES.index("code"))
+            new = made_text(shape, lengths[again], rng).cast(made.type)
+            made = pa.concat_arrays([made, new]).take(pa.array(places))
+        return made
 
     def to_json(self) -> dict[str, Any]:
         """Labels, edges and the semantic type."""
@@ -134,6 +189,7 @@ class TextCodec(Codec):
             "labels": None if self.labels is None else list(self.labels),
             "lengths": None if self.lengths is None else list(self.lengths),
             "provider": self.provider,
+            **({} if self.surrogates is None else {"surrogates": list(self.surrogates)}),
         }
 
     @classmethod
@@ -147,6 +203,7 @@ class TextCodec(Codec):
             labels=None if labels is None else tuple(str(label) for label in labels),
             lengths=None if lengths is None else tuple(int(edge) for edge in lengths),
             provider=provider,
+            surrogates=surrogates_from_json(data.get("surrogates")),
         )
 
 

@@ -17,7 +17,7 @@ from .model import Model, Promise, require_writable
 from .modelled import modelled
 from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
-from .rebinding import rebind
+from .rebinding import rebind, rebind_by_rank
 from .replaying import run
 from .sampling import sample
 
@@ -49,6 +49,7 @@ __all__ = [
     "parse_rows",
     "plan",
     "rebind",
+    "rebind_by_rank",
     "render_literals",
     "require_writable",
     "run",

@@ -1,4 +1,4 @@
-"""``workload rebind``: a workload with the literals of synthetic rows."""
+"""``workload rebind`` and ``compare --rebind``: workloads with other literals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from privbench.pipeline.model import Model
 from privbench.postgres.connect import same_database
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import PRINTING, ROWS, reading
-from privbench.workload import read
+from privbench.workload import Workload, read
 from privbench.workload.database import refuse_computing
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.generators.memory import MemoryRows, MemoryTables
 from privbench.workload.generators.rows import RowSource
-from privbench.workload.rebind import Planner, Rebinding, SourceRanks
+from privbench.workload.rebind import Partners, Planner, Rebinding, SourceRanks, by_rank
 from privbench.workload.rebind import rebind as rebind_workload
 from privbench.workload.safety import NONE, Trust
 
@@ -87,3 +87,26 @@ def rebind(
         )
     secret = secret or made.workload.confidential
     return replace(made, workload=replace(made.workload, confidential=secret))
+
+
+def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
+    """The queries that name texts which the clone lacks, with those of the same rank instead.
+
+    Reads how often every text of these columns occurs in the source: CONFIDENTIAL.
+
+    Args:
+        workload: The queries as written.
+        source: DSN of the source; only read.
+        clone: DSN of the clone; only read.
+
+    Raises:
+        UsageError: Both are one database.
+        DatabaseError: A server refused.
+    """
+    with reading(source, ROWS | _LIMIT) as here, reading(clone, ROWS | _LIMIT) as there:
+        if same_database(here, there):
+            raise UsageError("the clone and the source are one and the same.")
+        schema = introspect(here)
+        for side, tables in ((here, schema), (there, introspect(there))):
+            refuse_computing(side, [table.name for table in tables])
+        return by_rank(workload, schema, Partners(here, there))

@@ -12,12 +12,18 @@ from privbench.errors import UsageError
 from privbench.metrics.modelled import Modelled
 from privbench.report import baseline as earlier
 from privbench.report import figures, files, parts, parts_work
-from privbench.report.document import ComparisonDocument, ModelPart, QueryPart, WorkloadPart
+from privbench.report.document import (
+    ComparisonDocument,
+    ModelPart,
+    QueryPart,
+    ReboundPart,
+    WorkloadPart,
+)
 from privbench.report.document_work import LoadPart
 from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
 from privbench.schema import Schema
-from privbench.workload import Replay, Workload, read, replay
+from privbench.workload import Answer, Replay, Workload, read, replay
 from privbench.workload.before import NOTHING, Before
 from privbench.workload.load import load
 from privbench.workload.replay import OnResult
@@ -48,6 +54,7 @@ def compare(
     distributions: bool = True,
     tell: Tell = silent,
     trust: Trust = NONE,
+    rebound: Workload | None = None,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
 
@@ -83,6 +90,8 @@ def compare(
         distributions: Also compare the distributions of columns and of sets of columns.
         tell: Told of the tables that are read and compared after the replay.
         trust: What the operator vouches for, of what the queries would run.
+        rebound: Queries of the workload, by their ids, with texts of the same rank in the clone in
+            place of texts that it lacks: their answers are reported beside those as written.
 
     Returns:
         The document. A failed gate raises nothing here: see `ComparisonDocument.failed` and
@@ -99,6 +108,7 @@ def compare(
         earlier.require_same(old, queries, other_workload)
     folder = files.prepare(out_dir)
     left_out = _left_out(floor, explain, concurrency, distributions)
+    left_out += () if rebound is not None else ("qerror.rebound",)
     schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
     if model is not None:
@@ -120,10 +130,11 @@ def compare(
     )
     loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
     answered = parts.queries(queries, ran)
+    part = None if rebound is None else _rebound(answered, rebound, ran, target_dsn, trust)
     measured = measure(
         source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
     )
-    document = _document(queries, answered, ran, loaded, measured)
+    document = _document(queries, answered, ran, loaded, measured, part)
     if model is not None:
         document = document.model_copy(update={"model": _model_part(model)})
     if old is not None:
@@ -211,12 +222,25 @@ def _load(
     return parts_work.load_part(found)
 
 
+def _rebound(
+    answered: list[QueryPart], rebound: Workload, ran: Replay, clone: str, trust: Trust
+) -> ReboundPart:
+    """Run re-bound queries on the clone, once each; the source has answered."""
+    again: list[Answer] = []
+    if rebound.queries:
+        dsns, settings = {parts.CLONE: clone}, ran.settings
+        found = replay(rebound, dsns, 1, 0, ran.timeout, settings=settings, trust=trust)
+        again = [result.answers[parts.CLONE] for result in found.results]
+    return parts.rebound(answered, rebound, again)
+
+
 def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
     loaded: LoadPart | None,
     found: Measured,
+    rebound: ReboundPart | None,
 ) -> ComparisonDocument:
     answers = [(r.answers[parts.SOURCE], r.answers[parts.CLONE]) for r in ran.results]
     document = ComparisonDocument(
@@ -237,6 +261,7 @@ def _document(
         statistics=found.statistics,
         load=loaded,
         views=found.views,
+        rebound=rebound,
     )
     named = figures.collect(document, found.fidelity.values())
     return document.model_copy(update={"figures": named})

@@ -185,6 +185,25 @@ class RuntimePart(Part):
     beyond_floor: float | None = None
 
 
+REBOUND = (
+    "The texts of these queries were chosen by how often texts occur in the source. That is exact "
+    "knowledge of its rows: nothing of it, neither texts nor figures, may leave its owner."
+)
+
+
+class ReboundPart(Part):
+    """Answers with literals re-bound by rank. CONFIDENTIAL, whatever else leaves the owner.
+
+    Attributes:
+        queries: Those that changed, as they ran on the clone; the source answered them as written.
+        qerror: Of the whole workload, with these queries re-bound and all others as written.
+    """
+
+    confidential: str = REBOUND
+    queries: list[QueryPart]
+    qerror: QErrorPart
+
+
 class ColumnPart(Part):
     """One compared column: shares of the rows in each cell.
 
@@ -272,6 +291,7 @@ class ComparisonDocument(Part):
         drift: Against the baseline, where one was given.
         views: What the pictures of the HTML report are drawn from.
         model: The released model, where one was given.
+        rebound: Answers with literals re-bound by rank, where asked for.
     """
 
     schema_version: Literal[1] = 1
@@ -296,6 +316,7 @@ class ComparisonDocument(Part):
     drift: DriftPart | None = None
     views: ViewsPart = Field(default_factory=ViewsPart)
     model: ModelPart | None = None
+    rebound: ReboundPart | None = None
 
     @property
     def failed(self) -> bool:

@@ -13,6 +13,7 @@ POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
 _SPREADS = (
     "qerror",
     "qerror.weighted",
+    "qerror.rebound",
     "runtime",
     "runtime.floor",
     "runtime.weighted",
@@ -35,6 +36,7 @@ _SPREADS = (
 )
 _PLAIN = (
     "qerror.clone_zero",
+    "qerror.rebound.clone_zero",
     "replay.timeouts",
     "replay.errors",
     "replay.unstable",
@@ -82,6 +84,7 @@ def _summaries(document: ComparisonDocument) -> Mapping[str, SummaryPart | None]
     found = {
         "qerror": document.qerror.overall,
         "qerror.weighted": document.qerror.weighted,
+        "qerror.rebound": document.rebound.qerror.overall if document.rebound else None,
         "runtime": runtime.overall,
         "runtime.floor": runtime.floor,
         "runtime.weighted": runtime.weighted,
@@ -105,6 +108,9 @@ def _plain(document: ComparisonDocument) -> dict[str, float | None]:
     replay, work, plans, load = document.replay, document.work, document.plans, document.load
     return {
         "qerror.clone_zero": float(document.qerror.clone_zero),
+        "qerror.rebound.clone_zero": (
+            float(document.rebound.qerror.clone_zero) if document.rebound else None
+        ),
         "replay.timeouts": float(sum(replay.timeouts.values())),
         "replay.errors": float(sum(replay.errors.values())),
         "replay.unstable": float(replay.unstable),

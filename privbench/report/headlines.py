@@ -119,9 +119,10 @@ def _asides(document: ComparisonDocument, name: str) -> tuple[tuple[str, str], .
     """Further figures in words, and their names."""
     figures = document.figures
     if name == "qerror":
-        return (
-            (f"95 % of the queries are within {number(figures['qerror.p95'])} ×", "qerror.p95"),
-        )
+        within = f"95 % of the queries are within {number(figures['qerror.p95'])} ×"
+        again = f"re-bound by rank {number(figures['qerror.rebound.p50'])} ×, CONFIDENTIAL"
+        both = ((within, "qerror.p95"), (again, "qerror.rebound.p50"))
+        return both if document.rebound else both[:1]
     if name == "kld":
         told = [(f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2")]
         small = _small(document)

@@ -37,6 +37,7 @@ def render(document: ComparisonDocument) -> str:
         _gates(document),
         _failed(document),
         _spread(document),
+        _rebound(document),
         _plans(document),
         _load(document),
         _divergence(document),
@@ -97,6 +98,7 @@ def _spreads(document: ComparisonDocument) -> dict[str, SummaryPart | None]:
         "Q-error": qerror.overall,
         **{f"Q-error, {joins} joins": part for joins, part in qerror.by_joins.items()},
         "Q-error by weights": qerror.weighted,
+        "Q-error, re-bound by rank": document.rebound.qerror.overall if document.rebound else None,
         "run time discrepancy, %": runtime.overall,
         "noise floor, %": runtime.floor,
         "run time discrepancy by weights, %": runtime.weighted,
@@ -113,6 +115,16 @@ def _spreads(document: ComparisonDocument) -> dict[str, SummaryPart | None]:
     if statistics is not None:
         lines["distinct values by pg_stats, Q-error"] = statistics.n_distinct
     return lines
+
+
+def _rebound(document: ComparisonDocument) -> str:
+    part = document.rebound
+    if part is None:
+        return ""
+    return (
+        f"{len(part.queries)} queries were re-bound by rank: {document.qerror.clone_zero} answers "
+        f"of 0 as written, {part.qerror.clone_zero} re-bound. **CONFIDENTIAL.** {part.confidential}"
+    )
 
 
 def _plans(document: ComparisonDocument) -> str:

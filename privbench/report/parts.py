@@ -19,6 +19,7 @@ from privbench.report.document import (
     DivergencePart,
     QErrorPart,
     QueryPart,
+    ReboundPart,
     ReplayPart,
     RuntimePart,
     SidePart,
@@ -38,7 +39,17 @@ from privbench.report.parts_work import (
 from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
 from privbench.workload.replay import AGAIN
 
-__all__ = ["CLONE", "SOURCE", "qerrors", "queries", "replay_part", "runtimes", "side", "table"]
+__all__ = [
+    "CLONE",
+    "SOURCE",
+    "qerrors",
+    "queries",
+    "rebound",
+    "replay_part",
+    "runtimes",
+    "side",
+    "table",
+]
 
 #: Most cells of a column that the report shows; rarer values are joined in one.
 _CELLS = 40
@@ -65,10 +76,6 @@ def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
 def _query(query: Query, result: QueryResult) -> QueryPart:
     source, clone = result.answers[SOURCE], result.answers[CLONE]
     again = result.answers.get(AGAIN)
-    ended = source.status == clone.status == "ok"
-    error = None
-    if ended and source.rows is not None and clone.rows is not None and _whole(source, clone):
-        error = float(qerror.qerrors([source.rows], [clone.rows])[0])
     return QueryPart(
         id=query.id,
         sql=query.sql,
@@ -77,7 +84,7 @@ def _query(query: Query, result: QueryResult) -> QueryPart:
         joins=query.shape.joins,
         source=_answer(source),
         clone=_answer(clone),
-        qerror=error,
+        qerror=_qerror(source, clone),
         runtime=_discrepancy(source, clone),
         card_matches=_matches(query, source),
         again=list(again.seconds) if again else [],
@@ -87,7 +94,15 @@ def _query(query: Query, result: QueryResult) -> QueryPart:
     )
 
 
-def _whole(*answers: Answer) -> bool:
+def _qerror(source: Answer | AnswerPart, clone: Answer | AnswerPart) -> float | None:
+    """None where an answer is missing or was cut off."""
+    ended = source.status == clone.status == "ok" and _whole(source, clone)
+    if not ended or source.rows is None or clone.rows is None:
+        return None
+    return float(qerror.qerrors([source.rows], [clone.rows])[0])
+
+
+def _whole(*answers: Answer | AnswerPart) -> bool:
     return not any(answer.truncated for answer in answers)
 
 
@@ -134,6 +149,25 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
     )
     weighing = _weighted(answered, [query.qerror for query in answered])
     return QErrorPart.model_validate({**asdict(result), "weighted": weighing})
+
+
+def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
+    """Queries that were asked of the clone by other texts, beside all others.
+
+    Args:
+        found: Every query as written.
+        workload: Those that were asked otherwise.
+        answers: The clone's, one each.
+    """
+    changed = {}
+    written = {query.id: query for query in found}
+    for query, answer in zip(workload, answers, strict=True):
+        old, clone = written[query.id], _answer(answer)
+        new = {"sql": query.sql, "clone": clone, "qerror": _qerror(old.source, clone)}
+        lost = dict.fromkeys(("runtime", "floor", "work"))
+        changed[query.id] = old.model_copy(update=new | lost)
+    both = [changed.get(query.id, query) for query in found]
+    return ReboundPart(queries=[*changed.values()], qerror=qerrors(both))
 
 
 def _weighted(found: list[QueryPart], errors: list[float | None]) -> SummaryPart | None:

@@ -246,7 +246,8 @@ class LabelCounts(_Weighted):
 class RankedCounts(_Weighted):
     """How much of a column is of its most frequent values, by blocks of ranks.
 
-    Tells without δ and without a name whether a list of values is worth being asked for.
+    Tells without δ and without a name whether a list of values is worth being asked for, and how
+    often the values occur that get no name.
 
     Statistic, shape (1 + `BLOCKS`,): X of NULL; then X of all other values in descending order,
     padded with zeros, summed over blocks of ranks: 1, 2, 3–4, 5–8, …, and all that is left.

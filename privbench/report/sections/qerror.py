@@ -10,6 +10,8 @@ from privbench.report.sections.charts import ecdf, violins
 
 _THIRDS = {"small": "smallest third", "middle": "middle third", "large": "largest third"}
 _PLACE = "/queries/*/qerror"
+#: Re-bound queries that are shown; all of them are in comparison.json.
+_SHOWN = 20
 
 
 def _values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -23,9 +25,18 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
         "joins_chart": violins(by_joins, "Q-error", "chart-qerror-joins", _PLACE),
         "thirds_chart": violins(by_third, "Q-error", "chart-qerror-thirds", _PLACE),
         "lines": [("Q-error", ("qerror", "overall")), ("by weight", ("qerror", "weighted"))],
+        "rebound": _rebound(document),
         "joins": [(joins_label(name), ("qerror", "by_joins", name)) for name in joins],
         "thirds": [(_THIRDS[name], ("qerror", "by_third", name)) for name in thirds],
     }
+
+
+def _rebound(document: ComparisonDocument) -> list[tuple[int, int]]:
+    """Places of some re-bound queries, and of the same as written; the most wrong ones first."""
+    place = {query.id: i for i, query in enumerate(document.queries)}
+    changed = document.rebound.queries if document.rebound else []
+    found = [(i, place[query.id]) for i, query in enumerate(changed)]
+    return sorted(found, key=lambda pair: -(document.queries[pair[1]].qerror or 0))[:_SHOWN]
 
 
 def _errors(queries: list[QueryPart]) -> list[float]:

@@ -1,0 +1,86 @@
+"""How often a column's unnamed values occur: from its law by rank, without their names.
+
+Post-processing of `RankedCounts` and of how many labels were released: free of charge.
+
+The blocks of ranks are parted into runs in which every value occurs equally often, by least squares
+with a penalty for each run; what follows the last block that is told from noise is empty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from privbench.encoding.surrogates import Surrogates
+from privbench.learning.denoise import Floats
+
+#: What a further run must explain, in variances of the noise. Noise alone passes for one in 1 of
+#: 160 columns, as any of 20 blocks may (6: in 1 of 7; 24: runs under 4.9σ are lost, not 3.5σ).
+_PENALTY = 12.0
+
+
+def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates | None:
+    """The values of a column beyond those that are named.
+
+    The last block need not be full: its counts are those of the blocks before where these are even,
+    else they fall linearly from those of the block before to one row; where labels reach into it,
+    they are taken to be all of it. Where values have one row each, as far as noise can tell, there
+    are as many as rows.
+
+    Args:
+        noisy: Released sums over the ranks 1, 2, 3–4, 5–8, …, shape (blocks,).
+        sd: Standard deviation of their noise.
+        rows: Rows that have a value, about.
+        named: How many values are named; they are taken to be the first ranks.
+
+    Returns:
+        None where noise drowns the law; nothing where every value is named.
+
+    >>> sums = np.array([40.0, 40.0, 40.0, 4.0, 0.0, 0.0])
+    >>> surrogates(sums, 1.0, 124.0, 0), surrogates(sums, 1.0, 124.0, 5)
+    (((1, 0.32...), (1, 0.32...), (2, 0.32...), (1, 0.03...)), ())
+    """
+    full = 2.0 ** np.maximum(np.arange(len(noisy)) - 1, 0)
+    counts = _runs(noisy, full, sd)
+    if not len(counts):
+        return None
+    full = full[: len(counts)]
+    sums = counts * full
+    one = sums.sum() / max(rows, 1.0)
+    values, several = full.copy(), counts > one + sd / full
+    if len(values) > 1:
+        even = len(values) > 2 and counts[-2] == counts[-3]
+        last = sums[-1] / max(counts[-2] if even else (counts[-2] + one) / 2, one)
+        values[-1] = float(np.clip(np.rint(last), 1.0, full[-1]))
+        several[-1] = several[-2]
+    first = int(np.flatnonzero(several)[-1]) + 1 if several.any() else 0
+    if named > values[:-1].sum():
+        return ()
+    left = np.clip(np.cumsum(values) - named, 0.0, values)
+    held = sums * left / values
+    shares = held / held.sum()
+    found = [(int(left[b]), float(shares[b])) for b in range(first) if left[b]]
+    single = float(shares[first:].sum())
+    return (*found, (0, single)) if single > 0 else tuple(found)
+
+
+def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
+    """Counts of single values, descending, up to the last block that is told from noise.
+
+    Least squares over runs of blocks in which all counts are equal, and an empty end.
+    """
+    best: list[tuple[float, Floats]] = [(0.0, np.zeros(0))]
+    for end in range(1, len(noisy) + 1):
+        tried = []
+        for start in range(end):
+            part, size = noisy[start:end], values[start:end]
+            count = max(float(part @ size / (size @ size)), 0.0)
+            cost = float((((part - count * size) / sd) ** 2).sum()) + _PENALTY
+            tried.append((best[start][0] + cost, start, count))
+        cost, start, count = min(tried)
+        best.append((cost, np.append(best[start][1], np.full(end - start, count))))
+    tails = np.append(np.cumsum((noisy[::-1] / sd) ** 2)[::-1], 0.0)
+    counts = best[int(np.argmin([cost for cost, _ in best] + tails))][1]
+    weights = values[: len(counts)] ** 2
+    found: Floats = isotonic_regression(counts, weights=weights, increasing=False).x
+    return found if found.any() else found[:0]

@@ -1,0 +1,139 @@
+"""Texts that the clone lacks become those of the same rank: what a comparison asks instead.
+
+Names that a release does not show are made up in a clone, so a query that names one finds nothing
+there, however true the clone is to how often each occurs. Of every column of text, the values that
+the clone lacks are paired with those that only the clone has, both from the most frequent on.
+Reads the source: CONFIDENTIAL, whatever is made with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import psycopg
+from psycopg import sql
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from privbench.errors import UsageError
+from privbench.postgres.connect import Connection
+from privbench.schema import Schema
+from privbench.workload.capture.normal import spaced
+from privbench.workload.query import Query, Workload, parse
+from privbench.workload.rebind.columns import Operand, Resolver
+from privbench.workload.rebind.marks import Mark, mark
+from privbench.workload.rebind.sites import sites
+
+#: Most values of a column that are paired: what fits into memory many times over. A column with
+#: more keeps its literals.
+_MOST = 200_000
+_TEXT = "S"
+
+#: The text of the same rank in the clone; None where the clone has the text, or the source has not.
+Partner = Callable[[Operand, str], str | None]
+
+
+class Partners:
+    """Pairs of texts by rank, column by column.
+
+    Args:
+        source: To the source; only read.
+        clone: To the clone; only read.
+    """
+
+    def __init__(self, source: Connection, clone: Connection) -> None:
+        self._sides = (source, clone)
+        self._pairs: dict[tuple[str, str], dict[str, str]] = {}
+
+    def __call__(self, operand: Operand, old: str) -> str | None:
+        """See `Partner`."""
+        if operand.steps or operand.column.type.category != _TEXT:
+            return None
+        key = (operand.table.key, operand.column.name)
+        if key not in self._pairs:
+            self._pairs[key] = paired(*(self._values(side, operand) for side in self._sides))
+        return self._pairs[key].get(old)
+
+    def _values(self, side: Connection, operand: Operand) -> list[str]:
+        """Distinct texts, the most frequent first; none where they cannot be had."""
+        column = sql.Identifier(operand.column.name)
+        query = sql.SQL(
+            "SELECT {text} FROM {table} WHERE {column} IS NOT NULL GROUP BY {text}"
+            ' ORDER BY pg_catalog.count(*) DESC, {text} COLLATE pg_catalog."C" LIMIT {most}'
+        ).format(
+            text=sql.SQL(operand.column.type.text_form).format(column),
+            table=sql.Identifier(operand.table.name.schema, operand.table.name.name),
+            column=column,
+            most=sql.Literal(_MOST + 1),
+        )
+        try:
+            with side.transaction(force_rollback=True):
+                found = [str(text) for (text,) in side.execute(query).fetchall()]
+        except psycopg.Error:
+            return []
+        return found if len(found) <= _MOST else []
+
+
+def paired(source: Iterable[str], clone: Iterable[str]) -> dict[str, str]:
+    """What stands for each text that the clone lacks: the text of its rank that the source lacks.
+
+    Args:
+        source: Distinct texts, the most frequent first.
+        clone: Likewise.
+
+    >>> paired(["Oslo", "Bern", "Rome"], ["Bern", "xava", "tuke"])
+    {'Oslo': 'xava', 'Rome': 'tuke'}
+    >>> paired(["Oslo", "Rome"], ["xava"])
+    {'Oslo': 'xava'}
+    """
+    here, there = list(source), list(clone)
+    lost, new = set(here) - set(there), set(there) - set(here)
+    pairs = zip((t for t in here if t in lost), (t for t in there if t in new), strict=False)
+    return dict(pairs)
+
+
+def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
+    """The queries of a workload that name a text with a partner, with that partner instead.
+
+    Texts that a column equals, or is one of in a list. All else of a query stays but comments, and
+    odd names that it gives itself. A query that cannot be read is left out.
+
+    Args:
+        workload: The queries as written.
+        schema: The source's.
+        partner: Who stands for a text.
+
+    Returns:
+        The changed queries by their old ids, without stated answers. CONFIDENTIAL.
+    """
+    known = {name for table in schema for name in (table.name.schema, table.name.name)}
+    known |= {column.name for table in schema for column in table.columns}
+    found = (_changed(query, schema, known, partner) for query in workload)
+    return Workload(workload.name, tuple(q for q in found if q is not None), confidential=True)
+
+
+def _changed(query: Query, schema: Schema, known: set[str], partner: Partner) -> Query | None:
+    try:
+        marked = mark(spaced(query.sql), known)
+        tree = parse(marked.text)
+        if not isinstance(tree, exp.Query):
+            return None
+        places = sites(tree, marked.marks, Resolver(tree, schema, marked.marks))
+    except (UsageError, SqlglotError, RecursionError, ValueError, LookupError, TypeError):
+        return None
+    new = {
+        site.mark.number: text
+        for site in places
+        if site.role == "value" and site.shape in ("equal", "member") and site.operand is not None
+        if (text := partner(site.operand, site.mark.original)) is not None
+    }
+
+    def put(one: Mark) -> str:
+        # A number written as such stays as it is; a sign before it is part of the text around it.
+        old = one.original if one.kind == "number" else one.written(one.original)
+        return one.written(new[one.number]) if one.number in new else old
+
+    if not new or any(one.kind in ("parameter", "bits") for one in marked.marks):
+        return None
+    return replace(query, sql=marked.render(put).strip(), card=None, template=None, parameters=())

@@ -1,0 +1,94 @@
+"""Texts that the clone lacks are asked for by the text of their rank, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from privbench import pipeline
+from privbench.cli.main import main
+from privbench.errors import UsageError
+from privbench.workload import Query, Workload
+
+TOWNS = """
+CREATE TABLE towns (id integer PRIMARY KEY, name varchar(20), "Odd Name" text, kind char(4));
+INSERT INTO towns SELECT i, (ARRAY[{names}])[1 + (i > 50)::int + (i > 80)::int + (i > 95)::int],
+    CASE WHEN i % 2 = 0 THEN '{odd}' END, (ARRAY['here', '{kind}'])[1 + i % 2]
+FROM generate_series(1, 100) i;
+ANALYZE towns;
+"""
+#: How a query is written, and how it is asked then; None where it stays.
+QUERIES = {
+    "SELECT count(*) FROM towns WHERE name = 'Oslo'": "SELECT count(*) FROM towns WHERE name = 'x'",
+    "SELECT count(*) FROM towns t WHERE t.name IN ('Oslo', 'Rome', 'Bern') AND id > -3 LIMIT 77":
+    "SELECT count(*) FROM towns t WHERE t.name IN ('x', 'z', 'Bern') AND id > -3 LIMIT 77",
+    """SELECT count(*) FROM towns WHERE "Odd Name" = 'it''s' AND id <> 17 AND name<>'a''\\b'""":
+    """SELECT count(*) FROM towns WHERE "Odd Name" = 'o''no' AND id <> 17 AND name<>E'a''\\\\b'""",
+    "SELECT count(*) FROM towns WHERE kind = 'gone' -- 5":
+    "SELECT count(*) FROM towns WHERE kind = 'new'",
+    "SELECT count(*) FROM towns WHERE name = 'Kyiv' AND id < 99": None,
+    "SELECT count(*) FROM towns WHERE name = 'Nowhere'": None,
+    "SELECT count(*) FROM towns WHERE name LIKE 'Oslo' AND lower(name) = 'Oslo'": None,
+    "SELECT 'Oslo', id FROM towns WHERE name > 'Oslo'": None,
+    "SELECT this is no query": None,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def towns(make_database: Callable[..., str]) -> tuple[str, str]:
+    """DSNs of a source and a clone."""
+    dsns = make_database(), make_database()
+    names = ["'Oslo', 'Bern', 'Rome', 'Kyiv'", "'Bern', 'x', 'z', 'Kyiv'"]
+    for dsn, name, odd, kind in zip(dsns, names, ("it''s", "o''no"), ("gone", "new"), strict=True):
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            text = TOWNS.replace("{names}", name).replace("{odd}", odd).replace("{kind}", kind)
+            connection.execute(text.encode())
+    return dsns
+
+
+def test_only_texts_that_the_clone_lacks_change(towns: tuple[str, str]) -> None:
+    queries = Workload("w", tuple(Query(str(i), text, card=1) for i, text in enumerate(QUERIES)))
+    made = pipeline.rebind_by_rank(queries, *towns)
+    assert made.confidential
+    assert {query.id: query.sql for query in made} == {
+        str(i): new for i, new in enumerate(QUERIES.values()) if new is not None
+    }
+    assert all(query.card is None for query in made)
+    with pytest.raises(UsageError, match="one and the same"):
+        pipeline.rebind_by_rank(queries, towns[0], towns[0])
+
+
+def test_both_answers_are_reported_and_marked(towns: tuple[str, str], tmp_path: Path) -> None:
+    workload = tmp_path / "w.sql"
+    workload.write_text("".join(f"{text};\n" for text in list(QUERIES)[:2] + list(QUERIES)[4:5]))
+    told = CliRunner().invoke(
+        main,
+        ["compare", *towns, "-w", str(workload), "-o", str(tmp_path / "out"), "--rebind",
+         "--repeats", "1", "--no-floor", "--no-explain", "--no-distributions",
+         "--fail-if", "qerror.rebound.clone_zero > 0"],
+    )  # fmt: skip
+    assert told.exit_code == 0, told.output
+    data = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    written, again = data["queries"], data["rebound"]["queries"]
+    assert [query["source"]["rows"] for query in written] == [50, 95, 3]
+    assert [query["clone"]["rows"] for query in written] == [0, 50, 3]
+    assert [query["clone"]["rows"] for query in again] == [30, 95]
+    assert data["qerror"]["clone_zero"] == 1
+    assert data["rebound"]["qerror"]["clone_zero"] == 0
+    assert data["rebound"]["qerror"]["overall"]["n"] == 3
+    assert data["figures"]["qerror.rebound.max"] == pytest.approx(50 / 30)
+    assert "may leave its owner" in data["rebound"]["confidential"]
+    for name in ("report.html", "report.md"):
+        page = (tmp_path / "out" / name).read_text()
+        assert "may leave its owner" in page
+    refused = CliRunner().invoke(
+        main,
+        ["compare", *towns, "-w", str(workload), "-o", str(tmp_path / "no"),
+         "--fail-if", "qerror.rebound.p50 > 2"],
+    )  # fmt: skip
+    assert refused.exit_code == 2
