@@ -38,6 +38,21 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class Once(logging.Filter):
+    """A command reads the catalog several times, but each of its warnings is told once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is no warning, or a new one."""
+        text = record.getMessage()
+        known = record.levelno == logging.WARNING and text in self._told
+        self._told.add(text)
+        return not known
+
+
 def configure(log_format: str, verbosity: int) -> None:
     """Set up logging to stderr.
 
@@ -56,6 +71,7 @@ def configure(log_format: str, verbosity: int) -> None:
         handler.setFormatter(logging.Formatter("%(levelname)-8s %(message)s"))
     else:
         handler = RichHandler(console=STDERR, show_path=False, show_time=False, markup=False)
+    handler.addFilter(Once())
     LOG.handlers[:] = [handler]
     LOG.setLevel(level)
     LOG.propagate = False

@@ -9,21 +9,29 @@ import click
 
 from privbench import config as configuration
 from privbench import pipeline
-from privbench.cli.options import need_epsilon, read_config
+from privbench.cli.options import choice_options, choosing, need_epsilon, read_config
+from privbench.config import Config
 
 
 @click.command()
 @click.argument("source")
 @click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
-@click.option("--schema", "schemas", multiple=True, metavar="NAME", help="Only this schema.")
-def inspect(source: str, output: str | None, schemas: tuple[str, ...]) -> None:
+@choice_options
+def inspect(
+    source: str,
+    output: str | None,
+    schemas: tuple[str, ...],
+    tables: tuple[str, ...],
+    excluded: tuple[str, ...],
+) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
     \b
     Example:
       privbench inspect "service=prod" -o privbench.toml
     """
-    found = pipeline.inspect(source, list(schemas) or None)
+    chosen = choosing(Config(), schemas, tables, excluded)
+    found = pipeline.inspect(source, base=chosen)
     click.echo(found.render())
     if output:
         Path(output).write_text(found.config.dumps(), encoding="utf-8")

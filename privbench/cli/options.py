@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -112,6 +112,7 @@ class ReleaseOptions:
     ledger: str | None
     resume: str | None
     schemas: tuple[str, ...]
+    tables: tuple[str, ...]
     excluded: tuple[str, ...]
 
     def config(self) -> Config:
@@ -128,10 +129,40 @@ class ReleaseOptions:
             seed=self.seed,
             ledger=self.ledger,
         )
-        given = {"exclude": [*config.database.exclude, *self.excluded]}
-        given |= {"schemas": list(self.schemas)} if self.schemas else {}
-        database = config.database.model_copy(update=given)
-        return need_epsilon(config.model_copy(update={"database": database}))
+        return need_epsilon(choosing(config, self.schemas, self.tables, self.excluded))
+
+
+_CHOICE = (
+    click.option(
+        "-n", "--schema", "schemas", multiple=True, metavar="PATTERN", help="Only these schemas."
+    ),
+    click.option(
+        "-t", "--table", "tables", multiple=True, metavar="PATTERN", help="Only these tables, views."
+    ),
+    click.option(
+        "-T",
+        "--exclude-table",
+        "excluded",
+        multiple=True,
+        metavar="PATTERN",
+        help="Leave these tables, views out.",
+    ),
+)
+
+
+def choice_options(command: Command) -> Command:
+    """Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``."""
+    return _with(_CHOICE, command)
+
+
+def choosing(
+    config: Config, schemas: Sequence[str], tables: Sequence[str], excluded: Sequence[str]
+) -> Config:
+    """The config with the tables that the command line chooses."""
+    given: dict[str, list[str]] = {"exclude": [*config.database.exclude, *excluded]}
+    given |= {"schemas": list(schemas)} if schemas else {}
+    given |= {"tables": list(tables)} if tables else {}
+    return config.model_copy(update={"database": config.database.model_copy(update=given)})
 
 
 _RELEASE = (
@@ -155,17 +186,7 @@ _RELEASE = (
     ),
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
-    click.option(
-        "-n", "--schema", "schemas", multiple=True, metavar="NAME", help="Only this schema."
-    ),
-    click.option(
-        "-T",
-        "--exclude-table",
-        "excluded",
-        multiple=True,
-        metavar="TABLE",
-        help="Leave this table out: schema.table.",
-    ),
+    *_CHOICE,
     lock_option,
 )
 
@@ -179,11 +200,7 @@ def release_options(command: Command) -> Command:
         release = ReleaseOptions(**{name: given.pop(name) for name in names})
         return command(*args, release=release, **given)
 
-    wrapped: Any = gathered
-    for option in reversed(_RELEASE):
-        wrapped = option(wrapped)
-    found: Command = wrapped
-    return found
+    return _with(_RELEASE, cast("Command", gathered))
 
 
 _TARGET = (
@@ -202,11 +219,14 @@ _TARGET = (
 
 def target_options(command: Command) -> Command:
     """The options of a command that fills a target, handed on as ``as_role`` and ``strict``."""
-    wrapped: Any = command
-    for option in reversed(_TARGET):
-        wrapped = option(wrapped)
-    found: Command = wrapped
-    return found
+    return _with(_TARGET, command)
+
+
+def _with(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
+    """A command with options, in their order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def read_config(

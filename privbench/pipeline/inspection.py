@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privbench import roles
-from privbench.config import Config
-from privbench.encoding import CoverageLine
+from privbench.config import ColumnConfig, Config
+from privbench.encoding import CoverageLine, role_of
 from privbench.pipeline.literals import literals, require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, read_catalog
@@ -69,7 +69,28 @@ def inspect(
         catalog = read_catalog(connection, config, access=False)
     proposal = roles.propose(catalog.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
+    filled = _without_loose(filled, catalog.schema)
     return Inspection(catalog, proposal, filled, prepare(catalog.schema, filled).coverage())
+
+
+def _without_loose(config: Config, schema: Schema) -> Config:
+    """Columns with keys of tables that are left out are skipped, if the config does not say more.
+
+    Their values would tell which record it is that many rows refer to, and nobody would pay for it.
+    """
+    tables = dict(config.tables)
+    for name, section in config.tables.items():
+        table = schema.table(name) if name in schema else None
+        if table is None or not table.loose or section.role == "public":
+            continue
+        skipped = {
+            column: ColumnConfig(kind="skip")
+            for column in table.loose
+            if role_of(table, table.column(column)) == "modelled"
+        }
+        columns = {**skipped, **section.columns}
+        tables[name] = section.model_copy(update={"columns": columns})
+    return config.model_copy(update={"tables": tables})
 
 
 @dataclass(frozen=True)

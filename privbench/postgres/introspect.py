@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.locks import tell_held
 from privbench.postgres.narrow import narrowed
 from privbench.postgres.parts import Parts
+from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
 from privbench.schema import Check, Column, ForeignKey, Schema, Table, TableName
 from privbench.schema import Sequence as SchemaSequence
@@ -25,7 +26,8 @@ logger = logging.getLogger(__name__)
 def introspect(
     connection: Connection,
     schemas: Sequence[str] | None = None,
-    exclude: Iterable[str | TableName] = (),
+    exclude: Sequence[str | TableName] = (),
+    tables: Sequence[str | TableName] | None = None,
 ) -> Schema:
     """The schema of a database, as its catalog states it.
 
@@ -36,8 +38,10 @@ def introspect(
 
     Args:
         connection: To the database; inside a transaction or not.
-        schemas: PostgreSQL schemas to read; None means every schema of users.
+        schemas: PostgreSQL schemas to read, see `Selection`; None means every schema of users.
         exclude: Tables to leave out.
+        tables: Tables and views to read; None means all of these schemas. Schemas without a chosen
+            one are then left out too.
 
     Raises:
         SchemaError: A named schema or table does not exist, or a partition is chosen without its
@@ -46,86 +50,58 @@ def introspect(
     """
     with catalog.bare_search_path(connection):
         tell_held(connection)
-        chosen = _schemas(connection, schemas)
-        return _Reader(connection, chosen, _names(exclude)).schema()
-
-
-def _names(tables: Iterable[str | TableName]) -> frozenset[TableName]:
-    return frozenset(
-        TableName.parse(table) if isinstance(table, str) else table for table in tables
-    )
-
-
-def _schemas(connection: Connection, wanted: Sequence[str] | None) -> tuple[str, ...]:
-    known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
-    if wanted is None:
-        return tuple(known)
-    for name in wanted:
-        if name not in known:
-            raise SchemaError(
-                f"there is no schema {name!r}.", remedy=f"Schemas: {', '.join(known)}."
-            )
-    return tuple(sorted(set(wanted)))
+        return _Reader(connection, Selection(schemas, tables, exclude)).schema()
 
 
 class _Reader:
     """One reading of the catalog."""
 
-    def __init__(
-        self, connection: Connection, schemas: tuple[str, ...], exclude: frozenset[TableName]
-    ) -> None:
+    def __init__(self, connection: Connection, selection: Selection) -> None:
         self.connection = connection
-        self.schemas = schemas
+        known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
+        schemas = selection.chosen_schemas(known)
         relations = catalog.ask(connection, catalog.RELATIONS, {})
         self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
-        self._refuse_unknown(exclude)
-        self.views = self._of_kind(relations, "v", exclude)
-        self.materialized = self._of_kind(relations, "m", exclude)
+        self.chosen, self.left_out = selection.chosen(self.names.values(), schemas)
+        if selection.tables is not None:
+            schemas = tuple(sorted({name.schema for name in self.chosen}))
+        self.schemas = schemas
+        self.views = self._of_kind(relations, "v")
+        self.materialized = self._of_kind(relations, "m")
         tables = [row for row in relations if row.kind in "rp"]
         self.roots = {row.oid: row.root for row in tables if row.is_partition}
         self.tables = {
             row.oid: row
             for row in tables
-            if not row.is_partition and self._chosen(row) and self.names[row.oid] not in exclude
+            if not row.is_partition and self.names[row.oid] in self.chosen
         }
         self._loose: dict[int, set[str]] = defaultdict(set)
         self._periods: dict[int, set[str]] = defaultdict(set)
         self.leaves: dict[int, list[int]] = defaultdict(list)
         for row in tables:
             if row.is_partition:
-                self._fold(row, exclude)
+                self._fold(row)
 
-    def _refuse_unknown(self, exclude: frozenset[TableName]) -> None:
-        for name in sorted(exclude - set(self.names.values())):
-            raise SchemaError("the table to leave out does not exist.", table=str(name))
+    def _of_kind(self, relations: Sequence[Any], kind: str) -> tuple[TableName, ...]:
+        found = (self.names[row.oid] for row in relations if row.kind == kind)
+        return tuple(sorted(self.chosen.intersection(found)))
 
-    def _chosen(self, row: Any) -> bool:
-        return row.schema in self.schemas
-
-    def _of_kind(
-        self, relations: Sequence[Any], kind: str, exclude: frozenset[TableName]
-    ) -> tuple[TableName, ...]:
-        chosen = {
-            self.names[row.oid] for row in relations if row.kind == kind and self._chosen(row)
-        }
-        return tuple(sorted(chosen - exclude))
-
-    def _fold(self, row: Any, exclude: frozenset[TableName]) -> None:
+    def _fold(self, row: Any) -> None:
         name, root = self.names[row.oid], self.names[row.root]
-        if name in exclude:
-            raise SchemaError(
-                "a single partition cannot be left out.",
-                table=str(name),
-                remedy=f"Leave out {root}, which it is a partition of.",
-            )
         if row.root in self.tables:
+            if name in self.left_out:
+                raise SchemaError(
+                    "a single partition cannot be left out.",
+                    table=str(name),
+                    remedy=f"Leave out {root}, which it is a partition of.",
+                )
             if row.kind == "r":
                 self.leaves[row.root].append(row.oid)
-        elif self._chosen(row) and root not in exclude:
+        elif name in self.chosen and root not in self.left_out:
             raise SchemaError(
-                f"is a partition of {root}, whose schema is not chosen.",
+                f"is a partition of {root}, which is not chosen.",
                 table=str(name),
-                remedy=f"Choose schema {root.schema!r} too.",
+                remedy=f"Choose {root} too.",
             )
 
     def schema(self) -> Schema:
@@ -242,9 +218,12 @@ class _Reader:
             else:
                 self._loose[source].update(row.columns)
                 logger.warning(
-                    "foreign key %s of %s is left out: its target is not a chosen table",
-                    row.name,
+                    "%s (%s) refers to %s, which is left out: the clone has no foreign key %s, and "
+                    "NULL or a constant there, unless a config gives the column a kind",
                     self.names[source],
+                    ", ".join(row.columns),
+                    self.names.get(target, "a table of an extension"),
+                    row.name,
                 )
         return {oid: list(keys.values()) for oid, keys in found.items()}
 

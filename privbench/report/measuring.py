@@ -56,12 +56,8 @@ def schema_of(dsn: str, config: Config | None) -> Schema:
 
 
 def _introspect(connection: Connection, config: Config | None) -> Schema:
-    database = config.database if config else None
-    return introspect(
-        connection,
-        database.schemas if database else None,
-        database.exclude if database else (),
-    )
+    chosen = (config or Config()).database
+    return introspect(connection, chosen.schemas, chosen.exclude, chosen.tables)
 
 
 def measure(
