@@ -29,8 +29,8 @@ class DatabaseConfig(_Section):
     Attributes:
         identity: Declared name, shared by replicas, restores and logical copies. Without it
             the system identifier and the database's OID stand in, and `plan` says so.
-        schemas: PostgreSQL schemas to clone, names or patterns as ``-n`` of pg_dump takes them; None
-            means every schema but the system's own.
+        schemas: PostgreSQL schemas to clone, names or patterns as ``-n`` of pg_dump takes them;
+            None means every schema but the system's own.
         tables: Tables and views of these schemas to clone, as ``-t`` takes them; None means all.
         exclude: Tables left out of the clone, as ``-T`` takes them.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
@@ -16,6 +17,7 @@ from privbench.config import Config
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.locks import WAIT
+from privbench.threads import JOBS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -74,9 +76,14 @@ def _tell(error: BaseException) -> int:
     return PrivbenchError.exit_code
 
 
-def _lock_wait(context: click.Context, option: click.Parameter, value: float) -> None:
-    token = WAIT.set(value)
-    context.call_on_close(lambda: WAIT.reset(token))
+def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """What sets a variable for as long as the command runs."""
+
+    def set_(context: click.Context, option: click.Parameter, value: Any) -> None:
+        token = variable.set(value)
+        context.call_on_close(lambda: variable.reset(token))
+
+    return set_
 
 
 lock_option = click.option(
@@ -86,8 +93,18 @@ lock_option = click.option(
     show_default=True,
     metavar="SECONDS",
     expose_value=False,
-    callback=_lock_wait,
+    callback=_setting(WAIT),
     help="Wait so long for a table that others have locked.",
+)
+
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    expose_value=False,
+    callback=_setting(JOBS),
+    help="Read so many tables at once, and use so many cores.  [default: one table, all cores]",
 )
 
 
@@ -137,7 +154,12 @@ _CHOICE = (
         "-n", "--schema", "schemas", multiple=True, metavar="PATTERN", help="Only these schemas."
     ),
     click.option(
-        "-t", "--table", "tables", multiple=True, metavar="PATTERN", help="Only these tables, views."
+        "-t",
+        "--table",
+        "tables",
+        multiple=True,
+        metavar="PATTERN",
+        help="Only these tables, views.",
     ),
     click.option(
         "-T",
@@ -187,6 +209,7 @@ _RELEASE = (
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
     *_CHOICE,
+    jobs_option,
     lock_option,
 )
 
