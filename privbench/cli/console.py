@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from privbench.errors import UsageError
 from privbench.pipeline.progress import Reporter, StageTime
 
 LOG = logging.getLogger("privbench")
@@ -85,10 +87,33 @@ def show(text: str) -> None:
         click.echo(text, err=True)
 
 
+def width(stream: TextIO) -> int | None:
+    """Characters of a line, where somebody reads it on a terminal."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def ask(question: str, otherwise: UsageError) -> None:
+    """Go on only if somebody at a terminal says yes.
+
+    Raises:
+        UsageError: Nobody is there, or the answer is no.
+        KeyboardInterrupt: Ctrl-C at the prompt.
+    """
+    if not sys.stdin.isatty():
+        raise otherwise
+    try:
+        if not click.confirm(question, err=True):
+            raise otherwise
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
 class LogReporter(Reporter):
     """One log line a stage, and of a long one another every half minute."""
 
     _told = 0.0
+    #: Whether the command line has agreed to what `exceed` would ask.
+    pay_again = False
 
     def begin(self, name: str) -> None:
         """Count the seconds from here."""
@@ -114,6 +139,13 @@ class LogReporter(Reporter):
     def say(self, text: str) -> None:
         """Write a line."""
         LOG.info("%s", text)
+
+    def exceed(self, text: str) -> None:
+        """Show the text, and ask, unless the command line has agreed."""
+        show(text)
+        if not self.pay_again:
+            remedy = "Use --pay-again to go on."
+            ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
 
 
 class BarReporter(LogReporter):
@@ -153,6 +185,14 @@ class BarReporter(LogReporter):
                 self._progress = None
         super().end(stage)
 
+    def exceed(self, text: str) -> None:
+        """Show the text and ask, with no bar moving meanwhile."""
+        if self._progress is not None:
+            self._progress.stop()
+        super().exceed(text)
+        if self._progress is not None:
+            self._progress.start()
+
     def broken(self) -> None:
         """Take the bars away, before the error is told."""
         self._tasks.clear()
@@ -161,8 +201,8 @@ class BarReporter(LogReporter):
             self._progress = None
 
 
-def reporter(log_format: str) -> Reporter:
+def reporter(log_format: str, *, pay_again: bool) -> Reporter:
     """Bars on a terminal, log lines elsewhere."""
-    if log_format == "human" and STDERR.is_terminal:
-        return BarReporter()
-    return LogReporter()
+    found = BarReporter() if log_format == "human" and STDERR.is_terminal else LogReporter()
+    found.pay_again = pay_again
+    return found

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
 
 from privbench import config as configuration
 from privbench import pipeline
-from privbench.cli.options import choice_options, choosing, need_epsilon, read_config
+from privbench.cli.console import width
+from privbench.cli.options import State, choice_options, choosing, need_epsilon, read_config
 from privbench.config import Config
+
+summary_option = click.option(
+    "--summary", is_flag=True, help="A line a table, not a line a column."
+)
 
 
 @click.command()
 @click.argument("source")
 @click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
 @choice_options
+@summary_option
+@click.pass_obj
 def inspect(
+    state: State,
     source: str,
     output: str | None,
     schemas: tuple[str, ...],
     tables: tuple[str, ...],
     excluded: tuple[str, ...],
+    summary: bool,
 ) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
@@ -32,7 +42,8 @@ def inspect(
     """
     chosen = choosing(Config(), schemas, tables, excluded)
     found = pipeline.inspect(source, base=chosen)
-    click.echo(found.render())
+    whole = not summary or state.verbosity > 0
+    click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         Path(output).write_text(found.config.dumps(), encoding="utf-8")
         click.echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output}")
@@ -41,14 +52,18 @@ def inspect(
 @click.command()
 @click.argument("config", metavar="CONFIG")
 @click.argument("source")
-def check(config: str, source: str) -> None:
+@summary_option
+@click.pass_obj
+def check(state: State, config: str, source: str, summary: bool) -> None:
     """Compare a config with the live schema; list every column's treatment; never reads rows.
 
     \b
     Example:
       privbench check privbench.toml "service=prod"
     """
-    click.echo(pipeline.check(read_config(config), source).render())
+    whole = not summary or state.verbosity > 0
+    found = pipeline.check(read_config(config), source)
+    click.echo(found.render(whole=whole, width=width(sys.stdout)))
 
 
 @click.command()

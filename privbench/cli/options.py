@@ -28,15 +28,16 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class State:
-    """What the global options decided."""
+    """What the global options decided, and whether a release may cost more than was asked."""
 
     log_format: str = "human"
     verbosity: int = 0
+    pay_again: bool = False
 
     @property
     def reporter(self) -> Reporter:
         """A reporter in the chosen format."""
-        return reporter(self.log_format)
+        return reporter(self.log_format, pay_again=self.pay_again)
 
 
 class Group(click.Group):
@@ -208,6 +209,13 @@ _RELEASE = (
     ),
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
+    click.option(
+        "--pay-again",
+        is_flag=True,
+        expose_value=False,
+        callback=lambda context, _, value: setattr(context.obj, "pay_again", value),
+        help="Go on too if answers were lost, which makes a resumed release cost more.",
+    ),
     *_CHOICE,
     jobs_option,
     lock_option,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 
 from privbench import roles
 from privbench.config import ColumnConfig, Config
@@ -31,13 +33,13 @@ class Inspection:
     config: Config
     coverage: list[CoverageLine]
 
-    def render(self) -> str:
-        """Plain text for people."""
+    def render(self, *, whole: bool = True, width: int | None = None) -> str:
+        """Plain text for people; see `render_coverage`."""
         return "\n\n".join(
             [
                 f"{_counted(self.catalog.schema)}. Identity: {self.catalog.identity}.",
                 self.proposal.render(),
-                render_coverage(self.coverage),
+                render_coverage(self.coverage, whole=whole, width=width),
             ]
         )
 
@@ -107,8 +109,8 @@ class Check:
     undecided: tuple[str, ...]
     literals: tuple[str, ...]
 
-    def render(self) -> str:
-        """Plain text for people."""
+    def render(self, *, whole: bool = True, width: int | None = None) -> str:
+        """Plain text for people; see `render_coverage`."""
         parts = [f"{_counted(self.plan.schema)}. The config fits the live schema."]
         if self.undecided:
             parts.append(
@@ -116,7 +118,7 @@ class Check:
                 + ", ".join(self.undecided)
                 + "."
             )
-        parts.append(render_coverage(self.plan.coverage()))
+        parts.append(render_coverage(self.plan.coverage(), whole=whole, width=width))
         if self.literals:
             parts.append(render_literals(self.literals))
             parts.append(_signed(self.plan.config, self.literals))
@@ -169,16 +171,33 @@ def _signed(config: Config, lines: tuple[str, ...]) -> str:
     )
 
 
-def render_coverage(lines: list[CoverageLine]) -> str:
-    """The coverage map as aligned text."""
-    places = [f"{line.table}.{line.column}" for line in lines]
-    width = max((len(place) for place in places), default=0)
-    made = max((len(line.how) for line in lines), default=0)
-    rows = [
-        f"  {place:<{width}}  {line.how:<{made}}  {line.why}".rstrip()
-        for place, line in zip(places, lines, strict=True)
-    ]
-    return "\n".join(["Coverage of every column:", *rows])
+def render_coverage(
+    lines: list[CoverageLine], *, whole: bool = True, width: int | None = None
+) -> str:
+    """The coverage map as aligned text.
+
+    Args:
+        lines: How every column is made.
+        whole: A line for every column, else one for every table.
+        width: Characters of a line, past which it is cut; None means any number.
+    """
+    if whole:
+        head = "Coverage of every column:"
+        cells = [(f"{line.table}.{line.column}", line.how, line.why) for line in lines]
+    else:
+        head = "Coverage of every table (of every column: -v):"
+        tables = groupby(lines, key=lambda line: line.table)
+        cells = [(table, *_in_short([line.how for line in some])) for table, some in tables]
+    place, how = (max((len(cell[i]) for cell in cells), default=0) for i in (0, 1))
+    rows = [f"  {cell[0]:<{place}}  {cell[1]:<{how}}  {cell[2]}".rstrip() for cell in cells]
+    cut = [f"{row[: width - 1]}…" if width and len(row) > width else row for row in rows]
+    return "\n".join([head, *cut])
+
+
+def _in_short(ways: list[str]) -> tuple[str, str]:
+    """How many columns a table has, and in which ways they are made."""
+    counts = Counter(way.partition(",")[0] for way in ways)
+    return f"{len(ways):>4}", ", ".join(f"{count} {way}" for way, count in counts.most_common())
 
 
 def _counted(schema: Schema) -> str:
