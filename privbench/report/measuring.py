@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from privbench.config import Config
@@ -15,11 +15,13 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.report import collect_views, parts, parts_work
+from privbench.report.collect_heatmap import drawings, heatmaps
 from privbench.report.document import CheckPart, QueryPart, TablePart
-from privbench.report.document_views import ViewsPart
+from privbench.report.document_views import HeatMapPart, ViewsPart
 from privbench.report.document_work import StatisticsPart
+from privbench.report.heat_choice import Drawing
 from privbench.report.parts_work import Statistics
-from privbench.schema import Schema, Table
+from privbench.schema import Schema, Table, TableName
 from privbench.workload.database import refuse_computing
 
 #: Told of a step, how many of its kind are done, and how many there are.
@@ -72,7 +74,8 @@ def measure(
 ) -> Measured:
     """Compare tables, integrity and statistics of one frozen moment of each database.
 
-    Distributions are compared once both have been let go.
+    Distributions are compared, and circuits of heat maps are learned, once both have been let go;
+    rows are counted on these circuits in a second, short moment.
 
     Args:
         source_dsn: The source; only read.
@@ -92,9 +95,8 @@ def measure(
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
-        source.hold(schema)
-        clone.hold(replace(theirs, tables=tuple(t for t in theirs if t.name in schema)))
-        refuse_computing(source.connection, [table.name for table in schema])
+        _hold(source, schema)
+        _hold(clone, _of(theirs, schema))
         refuse_computing(clone.connection, [table.name for table in theirs])
         for number, table in enumerate(schema):
             tell(f"read {table.key}", number, len(schema.tables))
@@ -119,15 +121,16 @@ def measure(
         checks = integrity.check(
             clone.connection, schema, theirs, integrity.of_users(source.connection)
         )
-        tables = model.tables if model else {}
-        found.views = collect_views.collect(
-            source, clone, schema, theirs, found.fidelity, queries, tables
-        )
+        fanouts = collect_views.fanouts(source, clone, schema, theirs)
     for number, key in enumerate(found.fidelity):
         tell(f"compare {key}", number, len(found.fidelity))
         found.fidelity[key] = found.fidelity[key].measured()
-    correlated = collect_views.correlations(found.fidelity)
-    found.views = found.views.model_copy(update={"correlations": correlated})
+    drawn = drawings(schema, found.fidelity, queries, model.tables if model else {})
+    found.views = ViewsPart(
+        fanouts=fanouts,
+        correlations=collect_views.correlations(found.fidelity),
+        heatmaps=_heatmaps(source_dsn, target_dsn, schema, theirs, found, drawn),
+    )
     found.tables = [
         parts.table(
             table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
@@ -137,3 +140,32 @@ def measure(
     found.checks = [CheckPart(**asdict(check)) for check in checks]
     found.statistics = parts_work.statistics_part(known)
     return found
+
+
+def _of(schema: Schema, names: Container[TableName]) -> Schema:
+    """Only the tables of these names."""
+    return replace(schema, tables=tuple(table for table in schema if table.name in names))
+
+
+def _hold(side: Snapshot, schema: Schema) -> None:
+    """Keep tables as they are, and refuse those whose reading runs functions of users."""
+    side.hold(schema)
+    refuse_computing(side.connection, [table.name for table in schema])
+
+
+def _heatmaps(
+    source_dsn: str,
+    target_dsn: str,
+    schema: Schema,
+    theirs: Schema,
+    found: Measured,
+    drawn: Mapping[str, Drawing],
+) -> list[HeatMapPart]:
+    """Heat maps, counted in a second, short reading of both databases."""
+    if not drawn:
+        return []
+    names = [schema.table(key).name for key in drawn]
+    with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
+        _hold(source, _of(schema, names))
+        _hold(clone, _of(theirs, names))
+        return heatmaps(source, clone, schema, found.fidelity, drawn)

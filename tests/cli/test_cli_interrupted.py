@@ -117,14 +117,18 @@ def test_what_a_resumed_fit_costs_more_is_asked_before_it_goes_on(source, config
     assert pipeline.Model.load(tmp_path / "m").promise.epsilon <= told * 1.001
 
 
-@pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("n\n", 2)])
-def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code):
+@pytest.mark.parametrize(
+    ("typed", "code", "colours"), [("\x03", 130, {}), ("n\n", 2, {"NO_COLOR": "1"})]
+)
+def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, colours):
     ours, theirs = pty.openpty()
     words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
     program = [sys.executable, "-m", "privbench", *words]
+    variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     # Ctrl-C is a signal to whoever has the terminal for its own.
     process = subprocess.Popen(
         program, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env={**variables, "TERM": "xterm", **colours},
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(theirs)
@@ -137,6 +141,7 @@ def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code):
             said += piece
     assert process.wait(20) == code, said.decode()
     assert b"Traceback" not in said
+    assert (re.search(rb"\x1b\[[\d;]*3[0-7]m", said) is None) == bool(colours)
 
 
 def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
