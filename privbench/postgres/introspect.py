@@ -28,6 +28,7 @@ def introspect(
     schemas: Sequence[str] | None = None,
     exclude: Sequence[str | TableName] = (),
     tables: Sequence[str | TableName] | None = None,
+    tell: bool = True,
 ) -> Schema:
     """The schema of a database, as its catalog states it.
 
@@ -42,6 +43,7 @@ def introspect(
         exclude: Tables to leave out.
         tables: Tables and views to read; None means all of these schemas. Schemas without a chosen
             one are then left out too.
+        tell: Warn of references to tables that are left out.
 
     Raises:
         SchemaError: A named schema or table does not exist, or a partition is chosen without its
@@ -50,14 +52,15 @@ def introspect(
     """
     with catalog.bare_search_path(connection):
         tell_held(connection)
-        return _Reader(connection, Selection(schemas, tables, exclude)).schema()
+        return _Reader(connection, Selection(schemas, tables, exclude), tell).schema()
 
 
 class _Reader:
     """One reading of the catalog."""
 
-    def __init__(self, connection: Connection, selection: Selection) -> None:
+    def __init__(self, connection: Connection, selection: Selection, tell: bool) -> None:
         self.connection = connection
+        self.level = logging.WARNING if tell else logging.DEBUG
         known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
         schemas = selection.chosen_schemas(known)
         relations = catalog.ask(connection, catalog.RELATIONS, {})
@@ -217,7 +220,8 @@ class _Reader:
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
                 self._loose[source].update(row.columns)
-                logger.warning(
+                logger.log(
+                    self.level,
                     "%s (%s) refers to %s, which is left out: the clone has no foreign key %s, and "
                     "NULL or a constant there, unless a config gives the column a kind",
                     self.names[source],
