@@ -95,10 +95,14 @@ def test_the_page_of_300_tables_is_small_and_draws_the_worst(document: Compariso
         matrix = [[0.25 if i != j else None for i in range(10)] for j in range(10)]
         update = {"table": name, "columns": names, "real": matrix, "clone": matrix}
         views.append(view.model_copy(update={**update, "ordered": [True] * 10}))
-    pictures = document.views.model_copy(update={"correlations": views})
+    key = document.views.fanouts[0]
+    keys = [key.model_copy(update={"tvd": i / 600}) for i in range(600)]
+    pictures = document.views.model_copy(update={"correlations": views, "fanouts": keys})
     page = render(document.model_copy(update={"tables": tables, "views": pictures}))
     assert len(page.encode()) < 5_000_000
     drawn = set(re.findall(r'data-cells="/tables/(\d+)/columns/', page))
     assert drawn == {str(number) for number in range(270, 300)}
     assert set(re.findall(r'data-cells="/views/correlations/(\d+)"', page)) == drawn
     assert "270 more are in comparison.json" in page
+    keys_drawn = re.findall(r'data-cells="/views/fanouts/(\d+)"', page)
+    assert keys_drawn == [str(number) for number in range(450, 600)]
