@@ -20,6 +20,8 @@ from privbench.schema import TableName
 #: Connection, feature, transaction state, login, catalog, name, permission, resources, locks,
 #: operator intervention, system: messages of these classes hold names and settings only.
 _SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
+#: Readings are the one kind of transaction here that a server breaks off for others' sake.
+_STANDBY = "On a standby set hot_standby_feedback = on, or a longer max_standby_streaming_delay."
 _LOCKS = "Many tables in one transaction need many locks: raise max_locks_per_transaction."
 #: What to do about bytes that no reader can take for text.
 NO_TEXT = (
@@ -31,6 +33,7 @@ _CUT_OFF = ("08", "57P")
 _NAMES = {
     errors.UntranslatableCharacter: "a character has no equivalent in UTF-8",
     errors.CharacterNotInRepertoire: "bytes are no UTF-8 text",
+    errors.SerializationFailure: "the reading conflicts with what the standby takes over",
     errors.QueryCanceled: "the statement was cancelled or passed its time-out",
     errors.LockNotAvailable: "a lock was not granted in time",
     errors.UniqueViolation: "a unique constraint is violated",
@@ -74,9 +77,9 @@ def translate(error: psycopg.Error, what: str, table: str | None = None) -> Data
         return ConnectionFailed(message, table=table)
     if not state and isinstance(error, psycopg.OperationalError):
         return ConnectionFailed(f"{what}: the connection was lost.", table=table)
-    remedy = _LOCKS if isinstance(error, errors.OutOfMemory) else None
-    if isinstance(error, _NO_TEXT):
-        remedy = NO_TEXT
+    remedies = {errors.OutOfMemory: _LOCKS, errors.SerializationFailure: _STANDBY}
+    remedies |= dict.fromkeys(_NO_TEXT, NO_TEXT)
+    remedy = next((text for kind, text in remedies.items() if isinstance(error, kind)), None)
     return DatabaseError(message, table=table, column=diag.column_name, remedy=remedy)
 
 

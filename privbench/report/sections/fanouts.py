@@ -11,7 +11,6 @@ from privbench.report.sections.base import Section
 from privbench.report.sections.columns import UNFOLDED
 from privbench.report.text import percent
 
-
 #: Foreign keys that are drawn: each is 1.3 kB of the page.
 KEYS = 150
 
