@@ -38,7 +38,8 @@ def pair() -> Iterator[tuple[str, str]]:
         with psycopg.connect(primary.dsn, autocommit=True) as owner:
             owner.execute(
                 "CREATE TABLE town (id integer PRIMARY KEY, name text);"
-                "CREATE TABLE person (id integer PRIMARY KEY, town integer REFERENCES town, age integer);"
+                "CREATE TABLE person (id integer PRIMARY KEY, town integer REFERENCES town,"
+                " age integer);"
                 "INSERT INTO town SELECT g, 'town ' || g FROM generate_series(1, 5) g;"
                 "INSERT INTO person SELECT g, g % 5 + 1, g % 70 FROM generate_series(1, 300) g"
             )
