@@ -7,6 +7,7 @@ import logging
 import shutil
 import sys
 import time
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 import click
@@ -21,6 +22,9 @@ LOG = logging.getLogger("privbench")
 
 #: Seconds after which a long stage says where it is, where there are no bars.
 _SILENCE = 30
+
+#: Whether the command line agrees that a release costs more than was asked for.
+PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 
 #: Results go to stdout, everything else to stderr.
 STDERR = Console(stderr=True)
@@ -38,21 +42,6 @@ class JsonFormatter(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         return json.dumps(line, ensure_ascii=False)
-
-
-class Once(logging.Filter):
-    """A command reads the catalog several times, but each of its warnings is told once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._told: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is no warning, or a new one."""
-        text = record.getMessage()
-        known = record.levelno == logging.WARNING and text in self._told
-        self._told.add(text)
-        return not known
 
 
 def configure(log_format: str, verbosity: int) -> None:
@@ -73,7 +62,6 @@ def configure(log_format: str, verbosity: int) -> None:
         handler.setFormatter(logging.Formatter("%(levelname)-8s %(message)s"))
     else:
         handler = RichHandler(console=STDERR, show_path=False, show_time=False, markup=False)
-    handler.addFilter(Once())
     LOG.handlers[:] = [handler]
     LOG.setLevel(level)
     LOG.propagate = False
@@ -112,8 +100,6 @@ class LogReporter(Reporter):
     """One log line a stage, and of a long one another every half minute."""
 
     _told = 0.0
-    #: Whether the command line has agreed to what `exceed` would ask.
-    pay_again = False
 
     def begin(self, name: str) -> None:
         """Count the seconds from here."""
@@ -142,8 +128,9 @@ class LogReporter(Reporter):
 
     def exceed(self, text: str) -> None:
         """Show the text, and ask, unless the command line has agreed."""
+        self.broken()
         show(text)
-        if not self.pay_again:
+        if not PAY_AGAIN.get():
             remedy = "Use --pay-again to go on."
             ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
 
@@ -185,14 +172,6 @@ class BarReporter(LogReporter):
                 self._progress = None
         super().end(stage)
 
-    def exceed(self, text: str) -> None:
-        """Show the text and ask, with no bar moving meanwhile."""
-        if self._progress is not None:
-            self._progress.stop()
-        super().exceed(text)
-        if self._progress is not None:
-            self._progress.start()
-
     def broken(self) -> None:
         """Take the bars away, before the error is told."""
         self._tasks.clear()
@@ -201,8 +180,8 @@ class BarReporter(LogReporter):
             self._progress = None
 
 
-def reporter(log_format: str, *, pay_again: bool) -> Reporter:
+def reporter(log_format: str) -> Reporter:
     """Bars on a terminal, log lines elsewhere."""
-    found = BarReporter() if log_format == "human" and STDERR.is_terminal else LogReporter()
-    found.pay_again = pay_again
-    return found
+    if log_format == "human" and STDERR.is_terminal:
+        return BarReporter()
+    return LogReporter()

@@ -11,11 +11,15 @@ import click
 from privbench import config as configuration
 from privbench import pipeline
 from privbench.cli.console import width
-from privbench.cli.options import State, choice_options, choosing, need_epsilon, read_config
+from privbench.cli.options import choice_options, choosing, need_epsilon, read_config
 from privbench.config import Config
 
 summary_option = click.option(
-    "--summary", is_flag=True, help="A line a table, not a line a column."
+    "--summary",
+    "whole",
+    is_flag=True,
+    callback=lambda context, _, value: not value or context.obj.verbosity > 0,
+    help="A line a table; with privbench -v a line a column all the same.",
 )
 
 
@@ -24,15 +28,13 @@ summary_option = click.option(
 @click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
 @choice_options
 @summary_option
-@click.pass_obj
 def inspect(
-    state: State,
     source: str,
     output: str | None,
     schemas: tuple[str, ...],
     tables: tuple[str, ...],
     excluded: tuple[str, ...],
-    summary: bool,
+    whole: bool,
 ) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
@@ -42,7 +44,6 @@ def inspect(
     """
     chosen = choosing(Config(), schemas, tables, excluded)
     found = pipeline.inspect(source, base=chosen)
-    whole = not summary or state.verbosity > 0
     click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         Path(output).write_text(found.config.dumps(), encoding="utf-8")
@@ -53,15 +54,13 @@ def inspect(
 @click.argument("config", metavar="CONFIG")
 @click.argument("source")
 @summary_option
-@click.pass_obj
-def check(state: State, config: str, source: str, summary: bool) -> None:
+def check(config: str, source: str, whole: bool) -> None:
     """Compare a config with the live schema; list every column's treatment; never reads rows.
 
     \b
     Example:
       privbench check privbench.toml "service=prod"
     """
-    whole = not summary or state.verbosity > 0
     found = pipeline.check(read_config(config), source)
     click.echo(found.render(whole=whole, width=width(sys.stdout)))
 

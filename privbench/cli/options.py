@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from privbench import __version__
-from privbench.cli.console import LOG, reporter, show
+from privbench.cli.console import LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
@@ -28,16 +28,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class State:
-    """What the global options decided, and whether a release may cost more than was asked."""
+    """What the global options decided."""
 
     log_format: str = "human"
     verbosity: int = 0
-    pay_again: bool = False
 
     @property
     def reporter(self) -> Reporter:
         """A reporter in the chosen format."""
-        return reporter(self.log_format, pay_again=self.pay_again)
+        return reporter(self.log_format)
 
 
 class Group(click.Group):
@@ -109,11 +108,8 @@ jobs_option = click.option(
 )
 
 
-def config_option(command: Command) -> Command:
-    """``-c/--config``."""
-    return click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")(
-        command
-    )
+#: ``-c/--config``.
+config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
 
 
 @dataclass(frozen=True)
@@ -150,32 +146,19 @@ class ReleaseOptions:
         return need_epsilon(choosing(config, self.schemas, self.tables, self.excluded))
 
 
-_CHOICE = (
-    click.option(
-        "-n", "--schema", "schemas", multiple=True, metavar="PATTERN", help="Only these schemas."
-    ),
-    click.option(
-        "-t",
-        "--table",
-        "tables",
-        multiple=True,
-        metavar="PATTERN",
-        help="Only these tables, views.",
-    ),
-    click.option(
-        "-T",
-        "--exclude-table",
-        "excluded",
-        multiple=True,
-        metavar="PATTERN",
-        help="Leave these tables, views out.",
-    ),
+_CHOICE = tuple(
+    click.option(short, long, name, multiple=True, metavar="PATTERN", help=meaning)
+    for short, long, name, meaning in (
+        ("-n", "--schema", "schemas", "Only these schemas."),
+        ("-t", "--table", "tables", "Only these tables and views."),
+        ("-T", "--exclude-table", "excluded", "Leave these tables and views out."),
+    )
 )
 
 
 def choice_options(command: Command) -> Command:
     """Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``."""
-    return _with(_CHOICE, command)
+    return with_options(_CHOICE, command)
 
 
 def choosing(
@@ -213,7 +196,7 @@ _RELEASE = (
         "--pay-again",
         is_flag=True,
         expose_value=False,
-        callback=lambda context, _, value: setattr(context.obj, "pay_again", value),
+        callback=_setting(PAY_AGAIN),
         help="Go on too if answers were lost, which makes a resumed release cost more.",
     ),
     *_CHOICE,
@@ -231,7 +214,7 @@ def release_options(command: Command) -> Command:
         release = ReleaseOptions(**{name: given.pop(name) for name in names})
         return command(*args, release=release, **given)
 
-    return _with(_RELEASE, cast("Command", gathered))
+    return with_options(_RELEASE, cast("Command", gathered))
 
 
 _TARGET = (
@@ -250,10 +233,10 @@ _TARGET = (
 
 def target_options(command: Command) -> Command:
     """The options of a command that fills a target, handed on as ``as_role`` and ``strict``."""
-    return _with(_TARGET, command)
+    return with_options(_TARGET, command)
 
 
-def _with(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
+def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
     """A command with options, in their order."""
     for option in reversed(options):
         command = option(command)

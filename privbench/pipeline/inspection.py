@@ -35,9 +35,13 @@ class Inspection:
 
     def render(self, *, whole: bool = True, width: int | None = None) -> str:
         """Plain text for people; see `render_coverage`."""
+        schema = self.catalog.schema
+        loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
+        said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
         return "\n\n".join(
             [
-                f"{_counted(self.catalog.schema)}. Identity: {self.catalog.identity}.",
+                f"{_counted(schema)}. Identity: {self.catalog.identity}.",
+                *([said] if loose else []),
                 self.proposal.render(),
                 render_coverage(self.coverage, whole=whole, width=width),
             ]
@@ -82,16 +86,15 @@ def _without_loose(config: Config, schema: Schema) -> Config:
     """
     tables = dict(config.tables)
     for name, section in config.tables.items():
-        table = schema.table(name) if name in schema else None
-        if table is None or not table.loose or section.role == "public":
-            continue
+        table = schema.table(name) if name in schema and section.role == "private" else None
         skipped = {
             column: ColumnConfig(kind="skip")
-            for column in table.loose
-            if role_of(table, table.column(column)) == "modelled"
+            for column in (table.loose if table else ())
+            if table and role_of(table, table.column(column)) == "modelled"
         }
-        columns = {**skipped, **section.columns}
-        tables[name] = section.model_copy(update={"columns": columns})
+        if skipped:
+            columns = {**skipped, **section.columns}
+            tables[name] = section.model_copy(update={"columns": columns})
     return config.model_copy(update={"tables": tables})
 
 

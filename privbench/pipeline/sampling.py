@@ -70,7 +70,8 @@ def sample(
     folder = _empty(Path(output), force)
     with teller.stage("sample"):
         found = Model.load(model)
-        chosen = _chosen(found, choice or Selection())
+        every = [table.name for table in found.schema]
+        _, chosen, _ = (choice or Selection()).chosen(every, sorted({n.schema for n in every}))
         tables = decode(found, scale=check_scale(scale), seed=seed)
         tables = [item for item in tables if item.table.name in chosen]
     lines = [] if found.promise.private else [found.promise.sentence()]
@@ -83,11 +84,6 @@ def sample(
                 _write_rows(item, file, file_format)
             lines.append(f"{path}: {item.rows:,} rows")
     return lines + _unmended(found, tables)
-
-
-def _chosen(model: Model, choice: Selection) -> set[TableName]:
-    names = [table.name for table in model.schema]
-    return choice.chosen(names, choice.chosen_schemas(sorted({name.schema for name in names})))[0]
 
 
 def _unmended(model: Model, tables: list[CloneTable]) -> list[str]:

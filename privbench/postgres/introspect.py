@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,22 +19,19 @@ from privbench.postgres.types import Types
 from privbench.schema import Check, Column, ForeignKey, Schema, Table, TableName
 from privbench.schema import Sequence as SchemaSequence
 
-logger = logging.getLogger(__name__)
-
 
 def introspect(
     connection: Connection,
     schemas: Sequence[str] | None = None,
     exclude: Sequence[str | TableName] = (),
     tables: Sequence[str | TableName] | None = None,
-    tell: bool = True,
 ) -> Schema:
     """The schema of a database, as its catalog states it.
 
     Partitions are folded into their root: its leaf partitions are listed, and a foreign key of a
     single partition counts as the root's, but not as validated. Children of ordinary inheritance
     are tables of their own. Objects of extensions, temporary and system schemas are left out, and
-    so are foreign keys into tables that are left out.
+    so are foreign keys into tables that are left out (`Table.loose` keeps their columns).
 
     Args:
         connection: To the database; inside a transaction or not.
@@ -43,7 +39,6 @@ def introspect(
         exclude: Tables to leave out.
         tables: Tables and views to read; None means all of these schemas. Schemas without a chosen
             one are then left out too.
-        tell: Warn of references to tables that are left out.
 
     Raises:
         SchemaError: A named schema or table does not exist, or a partition is chosen without its
@@ -52,23 +47,19 @@ def introspect(
     """
     with catalog.bare_search_path(connection):
         tell_held(connection)
-        return _Reader(connection, Selection(schemas, tables, exclude), tell).schema()
+        return _Reader(connection, Selection(schemas, tables, exclude)).schema()
 
 
 class _Reader:
     """One reading of the catalog."""
 
-    def __init__(self, connection: Connection, selection: Selection, tell: bool) -> None:
+    def __init__(self, connection: Connection, selection: Selection) -> None:
         self.connection = connection
-        self.level = logging.WARNING if tell else logging.DEBUG
         known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
-        schemas = selection.chosen_schemas(known)
         relations = catalog.ask(connection, catalog.RELATIONS, {})
         self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
-        self.chosen, self.left_out = selection.chosen(self.names.values(), schemas)
-        if selection.tables is not None:
-            schemas = tuple(sorted({name.schema for name in self.chosen}))
-        self.schemas = schemas
+        found = selection.chosen(self.names.values(), known)
+        self.schemas, self.chosen, self.left_out = found
         self.views = self._of_kind(relations, "v")
         self.materialized = self._of_kind(relations, "m")
         tables = [row for row in relations if row.kind in "rp"]
@@ -220,15 +211,6 @@ class _Reader:
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
                 self._loose[source].update(row.columns)
-                logger.log(
-                    self.level,
-                    "%s (%s) refers to %s, which is left out: the clone has no foreign key %s, and "
-                    "NULL or a constant there, unless a config gives the column a kind",
-                    self.names[source],
-                    ", ".join(row.columns),
-                    self.names.get(target, "a table of an extension"),
-                    row.name,
-                )
         return {oid: list(keys.values()) for oid, keys in found.items()}
 
     def _table(self, oid: int, pieces: Parts) -> Table:

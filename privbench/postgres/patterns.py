@@ -25,7 +25,8 @@ class Selection:
 
     Attributes:
         schemas: Schemas; None means all.
-        tables: Tables of these schemas; None means all.
+        tables: Tables of these schemas; None means all. Schemas that hold none of them
+            are then not chosen either.
         exclude: Tables that are left out, chosen or not.
     """
 
@@ -33,40 +34,33 @@ class Selection:
     tables: Sequence[str | TableName] | None = None
     exclude: Sequence[str | TableName] = ()
 
-    def chosen_schemas(self, known: Sequence[str]) -> tuple[str, ...]:
-        """The chosen ones of a database's schemas, sorted.
-
-        Raises:
-            SchemaError: A pattern fits none.
-        """
-        if self.schemas is None:
-            return tuple(sorted(known))
-        found: set[str] = set()
-        for pattern in self.schemas:
-            fitting = [pattern] if pattern in known else [n for n in known if fits(pattern, n)]
-            if not fitting:
-                raise SchemaError(
-                    f"there is no schema {pattern!r}.", remedy=f"Schemas: {', '.join(known)}."
-                )
-            found.update(fitting)
-        return tuple(sorted(found))
-
     def chosen(
-        self, relations: Collection[TableName], schemas: Collection[str]
-    ) -> tuple[set[TableName], set[TableName]]:
-        """The chosen relations, and those that are left out by name.
+        self, relations: Collection[TableName], known: Sequence[str]
+    ) -> tuple[tuple[str, ...], set[TableName], set[TableName]]:
+        """The chosen schemas, sorted; the chosen relations; those that are left out by name.
 
         Args:
             relations: All tables, views and materialised views of the database.
-            schemas: What `chosen_schemas` gave.
+            known: Its schemas.
 
         Raises:
             SchemaError: A pattern fits none: what was meant to stay out must not slip in.
         """
-        inside = [name for name in relations if name.schema in schemas]
-        wanted = inside if self.tables is None else _all(self.tables, inside, "to choose")
+        schemas = set(known if self.schemas is None else ())
+        for pattern in self.schemas or ():
+            fitting = [pattern] if pattern in known else [n for n in known if fits(pattern, n)]
+            if not fitting:
+                names = ", ".join(known)
+                raise SchemaError(f"there is no schema {pattern!r}.", remedy=f"Schemas: {names}.")
+            schemas.update(fitting)
+        wanted = {name for name in relations if name.schema in schemas}
+        if self.tables is not None:
+            wanted = set(_all(self.tables, wanted, "to choose"))
         left_out = set(_all(self.exclude, relations, "to leave out"))
-        return set(wanted) - left_out, left_out
+        wanted -= left_out
+        if self.tables is not None:
+            schemas = {name.schema for name in wanted}
+        return tuple(sorted(schemas)), wanted, left_out
 
 
 def fits(pattern: str, *name: str) -> bool:

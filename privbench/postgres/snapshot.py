@@ -223,7 +223,7 @@ class Snapshot:
         for table in schema:
             self.lock(table)
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
-            found = introspect(now, tables=[table.name for table in schema], tell=False)
+            found = introspect(now, tables=[table.name for table in schema])
         for table in schema:
             if table.name not in found or _shape(found.table(table.name)) != _shape(table):
                 raise SchemaError(

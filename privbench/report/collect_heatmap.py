@@ -66,11 +66,14 @@ def heatmaps(
     Raises:
         DatabaseError: A database refused.
     """
-    made = [
-        _heatmap(source, clone, schema.table(key), found[key], drawing)
-        for key, drawing in drawn.items()
-    ]
-    return [part for part in made if part is not None]
+    made = []
+    for key, drawing in drawn.items():
+        table, coded = schema.table(key), found[key].columns[0].coded
+        share = min(1.0, heatmap.MOST_ROWS / max(len(coded.real), len(coded.clone)))
+        real, copied = (_count(side, table, drawing, share) for side in (source, clone))
+        if real is not None and copied is not None:
+            made.append(_part(table, drawing, (real, copied), share < 1))
+    return made
 
 
 def _asked(
@@ -88,21 +91,6 @@ def _asked(
             if kept:
                 asked.setdefault(key, {})[query.id] = kept
     return asked
-
-
-def _heatmap(
-    source: Snapshot,
-    clone: Snapshot,
-    table: Table,
-    compared: TableFidelity,
-    drawing: Drawing,
-) -> HeatMapPart | None:
-    real, copied = compared.columns[0].coded.real, compared.columns[0].coded.clone
-    share = min(1.0, heatmap.MOST_ROWS / max(len(real), len(copied)))
-    sides = [_count(side, table, drawing, share) for side in (source, clone)]
-    if sides[0] is None or sides[1] is None:
-        return None
-    return _part(table, drawing, (sides[0], sides[1]), share < 1)
 
 
 def _learned(

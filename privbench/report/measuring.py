@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from privbench.config import Config
@@ -17,11 +17,10 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.report import collect_views, parts, parts_work
 from privbench.report.collect_heatmap import drawings, heatmaps
 from privbench.report.document import CheckPart, QueryPart, TablePart
-from privbench.report.document_views import HeatMapPart, ViewsPart
+from privbench.report.document_views import ViewsPart
 from privbench.report.document_work import StatisticsPart
-from privbench.report.heat_choice import Drawing
 from privbench.report.parts_work import Statistics
-from privbench.schema import Schema, Table, TableName
+from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
 
 #: Told of a step, how many of its kind are done, and how many there are.
@@ -95,8 +94,8 @@ def measure(
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
-        _hold(source, schema)
-        _hold(clone, _of(theirs, schema))
+        _hold(source, schema, schema)
+        _hold(clone, theirs, schema)
         refuse_computing(clone.connection, [table.name for table in theirs])
         for number, table in enumerate(schema):
             tell(f"read {table.key}", number, len(schema.tables))
@@ -127,10 +126,14 @@ def measure(
         found.fidelity[key] = found.fidelity[key].measured()
     drawn = drawings(schema, found.fidelity, queries, model.tables if model else {})
     found.views = ViewsPart(
-        fanouts=fanouts,
-        correlations=collect_views.correlations(found.fidelity),
-        heatmaps=_heatmaps(source_dsn, target_dsn, schema, theirs, found, drawn),
+        fanouts=fanouts, correlations=collect_views.correlations(found.fidelity)
     )
+    if drawn:
+        with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
+            _hold(source, schema, drawn)
+            _hold(clone, theirs, drawn)
+            maps = heatmaps(source, clone, schema, found.fidelity, drawn)
+        found.views = found.views.model_copy(update={"heatmaps": maps})
     found.tables = [
         parts.table(
             table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
@@ -142,30 +145,8 @@ def measure(
     return found
 
 
-def _of(schema: Schema, names: Container[TableName]) -> Schema:
-    """Only the tables of these names."""
-    return replace(schema, tables=tuple(table for table in schema if table.name in names))
-
-
-def _hold(side: Snapshot, schema: Schema) -> None:
-    """Keep tables as they are, and refuse those whose reading runs functions of users."""
-    side.hold(schema)
-    refuse_computing(side.connection, [table.name for table in schema])
-
-
-def _heatmaps(
-    source_dsn: str,
-    target_dsn: str,
-    schema: Schema,
-    theirs: Schema,
-    found: Measured,
-    drawn: Mapping[str, Drawing],
-) -> list[HeatMapPart]:
-    """Heat maps, counted in a second, short reading of both databases."""
-    if not drawn:
-        return []
-    names = [schema.table(key).name for key in drawn]
-    with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
-        _hold(source, _of(schema, names))
-        _hold(clone, _of(theirs, names))
-        return heatmaps(source, clone, schema, found.fidelity, drawn)
+def _hold(side: Snapshot, schema: Schema, keys: Container[str]) -> None:
+    """Keep these tables as they are, and refuse those whose reading runs functions of users."""
+    some = replace(schema, tables=tuple(table for table in schema if table.key in keys))
+    side.hold(some)
+    refuse_computing(side.connection, [table.name for table in some])
