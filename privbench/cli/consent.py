@@ -33,7 +33,7 @@ def accept(config: Config, source: str, release: ReleaseOptions) -> Config:
         if lines:
             LOG.info("%s", pipeline.render_literals(lines))
         return config
-    found = pipeline.inspect(source, config.database.schemas, base=config, lookups=release.lookups)
+    found = pipeline.inspect(source, base=config, lookups=release.lookups)
     show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
     lines = pipeline.ddl_literals(source, found.config)
     if lines:

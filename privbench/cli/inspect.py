@@ -42,8 +42,7 @@ def inspect(
     Example:
       privbench inspect "service=prod" -o privbench.toml
     """
-    chosen = choosing(Config(), schemas, tables, excluded)
-    found = pipeline.inspect(source, base=chosen)
+    found = pipeline.inspect(source, base=choosing(Config(), schemas, tables, excluded))
     click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         Path(output).write_text(found.config.dumps(), encoding="utf-8")

@@ -50,7 +50,6 @@ class Inspection:
 
 def inspect(
     source: str,
-    schemas: list[str] | None = None,
     *,
     base: Config | None = None,
     lookups: str = "private",
@@ -59,8 +58,7 @@ def inspect(
 
     Args:
         source: DSN of the source.
-        schemas: PostgreSQL schemas to look at; None means all of users.
-        base: Config whose decisions stay.
+        base: Config whose decisions stay; it also says which tables are looked at.
         lookups: ``private``, or ``public`` to declare look-up candidates public.
 
     Raises:
@@ -68,9 +66,6 @@ def inspect(
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    if schemas is not None:
-        section = config.database.model_copy(update={"schemas": schemas})
-        config = config.model_copy(update={"database": section})
     with reading(source) as connection:
         catalog = read_catalog(connection, config, access=False)
     proposal = roles.propose(catalog.schema)
