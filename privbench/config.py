@@ -1,6 +1,6 @@
 """The typed configuration file (TOML), its JSON Schema, and what it decides.
 
-Everything in it is public knowledge by contract (P3): the adversary may know the whole file.
+Everything in it is public knowledge by contract: the adversary may know the whole file.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ class DatabaseConfig(_Section):
     """Which database this is.
 
     Attributes:
-        identity: Declared name, shared by replicas, restores and logical copies (P27). Without it
+        identity: Declared name, shared by replicas, restores and logical copies. Without it
             the system identifier and the database's OID stand in, and `plan` says so.
-        schemas: PostgreSQL schemas to clone; None means every schema but the system's own.
-        exclude: Tables left out of the clone.
+        schemas: PostgreSQL schemas to clone, names or patterns as ``-n`` of pg_dump takes them;
+            None means every schema but the system's own.
+        tables: Tables and views of these schemas to clone, as ``-t`` takes them; None means all.
+        exclude: Tables left out of the clone, as ``-T`` takes them.
     """
 
     identity: str | None = None
     schemas: list[str] | None = None
+    tables: list[str] | None = None
     exclude: list[str] = []
 
 
@@ -46,9 +49,9 @@ class PrivacyConfig(_Section):
         delta: δ of the whole release; 0 forbids threshold releases of categories.
         accounting: ``pure`` adds ε; ``zcdp`` adds ρ and converts once to (ε, δ). ``auto`` takes
             the one with less noise in what catalog and config foresee; pure where δ is 0.
-        neighbours: One unit added or removed, or one replaced (P11).
-        unit: ``owner`` is database-level DP; ``row`` is table-level DP (P12).
-        seed: Seeds the noise: the fit is then stamped NOT PRIVATE (P24).
+        neighbours: One unit added or removed, or one replaced.
+        unit: ``owner`` is database-level DP; ``row`` is table-level DP.
+        seed: Seeds the noise: the fit is then stamped NOT PRIVATE.
         roles: ``declared`` in this file by its owner, or ``proposed`` by the tool and accepted.
         ddl_reviewed: What ``check`` printed when the owner had looked at the values that travel in
             the schema; a schema with other values is then refused.
@@ -95,7 +98,7 @@ class ColumnConfig(_Section):
         min: Lower public bound, as a literal of the column's type; dates in quotes.
         max: Upper public bound, inclusive.
         bins: Number of equal bins for metrics and for wide ranges.
-        per_unit: In how many distinct values of a released list one privacy unit counts (P31).
+        per_unit: In how many distinct values of a released list one privacy unit counts.
         faker: Semantic type for made-up text: one of the list of providers, as email or city.
     """
 
@@ -131,7 +134,7 @@ class TableConfig(_Section):
         role: Private, or public: COPIED VERBATIM.
         own: Columns of the foreign key whose parent owns the rows; ``[]`` makes every row a root.
             None leaves it to the proposal; a fit refuses that where there is a choice.
-        bound: How a unit's rows are bounded: by weights (P15) or by truncation (P14).
+        bound: How a unit's rows are bounded: by weights or by truncation.
         tau: τ of the bound.
         weight: The table's share of the budget relative to the others.
         columns: What is known of its columns.

@@ -5,25 +5,33 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
+#: How many things the user wants done at once; None where nobody said.
+JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
+
 
 def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
-    """What a function makes of every item, in order, by as many threads as there are cores.
+    """What a function makes of every item, in order, by `JOBS` threads, or one for every core.
 
     Raises:
-        Exception: What the function raises for the first item that fails.
+        Exception: What the function raises for the first item that fails; others that have begun
+            are not waited for.
 
     >>> spread(abs, [-2, 3])
     [2, 3]
     """
     if len(items) < 2:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(min(len(items), _cores())) as pool:
+    pool = ThreadPoolExecutor(min(len(items), JOBS.get() or _cores()))
+    try:
         return list(pool.map(function, items))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _cores() -> int:

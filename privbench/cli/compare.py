@@ -6,13 +6,13 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from privbench import pipeline, report
 from privbench.cli.console import LOG
-from privbench.cli.options import State, config_option, lock_option, read_config
+from privbench.cli.options import State, config_option, lock_option, read_config, with_options
 from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
 from privbench.report import enforce
@@ -93,11 +93,7 @@ def _replay_options(command: Command) -> Command:
         trust = Trust.of(functions, extensions, workload=trust_workload)
         return command(*args, warmup=untimed, before=before, trust=trust, **given)
 
-    wrapped: Any = gathered
-    for option in reversed(_REPLAY):
-        wrapped = option(wrapped)
-    found: Command = wrapped
-    return found
+    return with_options(_REPLAY, cast("Command", gathered))
 
 
 @click.command()

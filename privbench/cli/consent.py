@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
-import click
-
 from privbench import pipeline
-from privbench.cli.console import LOG, show
+from privbench.cli.console import LOG, ask, show, width
 from privbench.cli.options import ReleaseOptions
 from privbench.config import Config
 from privbench.errors import UsageError
@@ -34,17 +33,16 @@ def accept(config: Config, source: str, release: ReleaseOptions) -> Config:
         if lines:
             LOG.info("%s", pipeline.render_literals(lines))
         return config
-    found = pipeline.inspect(source, config.database.schemas, base=config, lookups=release.lookups)
-    show(found.render())
+    found = pipeline.inspect(source, base=config, lookups=release.lookups)
+    show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
     lines = pipeline.ddl_literals(source, found.config)
     if lines:
         show(pipeline.render_literals(lines))
     if not release.yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "roles are proposed but not accepted.",
-                remedy="Read the proposal above, then use --yes or write a config with "
-                "'privbench inspect SOURCE -o privbench.toml'.",
-            )
-        click.confirm("Accept these roles, and these values as public?", abort=True, err=True)
+        refused = UsageError(
+            "roles are proposed but not accepted.",
+            remedy="Read the proposal above, then use --yes or write a config with "
+            "'privbench inspect SOURCE -o privbench.toml'.",
+        )
+        ask("Accept these roles, and these values as public?", refused)
     return found.config

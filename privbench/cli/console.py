@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 import time
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, TextIO
 
 import click
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from privbench.errors import UsageError
 from privbench.pipeline.progress import Reporter, StageTime
 
 LOG = logging.getLogger("privbench")
 
 #: Seconds after which a long stage says where it is, where there are no bars.
 _SILENCE = 30
+
+#: Whether the command line agrees that a release costs more than was asked for.
+PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 
 #: Results go to stdout, everything else to stderr.
 STDERR = Console(stderr=True)
@@ -69,6 +75,27 @@ def show(text: str) -> None:
         click.echo(text, err=True)
 
 
+def width(stream: TextIO) -> int | None:
+    """Characters of a line, where somebody reads it on a terminal."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def ask(question: str, otherwise: UsageError) -> None:
+    """Go on only if somebody at a terminal says yes.
+
+    Raises:
+        UsageError: Nobody is there, or the answer is no.
+        KeyboardInterrupt: Ctrl-C at the prompt.
+    """
+    if not sys.stdin.isatty():
+        raise otherwise
+    try:
+        if not click.confirm(question, err=True):
+            raise otherwise
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
 class LogReporter(Reporter):
     """One log line a stage, and of a long one another every half minute."""
 
@@ -98,6 +125,14 @@ class LogReporter(Reporter):
     def say(self, text: str) -> None:
         """Write a line."""
         LOG.info("%s", text)
+
+    def exceed(self, text: str) -> None:
+        """Show the text, and ask, unless the command line has agreed."""
+        self.broken()
+        show(text)
+        if not PAY_AGAIN.get():
+            remedy = "Use --pay-again to go on."
+            ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
 
 
 class BarReporter(LogReporter):

@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
 
 from privbench import config as configuration
 from privbench import pipeline
-from privbench.cli.options import need_epsilon, read_config
+from privbench.cli.console import width
+from privbench.cli.options import choice_options, choosing, need_epsilon, read_config
+from privbench.config import Config
+
+summary_option = click.option(
+    "--summary",
+    "whole",
+    is_flag=True,
+    callback=lambda context, _, value: not value or context.obj.verbosity > 0,
+    help="A line a table; with privbench -v a line a column all the same.",
+)
 
 
 @click.command()
 @click.argument("source")
 @click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
-@click.option("--schema", "schemas", multiple=True, metavar="NAME", help="Only this schema.")
-def inspect(source: str, output: str | None, schemas: tuple[str, ...]) -> None:
+@choice_options
+@summary_option
+def inspect(
+    source: str,
+    output: str | None,
+    schemas: tuple[str, ...],
+    tables: tuple[str, ...],
+    excluded: tuple[str, ...],
+    whole: bool,
+) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
     \b
     Example:
       privbench inspect "service=prod" -o privbench.toml
     """
-    found = pipeline.inspect(source, list(schemas) or None)
-    click.echo(found.render())
+    found = pipeline.inspect(source, base=choosing(Config(), schemas, tables, excluded))
+    click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         Path(output).write_text(found.config.dumps(), encoding="utf-8")
         click.echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output}")
@@ -33,14 +52,16 @@ def inspect(source: str, output: str | None, schemas: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("config", metavar="CONFIG")
 @click.argument("source")
-def check(config: str, source: str) -> None:
+@summary_option
+def check(config: str, source: str, whole: bool) -> None:
     """Compare a config with the live schema; list every column's treatment; never reads rows.
 
     \b
     Example:
       privbench check privbench.toml "service=prod"
     """
-    click.echo(pipeline.check(read_config(config), source).render())
+    found = pipeline.check(read_config(config), source)
+    click.echo(found.render(whole=whole, width=width(sys.stdout)))
 
 
 @click.command()

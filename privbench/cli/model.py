@@ -11,10 +11,12 @@ from privbench.cli.consent import accept
 from privbench.cli.options import (
     ReleaseOptions,
     State,
+    choice_options,
     lock_option,
     release_options,
     target_options,
 )
+from privbench.postgres.patterns import Selection
 
 
 @click.command()
@@ -54,6 +56,7 @@ def fit(
     show_default=True,
     help="File format.",
 )
+@choice_options
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
@@ -63,6 +66,9 @@ def sample(
     model: str,
     output: str,
     file_format: Literal["csv", "parquet"],
+    schemas: tuple[str, ...],
+    tables: tuple[str, ...],
+    excluded: tuple[str, ...],
     scale: float,
     seed: int | None,
     force: bool,
@@ -89,6 +95,7 @@ def sample(
         scale=scale,
         seed=seed,
         force=force,
+        choice=Selection(schemas or None, tables or None, excluded),
         reporter=state.reporter,
     )
     for line in written:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from privbench import __version__
-from privbench.cli.console import LOG, reporter, show
+from privbench.cli.console import LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.locks import WAIT
+from privbench.threads import JOBS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -74,9 +76,14 @@ def _tell(error: BaseException) -> int:
     return PrivbenchError.exit_code
 
 
-def _lock_wait(context: click.Context, option: click.Parameter, value: float) -> None:
-    token = WAIT.set(value)
-    context.call_on_close(lambda: WAIT.reset(token))
+def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """What sets a variable for as long as the command runs."""
+
+    def set_(context: click.Context, option: click.Parameter, value: Any) -> None:
+        token = variable.set(value)
+        context.call_on_close(lambda: variable.reset(token))
+
+    return set_
 
 
 lock_option = click.option(
@@ -86,16 +93,23 @@ lock_option = click.option(
     show_default=True,
     metavar="SECONDS",
     expose_value=False,
-    callback=_lock_wait,
+    callback=_setting(WAIT),
     help="Wait so long for a table that others have locked.",
 )
 
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    expose_value=False,
+    callback=_setting(JOBS),
+    help="Read so many tables at once, and use so many cores.  [default: one table, all cores]",
+)
 
-def config_option(command: Command) -> Command:
-    """``-c/--config``."""
-    return click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")(
-        command
-    )
+
+#: ``-c/--config``.
+config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
 
 
 @dataclass(frozen=True)
@@ -112,6 +126,7 @@ class ReleaseOptions:
     ledger: str | None
     resume: str | None
     schemas: tuple[str, ...]
+    tables: tuple[str, ...]
     excluded: tuple[str, ...]
 
     def config(self) -> Config:
@@ -128,10 +143,32 @@ class ReleaseOptions:
             seed=self.seed,
             ledger=self.ledger,
         )
-        given = {"exclude": [*config.database.exclude, *self.excluded]}
-        given |= {"schemas": list(self.schemas)} if self.schemas else {}
-        database = config.database.model_copy(update=given)
-        return need_epsilon(config.model_copy(update={"database": database}))
+        return need_epsilon(choosing(config, self.schemas, self.tables, self.excluded))
+
+
+_CHOICE = tuple(
+    click.option(short, long, name, multiple=True, metavar="PATTERN", help=meaning)
+    for short, long, name, meaning in (
+        ("-n", "--schema", "schemas", "Only these schemas."),
+        ("-t", "--table", "tables", "Only these tables and views."),
+        ("-T", "--exclude-table", "excluded", "Leave these tables and views out."),
+    )
+)
+
+
+def choice_options(command: Command) -> Command:
+    """Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``."""
+    return with_options(_CHOICE, command)
+
+
+def choosing(
+    config: Config, schemas: Sequence[str], tables: Sequence[str], excluded: Sequence[str]
+) -> Config:
+    """The config with the tables that the command line chooses."""
+    given: dict[str, list[str]] = {"exclude": [*config.database.exclude, *excluded]}
+    given |= {"schemas": list(schemas)} if schemas else {}
+    given |= {"tables": list(tables)} if tables else {}
+    return config.model_copy(update={"database": config.database.model_copy(update=given)})
 
 
 _RELEASE = (
@@ -156,16 +193,14 @@ _RELEASE = (
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
     click.option(
-        "-n", "--schema", "schemas", multiple=True, metavar="NAME", help="Only this schema."
+        "--pay-again",
+        is_flag=True,
+        expose_value=False,
+        callback=_setting(PAY_AGAIN),
+        help="Go on too if answers were lost, which makes a resumed release cost more.",
     ),
-    click.option(
-        "-T",
-        "--exclude-table",
-        "excluded",
-        multiple=True,
-        metavar="TABLE",
-        help="Leave this table out: schema.table.",
-    ),
+    *_CHOICE,
+    jobs_option,
     lock_option,
 )
 
@@ -179,11 +214,7 @@ def release_options(command: Command) -> Command:
         release = ReleaseOptions(**{name: given.pop(name) for name in names})
         return command(*args, release=release, **given)
 
-    wrapped: Any = gathered
-    for option in reversed(_RELEASE):
-        wrapped = option(wrapped)
-    found: Command = wrapped
-    return found
+    return with_options(_RELEASE, cast("Command", gathered))
 
 
 _TARGET = (
@@ -202,11 +233,14 @@ _TARGET = (
 
 def target_options(command: Command) -> Command:
     """The options of a command that fills a target, handed on as ``as_role`` and ``strict``."""
-    wrapped: Any = command
-    for option in reversed(_TARGET):
-        wrapped = option(wrapped)
-    found: Command = wrapped
-    return found
+    return with_options(_TARGET, command)
+
+
+def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
+    """A command with options, in their order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def read_config(

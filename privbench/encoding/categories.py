@@ -139,7 +139,7 @@ class LabelReader(ColumnReader):
 
     def describe(self) -> tuple[str, str]:
         """A released list."""
-        return "categories, released list", "used by enough units, under δ (PRIVACY P19)"
+        return "categories, released list", "used by enough units, under δ"
 
 
 def label_piece(text: pa.Array) -> pa.DictionaryArray:

@@ -258,8 +258,8 @@ class OrderedReader(ColumnReader):
         how = f"{kind}, bounds {'and decimals ' if self._counted else ''}released"
         if self._shared:
             shared = "and, exactly and under δ, values that many units share"
-            return f"{how}, {shared}", "no range is declared (PRIVACY P19, P20)"
-        return how, "no range is declared (PRIVACY P20)"
+            return f"{how}, {shared}", "no range is declared"
+        return how, "no range is declared"
 
 
 def _alone(scale: Scale, values: tuple[int, ...]) -> set[int]:

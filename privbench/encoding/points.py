@@ -51,7 +51,7 @@ class PointReader(PartsReader):
 
     def describe(self) -> tuple[str, str]:
         """Released bounds."""
-        return "point by its coordinates, bounds released", "no range is declared (PRIVACY P20)"
+        return "point by its coordinates, bounds released", "no range is declared"
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ class RangeReader(PartsReader):
     def describe(self) -> tuple[str, str]:
         """Released bounds."""
         how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
-        return how, "no range is declared (PRIVACY P20)"
+        return how, "no range is declared"
 
 
 @dataclass(frozen=True)

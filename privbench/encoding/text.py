@@ -163,7 +163,7 @@ class TextReader(ColumnReader):
         public = "usual labels" if self.named else "the default"
         rest = f"{public} or {rest}" if self.usual else rest
         if self.per_unit:
-            return f"released labels, else {rest}", "labels of enough units, under δ (PRIVACY P19)"
+            return f"released labels, else {rest}", "labels of enough units, under δ"
         if self.usual:
             why = "name" if self.named else "default"
             return rest, f"public labels by the column's {why}; others are never copied"

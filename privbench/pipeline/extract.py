@@ -19,6 +19,7 @@ from privbench.postgres.keys import key_expressions, match
 from privbench.postgres.snapshot import Expression, Snapshot
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
 from privbench.schema import ForeignKey, Table
+from privbench.threads import JOBS, spread
 
 #: SQL by the name that its column gets.
 Expressions = dict[str, sql.Composable]
@@ -47,7 +48,7 @@ class _Raw:
 
 
 def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
-    """Read every table of the plan once.
+    """Read every table of the plan once, one after the other or `JOBS` of them at once.
 
     Args:
         snapshot: An open snapshot of the source.
@@ -59,14 +60,17 @@ def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
         SchemaError: Rows contradict the catalog.
     """
     wanted = _key_columns(plan)
-    raw: dict[str, _Raw] = {}
-    public: dict[str, pa.Table] = {}
-    for item in plan.tables.values():
+
+    def read(item: TablePlan) -> tuple[pa.Table | None, _Raw]:
         keys = wanted.get(item.table.key, {})
         if item.public:
-            public[item.table.key], raw[item.table.key] = _read_public(snapshot, item, keys)
-        else:
-            raw[item.table.key] = _read_private(snapshot, item, keys, reporter)
+            return _read_public(snapshot, item, keys)
+        return None, _read_private(snapshot, item, keys, reporter)
+
+    items = list(plan.tables.values())
+    found = spread(read, items) if JOBS.get() else [read(item) for item in items]
+    raw = {item.table.key: rows for item, (_, rows) in zip(items, found, strict=True)}
+    public = {i.table.key: whole for i, (whole, _) in zip(items, found, strict=True) if i.public}
     tables = {}
     for item in plan.private:
         key = item.table.key

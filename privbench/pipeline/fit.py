@@ -174,7 +174,7 @@ def _open(draft: Draft) -> None:
     draft.release = release
     if release.lost:
         whole = with_lost(draft.accountant, release.lost)
-        draft.reporter.say(
+        draft.reporter.exceed(
             f"{len(release.lost)} answers were lost when release {release.id} was broken off, and "
             f"are paid for again: it costs up to ε = {whole.epsilon:.4g}, δ = {whole.delta:.3g}, "
             f"where ε = {draft.accountant.requested.epsilon:.4g} was asked for"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 
 from privbench import roles
-from privbench.config import Config
-from privbench.encoding import CoverageLine
+from privbench.config import ColumnConfig, Config
+from privbench.encoding import CoverageLine, role_of
 from privbench.pipeline.literals import literals, require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, read_catalog
@@ -31,20 +33,23 @@ class Inspection:
     config: Config
     coverage: list[CoverageLine]
 
-    def render(self) -> str:
-        """Plain text for people."""
+    def render(self, *, whole: bool = True, width: int | None = None) -> str:
+        """Plain text for people; see `render_coverage`."""
+        schema = self.catalog.schema
+        loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
+        said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
         return "\n\n".join(
             [
-                f"{_counted(self.catalog.schema)}. Identity: {self.catalog.identity}.",
+                f"{_counted(schema)}. Identity: {self.catalog.identity}.",
+                *([said] if loose else []),
                 self.proposal.render(),
-                render_coverage(self.coverage),
+                render_coverage(self.coverage, whole=whole, width=width),
             ]
         )
 
 
 def inspect(
     source: str,
-    schemas: list[str] | None = None,
     *,
     base: Config | None = None,
     lookups: str = "private",
@@ -53,8 +58,7 @@ def inspect(
 
     Args:
         source: DSN of the source.
-        schemas: PostgreSQL schemas to look at; None means all of users.
-        base: Config whose decisions stay.
+        base: Config whose decisions stay; it also says which tables are looked at.
         lookups: ``private``, or ``public`` to declare look-up candidates public.
 
     Raises:
@@ -62,14 +66,31 @@ def inspect(
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    if schemas is not None:
-        section = config.database.model_copy(update={"schemas": schemas})
-        config = config.model_copy(update={"database": section})
     with reading(source) as connection:
         catalog = read_catalog(connection, config, access=False)
     proposal = roles.propose(catalog.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
+    filled = _without_loose(filled, catalog.schema)
     return Inspection(catalog, proposal, filled, prepare(catalog.schema, filled).coverage())
+
+
+def _without_loose(config: Config, schema: Schema) -> Config:
+    """Columns with keys of tables that are left out are skipped, if the config does not say more.
+
+    Their values would tell which record it is that many rows refer to, and nobody would pay for it.
+    """
+    tables = dict(config.tables)
+    for name, section in config.tables.items():
+        table = schema.table(name) if name in schema and section.role == "private" else None
+        skipped = {
+            column: ColumnConfig(kind="skip")
+            for column in (table.loose if table else ())
+            if table and role_of(table, table.column(column)) == "modelled"
+        }
+        if skipped:
+            columns = {**skipped, **section.columns}
+            tables[name] = section.model_copy(update={"columns": columns})
+    return config.model_copy(update={"tables": tables})
 
 
 @dataclass(frozen=True)
@@ -86,8 +107,8 @@ class Check:
     undecided: tuple[str, ...]
     literals: tuple[str, ...]
 
-    def render(self) -> str:
-        """Plain text for people."""
+    def render(self, *, whole: bool = True, width: int | None = None) -> str:
+        """Plain text for people; see `render_coverage`."""
         parts = [f"{_counted(self.plan.schema)}. The config fits the live schema."]
         if self.undecided:
             parts.append(
@@ -95,7 +116,7 @@ class Check:
                 + ", ".join(self.undecided)
                 + "."
             )
-        parts.append(render_coverage(self.plan.coverage()))
+        parts.append(render_coverage(self.plan.coverage(), whole=whole, width=width))
         if self.literals:
             parts.append(render_literals(self.literals))
             parts.append(_signed(self.plan.config, self.literals))
@@ -148,16 +169,33 @@ def _signed(config: Config, lines: tuple[str, ...]) -> str:
     )
 
 
-def render_coverage(lines: list[CoverageLine]) -> str:
-    """The coverage map as aligned text."""
-    places = [f"{line.table}.{line.column}" for line in lines]
-    width = max((len(place) for place in places), default=0)
-    made = max((len(line.how) for line in lines), default=0)
-    rows = [
-        f"  {place:<{width}}  {line.how:<{made}}  {line.why}".rstrip()
-        for place, line in zip(places, lines, strict=True)
-    ]
-    return "\n".join(["Coverage of every column:", *rows])
+def render_coverage(
+    lines: list[CoverageLine], *, whole: bool = True, width: int | None = None
+) -> str:
+    """The coverage map as aligned text.
+
+    Args:
+        lines: How every column is made.
+        whole: A line for every column, else one for every table.
+        width: Characters of a line, past which it is cut; None means any number.
+    """
+    if whole:
+        head = "Coverage of every column:"
+        cells = [(f"{line.table}.{line.column}", line.how, line.why) for line in lines]
+    else:
+        head = "Coverage of every table (of every column: -v):"
+        tables = groupby(lines, key=lambda line: line.table)
+        cells = [(table, *_in_short([line.how for line in some])) for table, some in tables]
+    place, how = (max((len(cell[i]) for cell in cells), default=0) for i in (0, 1))
+    rows = [f"  {cell[0]:<{place}}  {cell[1]:<{how}}  {cell[2]}".rstrip() for cell in cells]
+    cut = [f"{row[: width - 1]}…" if width and len(row) > width else row for row in rows]
+    return "\n".join([head, *cut])
+
+
+def _in_short(ways: list[str]) -> tuple[str, str]:
+    """How many columns a table has, and in which ways they are made."""
+    counts = Counter(way.partition(",")[0] for way in ways)
+    return f"{len(ways):>4}", ", ".join(f"{count} {way}" for way, count in counts.most_common())
 
 
 def _counted(schema: Schema) -> str:

@@ -56,3 +56,7 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """A line for the operator."""
+
+    def exceed(self, text: str) -> None:
+        """More budget is about to be spent than was asked for; raise to stop before that."""
+        self.say(text)

@@ -19,6 +19,7 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.patterns import Selection
 from privbench.schema import TableName
 
 FileFormat = Literal["csv", "parquet"]
@@ -39,6 +40,7 @@ def sample(
     scale: float = 1.0,
     seed: int | None = None,
     force: bool = False,
+    choice: Selection | None = None,
     reporter: Reporter | None = None,
 ) -> list[str]:
     """Write a model's clone as files, one a table.
@@ -53,6 +55,7 @@ def sample(
         scale: Size of the clone.
         seed: Seed of the sampling.
         force: Also take a directory that holds something; files of the same names are replaced.
+        choice: Which tables to write; None means all.
         reporter: Told of stages.
 
     Returns:
@@ -60,13 +63,17 @@ def sample(
 
     Raises:
         ModelError: The model is damaged.
+        SchemaError: A chosen schema or table does not exist.
         UsageError: The directory cannot be used.
     """
     teller = reporter or Reporter()
     folder = _empty(Path(output), force)
     with teller.stage("sample"):
         found = Model.load(model)
+        every = [table.name for table in found.schema]
+        _, chosen, _ = (choice or Selection()).chosen(every, sorted({n.schema for n in every}))
         tables = decode(found, scale=check_scale(scale), seed=seed)
+        tables = [item for item in tables if item.table.name in chosen]
     lines = [] if found.promise.private else [found.promise.sentence()]
     with teller.stage("write"):
         names = file_names([item.table.name for item in tables], file_format)
@@ -83,7 +90,8 @@ def _unmended(model: Model, tables: list[CloneTable]) -> list[str]:
     """What files may break, since only a database can tell which rows keep such a rule."""
     lines = [line for item in tables if not item.public for line in unkept(item.table)]
     found = [f"{_place(line)}: {line.why}" for line in lines]
-    found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps()]
+    written = {f"{item.table.name.schema}.{item.table.name.name}" for item in tables}
+    found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps() if table in written]
     head = "As drawn: rows of these files may break rules that `load` mends in a database:"
     return [head, *(f"  {line}" for line in found)] if found else []
 

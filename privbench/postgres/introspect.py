@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,29 +14,31 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.locks import tell_held
 from privbench.postgres.narrow import narrowed
 from privbench.postgres.parts import Parts
+from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
 from privbench.schema import Check, Column, ForeignKey, Schema, Table, TableName
 from privbench.schema import Sequence as SchemaSequence
-
-logger = logging.getLogger(__name__)
 
 
 def introspect(
     connection: Connection,
     schemas: Sequence[str] | None = None,
-    exclude: Iterable[str | TableName] = (),
+    exclude: Sequence[str | TableName] = (),
+    tables: Sequence[str | TableName] | None = None,
 ) -> Schema:
     """The schema of a database, as its catalog states it.
 
     Partitions are folded into their root: its leaf partitions are listed, and a foreign key of a
     single partition counts as the root's, but not as validated. Children of ordinary inheritance
     are tables of their own. Objects of extensions, temporary and system schemas are left out, and
-    so are foreign keys into tables that are left out.
+    so are foreign keys into tables that are left out (`Table.loose` keeps their columns).
 
     Args:
         connection: To the database; inside a transaction or not.
-        schemas: PostgreSQL schemas to read; None means every schema of users.
+        schemas: PostgreSQL schemas to read, see `Selection`; None means every schema of users.
         exclude: Tables to leave out.
+        tables: Tables and views to read; None means all of these schemas. Schemas without a chosen
+            one are then left out too.
 
     Raises:
         SchemaError: A named schema or table does not exist, or a partition is chosen without its
@@ -46,86 +47,55 @@ def introspect(
     """
     with catalog.bare_search_path(connection):
         tell_held(connection)
-        chosen = _schemas(connection, schemas)
-        return _Reader(connection, chosen, _names(exclude)).schema()
-
-
-def _names(tables: Iterable[str | TableName]) -> frozenset[TableName]:
-    return frozenset(
-        TableName.parse(table) if isinstance(table, str) else table for table in tables
-    )
-
-
-def _schemas(connection: Connection, wanted: Sequence[str] | None) -> tuple[str, ...]:
-    known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
-    if wanted is None:
-        return tuple(known)
-    for name in wanted:
-        if name not in known:
-            raise SchemaError(
-                f"there is no schema {name!r}.", remedy=f"Schemas: {', '.join(known)}."
-            )
-    return tuple(sorted(set(wanted)))
+        return _Reader(connection, Selection(schemas, tables, exclude)).schema()
 
 
 class _Reader:
     """One reading of the catalog."""
 
-    def __init__(
-        self, connection: Connection, schemas: tuple[str, ...], exclude: frozenset[TableName]
-    ) -> None:
+    def __init__(self, connection: Connection, selection: Selection) -> None:
         self.connection = connection
-        self.schemas = schemas
+        known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
         relations = catalog.ask(connection, catalog.RELATIONS, {})
         self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
-        self._refuse_unknown(exclude)
-        self.views = self._of_kind(relations, "v", exclude)
-        self.materialized = self._of_kind(relations, "m", exclude)
+        found = selection.chosen(self.names.values(), known)
+        self.schemas, self.chosen, self.left_out = found
+        self.views = self._of_kind(relations, "v")
+        self.materialized = self._of_kind(relations, "m")
         tables = [row for row in relations if row.kind in "rp"]
         self.roots = {row.oid: row.root for row in tables if row.is_partition}
         self.tables = {
             row.oid: row
             for row in tables
-            if not row.is_partition and self._chosen(row) and self.names[row.oid] not in exclude
+            if not row.is_partition and self.names[row.oid] in self.chosen
         }
         self._loose: dict[int, set[str]] = defaultdict(set)
         self._periods: dict[int, set[str]] = defaultdict(set)
         self.leaves: dict[int, list[int]] = defaultdict(list)
         for row in tables:
             if row.is_partition:
-                self._fold(row, exclude)
+                self._fold(row)
 
-    def _refuse_unknown(self, exclude: frozenset[TableName]) -> None:
-        for name in sorted(exclude - set(self.names.values())):
-            raise SchemaError("the table to leave out does not exist.", table=str(name))
+    def _of_kind(self, relations: Sequence[Any], kind: str) -> tuple[TableName, ...]:
+        found = (self.names[row.oid] for row in relations if row.kind == kind)
+        return tuple(sorted(self.chosen.intersection(found)))
 
-    def _chosen(self, row: Any) -> bool:
-        return row.schema in self.schemas
-
-    def _of_kind(
-        self, relations: Sequence[Any], kind: str, exclude: frozenset[TableName]
-    ) -> tuple[TableName, ...]:
-        chosen = {
-            self.names[row.oid] for row in relations if row.kind == kind and self._chosen(row)
-        }
-        return tuple(sorted(chosen - exclude))
-
-    def _fold(self, row: Any, exclude: frozenset[TableName]) -> None:
+    def _fold(self, row: Any) -> None:
         name, root = self.names[row.oid], self.names[row.root]
-        if name in exclude:
-            raise SchemaError(
-                "a single partition cannot be left out.",
-                table=str(name),
-                remedy=f"Leave out {root}, which it is a partition of.",
-            )
         if row.root in self.tables:
+            if name in self.left_out:
+                raise SchemaError(
+                    "a single partition cannot be left out.",
+                    table=str(name),
+                    remedy=f"Leave out {root}, which it is a partition of.",
+                )
             if row.kind == "r":
                 self.leaves[row.root].append(row.oid)
-        elif self._chosen(row) and root not in exclude:
+        elif name in self.chosen and root not in self.left_out:
             raise SchemaError(
-                f"is a partition of {root}, whose schema is not chosen.",
+                f"is a partition of {root}, which is not chosen.",
                 table=str(name),
-                remedy=f"Choose schema {root.schema!r} too.",
+                remedy=f"Choose {root} too.",
             )
 
     def schema(self) -> Schema:
@@ -241,11 +211,6 @@ class _Reader:
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
                 self._loose[source].update(row.columns)
-                logger.warning(
-                    "foreign key %s of %s is left out: its target is not a chosen table",
-                    row.name,
-                    self.names[source],
-                )
         return {oid: list(keys.values()) for oid, keys in found.items()}
 
     def _table(self, oid: int, pieces: Parts) -> Table:

@@ -12,12 +12,12 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.errors import TargetError
+from privbench.errors import DatabaseError, TargetError
 from privbench.postgres import role, staging, target, upkeep
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import Connection, connect, major_version
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.ddl import Ddl
-from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.header import as_made
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT
@@ -50,6 +50,8 @@ _SETTINGS = {
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+#: Features, parameters, syntax and names: what a server refuses that does not know them yet.
+_UNKNOWN = ("0A", "22", "42")
 #: What no text of a model may change: the transaction, how texts are read, the role, and whether
 #: there are temporary objects, which would come before the system's own of the same name.
 _STATE: LiteralString = """
@@ -109,6 +111,7 @@ class Loader:
     ) -> None:
         self._schema = schema
         self._script = ddl.script(trust=trust)
+        self._major = schema.server_version // 10000
         self._role = as_role
         self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
@@ -220,7 +223,7 @@ class Loader:
             database_errors("making indexes and constraints"),
             self.connection.transaction(force_rollback=True),
         ):
-            with self._contained():
+            with self._making("indexes and constraints"):
                 self._run_all(self._script.constraints)
                 lost = self._protect()
             self.lost += [line for line in lost if line not in self.lost]
@@ -236,7 +239,7 @@ class Loader:
             DatabaseError: A constraint does not hold, or the server refused.
         """
         self._progress("indexes and constraints", None)
-        with database_errors("making indexes and constraints"), self._contained():
+        with self._making("indexes and constraints"):
             self._run_all(self._script.constraints)
         self._progress("sequences", None)
         move_sequences(self.connection, self._schema)
@@ -245,7 +248,7 @@ class Loader:
         self._progress("analyze", None)
         with database_errors("gathering statistics"):
             upkeep.analyze(self.connection, filled)
-        with database_errors("making policies"), self._contained():
+        with self._making("policies"):
             protected = self._protect()
         self.lost += [line for line in (*empty, *protected) if line not in self.lost]
         for line in self.lost:
@@ -281,7 +284,7 @@ class Loader:
         else:
             target.refuse_contents(found)
         self._progress("schema", None)
-        with database_errors("making the schema"), self._contained():
+        with self._making("the schema"):
             # Where it is there already, nobody is asked for the right to make it.
             if run(self.connection, _NO_PUBLIC).fetchone():
                 run(self.connection, "CREATE SCHEMA public")
@@ -304,6 +307,27 @@ class Loader:
                 "or its role: nothing in the target can be relied on.",
                 remedy="Drop the target, and trust nothing that this model has made.",
             )
+
+    @contextlib.contextmanager
+    def _making(self, what: str) -> Iterator[None]:
+        """Within it the model's DDL runs, contained.
+
+        Raises:
+            DatabaseError: The server refused; perhaps since it is older than the source's.
+        """
+        here = major_version(self.connection)
+        try:
+            with self._contained():
+                yield
+        except psycopg.Error as error:
+            found = translate(error, f"making {what}")
+            unknown = type(found) is DatabaseError and str(error.sqlstate)[:2] in _UNKNOWN
+            if unknown and here < self._major:
+                found.remedy = (
+                    f"The target is PostgreSQL {here}, the source {self._major}: an older server "
+                    f"may not know this, so take one of {self._major} or later."
+                )
+            raise found from None
 
     @contextlib.contextmanager
     def _contained(self) -> Iterator[None]:

@@ -82,6 +82,7 @@ class Snapshot:
         self._locked: set[str] = set()
         self._locking = Lock()
         self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
         self.connection = reading(
             dsn, {**ROWS, **self._timeouts}, isolation=psycopg.IsolationLevel.REPEATABLE_READ
         )
@@ -103,7 +104,10 @@ class Snapshot:
         self.close()
 
     def close(self) -> None:
-        """End the transaction; streams still open fail on their next batch."""
+        """End the transaction; streams still open, in other threads too, fail."""
+        for reader in list(self._busy):
+            with contextlib.suppress(psycopg.Error):
+                reader.cancel()
         while self._idle:
             self._idle.pop().close()
         with contextlib.suppress(psycopg.Error):
@@ -219,7 +223,7 @@ class Snapshot:
         for table in schema:
             self.lock(table)
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
-            found = introspect(now, schema.schemas or None)
+            found = introspect(now, tables=[table.name for table in schema])
         for table in schema:
             if table.name not in found or _shape(found.table(table.name)) != _shape(table):
                 raise SchemaError(
@@ -238,12 +242,17 @@ class Snapshot:
     @contextlib.contextmanager
     def _reader(self) -> Iterator[Connection]:
         """A connection that no other stream is using; kept for the next, unless this one fails."""
-        reader = self._idle.pop() if self._idle else self._joined()
+        with self._locking:
+            reader = self._idle.pop() if self._idle else None
+        reader = reader or self._joined()
+        self._busy.add(reader)
         try:
             yield reader
         except BaseException:
             reader.close()
             raise
+        finally:
+            self._busy.discard(reader)
         self._idle.append(reader)
 
     def _joined(self) -> Connection:

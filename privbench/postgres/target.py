@@ -75,10 +75,10 @@ _SHOWN = 6
 
 
 def refuse_source(target: Connection, source: Connection | None) -> None:
-    """Refuse a target that is the source.
+    """Refuse a target that is the source, or that nobody can write.
 
     Raises:
-        TargetError: It is, or is a replica of it.
+        TargetError: It is, or is a replica of it or of something else.
         DatabaseError: A server did not answer.
     """
     if source is not None and same_database(target, source):
@@ -86,6 +86,8 @@ def refuse_source(target: Connection, source: Connection | None) -> None:
             "the target is the source database itself.",
             remedy="Create another database and name that.",
         )
+    if catalog.ask(target, "SELECT WHERE pg_catalog.pg_is_in_recovery()", {}):
+        raise TargetError("the target is a standby.", remedy="Name its primary.")
 
 
 def contents(target: Connection) -> list[tuple[str, str]]:

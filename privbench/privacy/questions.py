@@ -137,7 +137,7 @@ class Labels:
             raise PrivacyRefusal(f"'{self.label}' is not a query over labels.")
         if not self.delta > 0.0:
             raise PrivacyRefusal(
-                f"'{self.label}': categories cannot be released with delta = 0 (P19).",
+                f"'{self.label}': categories cannot be released with delta = 0.",
                 remedy="Declare the list of values, or give the release a delta.",
             )
         counter: LabelQuery = self.query

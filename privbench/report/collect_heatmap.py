@@ -26,19 +26,15 @@ _TABLES = 6
 Asked = dict[str, dict[str, list[Predicate]]]
 
 
-def heatmaps(
-    source: Snapshot,
-    clone: Snapshot,
+def drawings(
     schema: Schema,
     found: Mapping[str, TableFidelity],
     queries: Sequence[QueryPart],
     model: Mapping[str, ModelledTable],
-) -> list[HeatMapPart]:
-    """Heat maps of the tables that the workload asks most about.
+) -> dict[str, Drawing]:
+    """Circuits of the tables that the workload asks most about; needs no database.
 
     Args:
-        source: The source; only read.
-        clone: The clone; only read.
         schema: The source's schema.
         found: The compared tables, by key.
         queries: The queries with their figures.
@@ -47,17 +43,37 @@ def heatmaps(
     Returns:
         At most six, the table with the most queries first. Tables of whose compared columns the
         workload asks fewer than two have none.
-
-    Raises:
-        DatabaseError: The source refused to learn from.
     """
     asked = _asked(schema, found, queries)
-    made = []
+    made = {}
     for key in sorted(asked, key=lambda key: -len(asked[key]))[:_TABLES]:
         drawing = released(model[key], asked[key], queries) if key in model else None
         drawing = drawing or _learned(found[key], asked[key], queries)
-        made.append(_heatmap(source, clone, schema.table(key), found[key], drawing))
-    return [part for part in made if part is not None]
+        if drawing is not None and len(found[key].columns[0].coded.real):
+            made[key] = drawing
+    return made
+
+
+def heatmaps(
+    source: Snapshot,
+    clone: Snapshot,
+    schema: Schema,
+    found: Mapping[str, TableFidelity],
+    drawn: Mapping[str, Drawing],
+) -> list[HeatMapPart]:
+    """Both sides' rows counted on the circuits.
+
+    Raises:
+        DatabaseError: A database refused.
+    """
+    made = []
+    for key, drawing in drawn.items():
+        table, coded = schema.table(key), found[key].columns[0].coded
+        share = min(1.0, heatmap.MOST_ROWS / max(len(coded.real), len(coded.clone)))
+        real, copied = (_count(side, table, drawing, share) for side in (source, clone))
+        if real is not None and copied is not None:
+            made.append(_part(table, drawing, (real, copied), share < 1))
+    return made
 
 
 def _asked(
@@ -75,23 +91,6 @@ def _asked(
             if kept:
                 asked.setdefault(key, {})[query.id] = kept
     return asked
-
-
-def _heatmap(
-    source: Snapshot,
-    clone: Snapshot,
-    table: Table,
-    compared: TableFidelity,
-    drawing: Drawing | None,
-) -> HeatMapPart | None:
-    real, copied = compared.columns[0].coded.real, compared.columns[0].coded.clone
-    if drawing is None or not len(real):
-        return None
-    share = min(1.0, heatmap.MOST_ROWS / max(len(real), len(copied)))
-    sides = [_count(side, table, drawing, share) for side in (source, clone)]
-    if sides[0] is None or sides[1] is None:
-        return None
-    return _part(table, drawing, (sides[0], sides[1]), share < 1)
 
 
 def _learned(

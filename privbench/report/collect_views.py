@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -10,16 +10,12 @@ from privbench.metrics import canon
 from privbench.metrics.correlation import association
 from privbench.metrics.fanout import fanout, label
 from privbench.metrics.fidelity import TableFidelity
-from privbench.metrics.modelled import ModelledTable
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
-from privbench.report.collect_heatmap import heatmaps
-from privbench.report.document import QueryPart
 from privbench.report.document_views import (
     CorrelationPart,
     FanoutPart,
     FanoutSidePart,
-    ViewsPart,
 )
 from privbench.schema import ForeignKey, Schema
 
@@ -27,34 +23,20 @@ from privbench.schema import ForeignKey, Schema
 _COLUMNS = 40
 
 
-def collect(
-    source: Snapshot,
-    clone: Snapshot,
-    schema: Schema,
-    theirs: Schema,
-    found: Mapping[str, TableFidelity],
-    queries: Sequence[QueryPart],
-    model: Mapping[str, ModelledTable],
-) -> ViewsPart:
-    """Fan-outs and heat maps of both sides: CONFIDENTIAL.
+def fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -> list[FanoutPart]:
+    """Fan-outs of both sides: CONFIDENTIAL.
 
     Args:
         source: The source; only read.
         clone: The clone; only read.
         schema: The source's schema.
         theirs: The clone's.
-        found: The compared tables, by key.
-        queries: The queries with their figures.
-        model: Tables of the released model, where one is given.
 
     Raises:
         DatabaseError: One of the databases refused.
     """
     keys = [key for table in schema for key in table.foreign_keys if _on_both(key, schema, theirs)]
-    return ViewsPart(
-        fanouts=[_fanout(source, clone, schema, key) for key in keys],
-        heatmaps=heatmaps(source, clone, schema, found, queries, model),
-    )
+    return [_fanout(source, clone, schema, key) for key in keys]
 
 
 def correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:

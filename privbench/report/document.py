@@ -279,7 +279,7 @@ class GatePart(Part):
 
 
 class ComparisonDocument(Part):
-    """Everything that a comparison found. CONFIDENTIAL (P1, P2).
+    """Everything that a comparison found. CONFIDENTIAL, and no release may depend on it.
 
     Attributes:
         figures: The flat table of named figures that gates read: ``qerror.p95``, ``kld.2``,

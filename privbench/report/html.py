@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs
 from privbench.report.document import ComparisonDocument
 from privbench.report.sections import SECTIONS
 from privbench.report.sections.columns import drawn
+from privbench.report.sections.fanouts import drawn as drawn_keys
 from privbench.report.templates import template
 from privbench.report.trace import Trace, pointer
 
@@ -54,7 +55,7 @@ def _cells(document: ComparisonDocument) -> dict[str, object]:
         for j, column in enumerate(table.columns if table.name in chosen else ()):
             place = pointer("tables", i, "columns", j)
             cells[place] = [column.labels, _short(column.real), _short(column.clone)]
-    for i, key in enumerate(document.views.fanouts):
+    for i, key in drawn_keys(document):
         shares = (_short(key.real.shares), _short(key.clone.shares))
         cells[pointer("views", "fanouts", i)] = [key.labels, *shares]
     for i, part in enumerate(document.views.correlations):

@@ -47,10 +47,6 @@ def render(document: ComparisonDocument) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _warnings(document: ComparisonDocument) -> list[str]:
-    return [side.warning for side in (document.source, document.clone) if side.warning]
-
-
 def _sentence(document: ComparisonDocument) -> str:
     return (
         f"Workload `{document.workload.name}` of {document.workload.queries} queries on "

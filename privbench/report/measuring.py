@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from privbench.config import Config
@@ -15,6 +15,7 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.report import collect_views, parts, parts_work
+from privbench.report.collect_heatmap import drawings, heatmaps
 from privbench.report.document import CheckPart, QueryPart, TablePart
 from privbench.report.document_views import ViewsPart
 from privbench.report.document_work import StatisticsPart
@@ -56,12 +57,8 @@ def schema_of(dsn: str, config: Config | None) -> Schema:
 
 
 def _introspect(connection: Connection, config: Config | None) -> Schema:
-    database = config.database if config else None
-    return introspect(
-        connection,
-        database.schemas if database else None,
-        database.exclude if database else (),
-    )
+    chosen = (config or Config()).database
+    return introspect(connection, chosen.schemas, chosen.exclude, chosen.tables)
 
 
 def measure(
@@ -76,7 +73,8 @@ def measure(
 ) -> Measured:
     """Compare tables, integrity and statistics of one frozen moment of each database.
 
-    Distributions are compared once both have been let go.
+    Distributions are compared, and circuits of heat maps are learned, once both have been let go;
+    rows are counted on these circuits in a second, short moment.
 
     Args:
         source_dsn: The source; only read.
@@ -96,9 +94,8 @@ def measure(
     with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
         schema = _introspect(source.connection, config)
         theirs = introspect(clone.connection)
-        source.hold(schema)
-        clone.hold(replace(theirs, tables=tuple(t for t in theirs if t.name in schema)))
-        refuse_computing(source.connection, [table.name for table in schema])
+        _hold(source, schema, schema)
+        _hold(clone, theirs, schema)
         refuse_computing(clone.connection, [table.name for table in theirs])
         for number, table in enumerate(schema):
             tell(f"read {table.key}", number, len(schema.tables))
@@ -123,15 +120,20 @@ def measure(
         checks = integrity.check(
             clone.connection, schema, theirs, integrity.of_users(source.connection)
         )
-        tables = model.tables if model else {}
-        found.views = collect_views.collect(
-            source, clone, schema, theirs, found.fidelity, queries, tables
-        )
+        fanouts = collect_views.fanouts(source, clone, schema, theirs)
     for number, key in enumerate(found.fidelity):
         tell(f"compare {key}", number, len(found.fidelity))
         found.fidelity[key] = found.fidelity[key].measured()
-    correlated = collect_views.correlations(found.fidelity)
-    found.views = found.views.model_copy(update={"correlations": correlated})
+    drawn = drawings(schema, found.fidelity, queries, model.tables if model else {})
+    found.views = ViewsPart(
+        fanouts=fanouts, correlations=collect_views.correlations(found.fidelity)
+    )
+    if drawn:
+        with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
+            _hold(source, schema, drawn)
+            _hold(clone, theirs, drawn)
+            maps = heatmaps(source, clone, schema, found.fidelity, drawn)
+        found.views = found.views.model_copy(update={"heatmaps": maps})
     found.tables = [
         parts.table(
             table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
@@ -141,3 +143,10 @@ def measure(
     found.checks = [CheckPart(**asdict(check)) for check in checks]
     found.statistics = parts_work.statistics_part(known)
     return found
+
+
+def _hold(side: Snapshot, schema: Schema, keys: Container[str]) -> None:
+    """Keep these tables as they are, and refuse those whose reading runs functions of users."""
+    some = replace(schema, tables=tuple(table for table in schema if table.key in keys))
+    side.hold(some)
+    refuse_computing(side.connection, [table.name for table in some])

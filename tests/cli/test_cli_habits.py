@@ -46,7 +46,7 @@ def source(make_database):
 @pytest.fixture(scope="module")
 def model(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    words = ("--epsilon", 5, "--yes", "--ledger", folder / "ledger", "-n", "public", "-T")
+    words = ("--epsilon", 5, "--yes", "--ledger", folder / "ledger", "-j", 2, "-n", "public", "-T")
     done = run("fit", source, *words, "public.junk", "-o", folder / "m")
     assert done.exit_code == 0, done.stderr
     return folder / "m"
@@ -62,6 +62,32 @@ def test_schemas_and_tables_are_chosen_on_the_command_line(source, model, make_d
     assert (unknown.exit_code, "there is no schema 'none'" in unknown.stderr) == (2, True)
     unknown = run("fit", source, *words[:-2], "-T", "public.none", "-o", tmp_path / "m")
     assert (unknown.exit_code, "public.none" in unknown.stderr) == (2, True)
+
+
+def test_keys_into_a_table_that_is_left_out_are_said_and_not_read(source, make_database, tmp_path):
+    target = make_database()
+    words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "-t", "sal?", "-t", "ware", "-T", "W*")
+    done = run("clone", source, target, *words)
+    assert done.exit_code == 0, done.stderr
+    said = "Keys of tables that are left out, so NULL or a constant in the clone: public.sale.ware."
+    assert done.stderr.count(said) == 1
+    assert tables(target) == ["public.sale"]
+    assert market.one(target, "SELECT count(ware) FROM sale") == 0
+
+
+def test_a_table_that_nobody_may_read_safely_can_be_left_out(make_database, tmp_path):
+    dsn = make_database()
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "CREATE TYPE odd AS ENUM ('a'); CREATE TABLE bad (i int PRIMARY KEY, o odd);"
+            "CREATE TABLE good (i int PRIMARY KEY);"
+            "CREATE FUNCTION f(odd) RETURNS int LANGUAGE sql AS 'SELECT 1';"
+            "CREATE CAST (odd AS int) WITH FUNCTION f(odd) AS IMPLICIT"
+        )
+    words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "-o", tmp_path / "m")
+    assert "an implicit cast" in run("fit", dsn, *words).stderr
+    left_out = run("fit", dsn, *words, "-T", "bad")
+    assert left_out.exit_code == 0, left_out.stderr
 
 
 def test_a_load_is_tried_and_made_without_rows(model, make_database):
@@ -83,6 +109,9 @@ def test_files_of_a_sample_are_replaced_by_force(model, tmp_path):
     folder = tmp_path / "files"
     assert run("sample", model, "-o", folder).exit_code == 0
     (folder / "public.ware.csv").write_text("old")
+    other = run("sample", model, "-o", tmp_path / "some", "-n", "pub*", "-T", "sale")
+    assert other.exit_code == 0, other.stderr
+    assert [path.name for path in (tmp_path / "some").iterdir()] == ["public.ware.csv"]
     refused = run("sample", model, "-o", folder)
     assert (refused.exit_code, "--force" in refused.stderr) == (2, True)
     assert run("sample", model, "-o", folder, "--force").exit_code == 0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import pty
 import re
 import resource
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
-from contextlib import contextmanager
 
 import market
 import psycopg
@@ -20,6 +23,7 @@ from halting import kill_at
 
 from privbench import pipeline
 from privbench.cli import main
+from privbench.config import Config
 from privbench.privacy.release import Release
 
 
@@ -48,7 +52,7 @@ def config(tmp_path):
     return path
 
 
-@contextmanager
+@contextlib.contextmanager
 def small_disk(most: int):
     """Files of this process end at so many bytes, as they would on a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -60,7 +64,7 @@ def small_disk(most: int):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@contextmanager
+@contextlib.contextmanager
 def held(dsn: str, table: str, seconds: float):
     """Somebody alters a table, and lets it go after a while, or when the block ends."""
     with psycopg.connect(dsn) as other:
@@ -94,30 +98,51 @@ def test_a_fit_that_is_interrupted_says_how_to_go_on(source, config, tmp_path, m
     assert "were lost" not in resumed.stderr
 
 
-def test_what_a_resumed_fit_costs_more_is_said_before_it_goes_on(source, config, tmp_path):
-    pipeline_config = market.config(tmp_path / "ledger")
-    kill_at("record:2", pipeline.fit, source, pipeline_config, tmp_path / "m")
+def test_what_a_resumed_fit_costs_more_is_asked_before_it_goes_on(source, config, tmp_path):
+    asked = Config.load(config).privacy.epsilon
+    kill_at("record:2", pipeline.fit, source, Config.load(config), tmp_path / "m")
     state = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state
     release = state["releases"][0]["release"]
-    said: list[str] = []
-
-    class Teller(pipeline.Reporter):
-        def begin(self, name):
-            said.append(f"stage {name}")
-
-        def say(self, text):
-            said.append(text)
-
-    fitted = pipeline.fit(
-        source, pipeline_config, tmp_path / "m", reporter=Teller(), resume=release
-    )
-    line = next(text for text in said if "were lost" in text)
-    assert said.index(line) < said.index("stage extract")
+    fit = ["fit", source, "-c", config, "-o", tmp_path / "m", "--resume", release]
+    refused = run(*fit)
+    assert refused.exit_code == 2, refused.stderr
+    assert "extract" not in refused.stderr
+    assert "costs more than was asked for. Use --pay-again to go on." in refused.stderr
+    resumed = run(*fit, "--pay-again")
+    assert resumed.exit_code == 0, resumed.stderr
+    line = next(line for line in resumed.stderr.splitlines() if "were lost" in line)
+    assert line in refused.stderr
     told = float(re.search(r"up to ε = ([\d.]+)", line)[1])
-    asked = pipeline_config.privacy.epsilon
     assert f"ε = {asked:.4g} was asked for" in line
     assert asked < told
-    assert fitted.promise.epsilon <= told * 1.001
+    assert pipeline.Model.load(tmp_path / "m").promise.epsilon <= told * 1.001
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "colours"), [("\x03", 130, {}), ("n\n", 2, {"NO_COLOR": "1"})]
+)
+def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, colours):
+    ours, theirs = pty.openpty()
+    words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
+    program = [sys.executable, "-m", "privbench", *words]
+    variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    # Ctrl-C is a signal to whoever has the terminal for its own.
+    process = subprocess.Popen(
+        program, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env={**variables, "TERM": "xterm", **colours},
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while b"[y/N]" not in said:
+        said += os.read(ours, 1 << 16)
+    os.write(ours, typed.encode())
+    with contextlib.suppress(OSError):
+        while piece := os.read(ours, 1 << 16):
+            said += piece
+    assert process.wait(20) == code, said.decode()
+    assert b"Traceback" not in said
+    assert (re.search(rb"\x1b\[[\d;]*3[0-7]m", said) is None) == bool(colours)
 
 
 def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import market
@@ -13,8 +15,9 @@ import pytest
 from click.testing import CliRunner
 from integrity import schema_of, whole
 
+from privbench import cli
 from privbench.cli import main
-from privbench.cli.docs import commands
+from privbench.cli.docs import FOLDER, commands
 from privbench.config import Config
 from privbench.pipeline import Model
 from privbench.privacy import epsilon_for
@@ -52,6 +55,23 @@ def test_help_shows_an_example(name, flag):
     assert re.match(r"\s+privbench \S", after)
     if not isinstance(COMMANDS.get(name, main), click.Group):
         assert name in after
+
+
+def test_no_rule_has_a_number_in_what_users_see():
+    rule = re.compile(r"PRIVACY P\d|\bP\d+[,)]")
+    for path in Path(cli.__file__).parents[1].rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        spoken = {
+            node.body[0].value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and isinstance(node.body[0] if node.body else None, ast.Expr)
+        }
+        texts = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and n not in spoken]
+        assert not [n.value for n in texts if isinstance(n.value, str) and rule.search(n.value)]
+    pages = [run(name).stdout for name in ("config-schema", "compare-schema")]
+    pages += [path.read_text() for path in FOLDER.glob("*.md")]
+    assert not [match[0] for page in pages for match in rule.finditer(page)]
 
 
 def test_version():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from dataclasses import replace
 
 import psycopg
 import pyarrow as pa
 import pytest
 
-from privbench.errors import SchemaError, TargetError
+from privbench.errors import DatabaseError, SchemaError, TargetError
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.introspect import introspect
@@ -50,6 +51,20 @@ def load(plan, each_server, make_database_on):
         return target, loader.lost
 
     return loaded
+
+
+@pytest.mark.parametrize("major", [99, 9])
+def test_a_server_older_than_the_source_is_named_as_the_reason(plan, server, make_database, major):
+    schema, made = plan("CREATE TABLE t (id text)")
+    later = made.pre_data.replace("id text", "id text COLLATE pg_catalog.later")
+    with pytest.raises(DatabaseError, match=r'"pg_catalog.later" .* does not exist') as caught:
+        Loader(
+            make_database(),
+            replace(schema, server_version=major * 10000),
+            replace(made, pre_data=later),
+        )
+    told = f"The target is PostgreSQL {server.major}, the source 99: an older server may not know"
+    assert (told in str(caught.value)) == (major == 99)
 
 
 VIEWS = """

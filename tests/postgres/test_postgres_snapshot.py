@@ -196,3 +196,28 @@ def test_streams_one_after_another_share_a_connection(dsn):
             pid for _ in range(3) for pid in snapshot.read(table, asked).column("pid").to_pylist()
         }
     assert len(pids) == 1
+
+
+def test_closing_ends_streams_of_other_threads(dsn):
+    begun, ended = threading.Event(), []
+
+    def read(snapshot, table):
+        begun.set()
+        try:
+            snapshot.read(table, [(sql.SQL("pg_catalog.pg_sleep(60)::text"), "slow")])
+        except DatabaseError as error:
+            ended.append(str(error))
+
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("t")
+        snapshot.lock(table)
+        thread = threading.Thread(target=read, args=(snapshot, table))
+        thread.start()
+        begun.wait()
+        asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY%%pg_sleep%%'"
+        with psycopg.connect(dsn, autocommit=True) as other:
+            while other.execute(asked).fetchone() == (0,):
+                pass
+    thread.join(10)
+    assert ended == ["public.t: reading rows: the statement was cancelled or passed its time-out "
+                     "(SQLSTATE 57014)."]  # fmt: skip

@@ -159,7 +159,7 @@ def test_public_cells_and_labels_are_one_vector_drawn_once(tmp_path, accounting)
 
 def test_labels_need_delta_and_a_label_query(tmp_path):
     session = start(tmp_path, 2.0, 0.0)
-    with pytest.raises(PrivacyRefusal, match="P19"):
+    with pytest.raises(PrivacyRefusal, match="delta = 0"):
         session.release_labels(LabelToy(), 0.5, 0.0, "names")
     with pytest.raises(PrivacyRefusal, match="not a query over labels"):
         session.release_labels(Counts(), 0.5, 1e-6, "names")

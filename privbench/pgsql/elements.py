@@ -1,0 +1,129 @@
+"""What statements of a model's DDL are made of, judged: options, methods, columns, constraints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from privbench.errors import ModelError
+from privbench.pgsql.judge import (
+    EXPRESSIONS,
+    Name,
+    NotAllowed,
+    judge,
+    operators,
+    plain,
+    relation_name,
+    shown,
+)
+from privbench.pgsql.made import Made
+from privbench.pgsql.parser import Node
+
+_METHODS = frozenset(["", "heap", "btree", "hash", "gist", "gin", "spgist", "brin"])
+#: Kinds of nodes that statements are made of, beside those of expressions.
+_PARTS = EXPRESSIONS | frozenset(
+    """
+    AlterTableCmd Constraint DefElem IndexElem PartitionBoundSpec PartitionCmd PartitionElem
+    PartitionRangeDatum PartitionSpec ReplicaIdentityStmt StatsElem
+    """.split()
+)
+#: Options of tables, indexes, views, sequences and of what CREATE … (name = value) defines.
+_OPTIONS = re.compile(
+    r"""fillfactor|parallel_workers|autovacuum_\w+|log_autovacuum_min_duration|toast_tuple_target
+    |vacuum_\w+|user_catalog_table|deduplicate_items|buffering|fastupdate|gin_pending_list_limit
+    |pages_per_range|autosummarize|length|col\d+|lists|m|ef_construction|siglen|numranges
+    |values_per_range|n_distinct_per_range|false_positive_rate
+    |security_barrier|security_invoker|check_option
+    |as|start|increment|minvalue|maxvalue|cache|cycle|owned_by|sequence_name""",
+    re.VERBOSE,
+)
+
+
+def named(tree: Node, part: str) -> Name:
+    """The qualified name of a relation that a statement is about."""
+    return relation_name(tree.nodes(part)[0])
+
+
+def own(name: Name, made: set[Name]) -> None:
+    """Refuse what the model has not made."""
+    if name not in made:
+        raise NotAllowed(f"it is about {shown(name)}, which the model does not make")
+
+
+def plainly_kept(tree: Node) -> None:
+    """Refuse temporary relations and tablespaces."""
+    persistence = {n.get("relpersistence", "p") for n in tree.children() if n.kind == "RangeVar"}
+    places = [tree.get(name) for name in ("tablespacename", "tableSpaceName", "tableSpace")]
+    if persistence - {"p", "u"} or any(places):
+        raise ModelError("the model's DDL makes a temporary table, or names a tablespace.")
+
+
+def method(name: object, made: Made) -> None:
+    """Refuse access methods other than the server's own and those of listed extensions."""
+    methods = {method for _, method in made.brought.get("methods", ())}
+    if name not in _METHODS | methods:
+        raise NotAllowed(f"it names the access method {name}")
+
+
+def opclass(name: Name, made: Made) -> bool:
+    """Whether an operator class, if one is named, is the server's or a listed extension's."""
+    return not name or plain(name) is not None or made.brings("opclasses", name)
+
+
+def _element(node: Node, made: Made) -> None:
+    name = node.names("opclass")
+    if not opclass(name, made):
+        raise NotAllowed(f"it names the operator class {shown(name)}")
+    collation = node.names("collation")
+    if collation and not made.collation(collation):
+        raise NotAllowed(f"it names the collation {shown(collation)}")
+
+
+def _constraint(node: Node, made: Made) -> None:
+    method(node.get("access_method", ""), made)
+    if node.get("indexspace"):
+        raise ModelError("the model's DDL names a tablespace.")
+    for pair in node.nodes("exclusions"):
+        _, used = pair.nodes("items")
+        operators(made, [used.names("items")])
+
+
+def _option(node: Node, made: Made) -> None:
+    name = str(node.get("defname"))
+    if node.get("defnamespace") not in (None, "toast") or not _OPTIONS.fullmatch(name):
+        raise NotAllowed(f"it sets the option {name}")
+
+
+_CHECKS: dict[str, Callable[[Node, Made], None]] = {
+    "Constraint": _constraint,
+    "DefElem": _option,
+    "IndexElem": _element,
+    "PartitionElem": _element,
+}
+
+
+def listed(option: Node) -> Name:
+    """The words of an option's value, whatever it was taken for: a type, a list, a text."""
+    words: list[str] = []
+    for node in option.nodes("arg"):
+        if node.kind == "TypeName":
+            words += node.names("names")
+        elif node.kind == "List":
+            words += node.names("items")
+        else:
+            words.append(str(node.get("sval", node.get("fval", ""))))
+    return tuple(words)
+
+
+def elements(tree: Node, made: Made, *kinds: str) -> None:
+    """Judge everything in a statement, and remember the columns that it names.
+
+    Raises:
+        NotAllowed: Something in it is not listed.
+        ModelError: No dump holds it.
+    """
+    made.columns |= judge(tree, made, _PARTS | {tree.kind, *kinds})
+    for node in tree.walk():
+        check = _CHECKS.get(node.kind)
+        if check is not None:
+            check(node, made)

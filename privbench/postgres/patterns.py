@@ -1,0 +1,106 @@
+"""Which schemas and tables are chosen: names and patterns, as ``pg_dump`` takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from privbench.errors import SchemaError
+from privbench.schema import TableName
+
+_TOKEN = re.compile(r'"((?:[^"]|"")*)"|(.)', re.DOTALL)
+_WILD = {"*": ".*", "?": "."}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The tables (and views) of a database that are chosen.
+
+    Texts are exact names (``public.Order``, ``Odd Shop``), where there is such a one; else patterns
+    by the rules of psql and pg_dump: ``*`` is any text, ``?`` any character, capitals are folded,
+    and within double quotes every character is itself. Other signs of regular expressions, which
+    psql knows too, are themselves. A pattern without a schema is matched in every chosen schema.
+
+    Attributes:
+        schemas: Schemas; None means all.
+        tables: Tables of these schemas; None means all. Schemas that hold none of them
+            are then not chosen either.
+        exclude: Tables that are left out, chosen or not.
+    """
+
+    schemas: Sequence[str] | None = None
+    tables: Sequence[str | TableName] | None = None
+    exclude: Sequence[str | TableName] = ()
+
+    def chosen(
+        self, relations: Collection[TableName], known: Sequence[str]
+    ) -> tuple[tuple[str, ...], set[TableName], set[TableName]]:
+        """The chosen schemas, sorted; the chosen relations; those that are left out by name.
+
+        Args:
+            relations: All tables, views and materialised views of the database.
+            known: Its schemas.
+
+        Raises:
+            SchemaError: A pattern fits none: what was meant to stay out must not slip in.
+        """
+        schemas = set(known if self.schemas is None else ())
+        for pattern in self.schemas or ():
+            fitting = [pattern] if pattern in known else [n for n in known if fits(pattern, n)]
+            if not fitting:
+                names = ", ".join(known)
+                raise SchemaError(f"there is no schema {pattern!r}.", remedy=f"Schemas: {names}.")
+            schemas.update(fitting)
+        wanted = {name for name in relations if name.schema in schemas}
+        if self.tables is not None:
+            wanted = set(_all(self.tables, wanted, "to choose"))
+        left_out = set(_all(self.exclude, relations, "to leave out"))
+        wanted -= left_out
+        if self.tables is not None:
+            schemas = {name.schema for name in wanted}
+        return tuple(sorted(schemas)), wanted, left_out
+
+
+def fits(pattern: str, *name: str) -> bool:
+    """Whether the last parts of a name are of a pattern.
+
+    >>> fits("ord*", "public", "orders"), fits('"ord*"', "public", "orders")
+    (True, False)
+
+    Raises:
+        SchemaError: The pattern has more parts than the name.
+    """
+    parts = _parts(pattern)
+    if len(parts) > len(name):
+        raise SchemaError(f"{pattern!r} is not a name.", remedy="Write schema.table.")
+    pairs = zip(parts, name[-len(parts) :], strict=True)
+    return all(re.fullmatch(part, text, re.DOTALL) for part, text in pairs)
+
+
+def _all(
+    patterns: Iterable[str | TableName], relations: Collection[TableName], purpose: str
+) -> Iterator[TableName]:
+    exact: dict[str | TableName, TableName] = {name: name for name in relations}
+    exact |= {f"{name.schema}.{name.name}": name for name in relations}
+    for pattern in patterns:
+        if pattern in exact:
+            yield exact[pattern]
+            continue
+        found = [name for name in relations if fits(str(pattern), name.schema, name.name)]
+        if not found:
+            raise SchemaError(f"the table {purpose} does not exist.", table=str(pattern))
+        yield from found
+
+
+@lru_cache(maxsize=1 << 10)
+def _parts(pattern: str) -> tuple[str, ...]:
+    """A regular expression for each part of a name."""
+    parts = [""]
+    for quoted, plain in _TOKEN.findall(pattern):
+        if plain == ".":
+            parts.append("")
+        else:
+            parts[-1] += _WILD.get(plain) or re.escape(quoted.replace('""', '"') + plain.lower())
+    return tuple(parts)

@@ -1,0 +1,106 @@
+"""A streaming standby as source: everything that reads works; what recovery stops is named."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from psycopg import sql
+
+from privbench.cli import main
+from privbench.errors import DatabaseError
+from privbench.postgres import embedded
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+
+PROGRAMS = [p for p in embedded.machine_programs() if (p.path.parent / "pg_basebackup").exists()]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PROGRAMS, reason="no server programs with pg_basebackup"),
+]
+
+
+def run(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    return done.exit_code, done.output
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[str, str]]:
+    """DSNs of a primary's database and of the same on its standby."""
+    with embedded.start(PROGRAMS[0], settings={"wal_level": "replica"}) as primary:
+        with psycopg.connect(primary.dsn, autocommit=True) as owner:
+            owner.execute(
+                "CREATE TABLE town (id integer PRIMARY KEY, name text);"
+                "CREATE TABLE person (id integer PRIMARY KEY, town integer REFERENCES town,"
+                " age integer);"
+                "INSERT INTO town SELECT g, 'town ' || g FROM generate_series(1, 5) g;"
+                "INSERT INTO person SELECT g, g % 5 + 1, g % 70 FROM generate_series(1, 300) g"
+            )
+        folder = Path(tempfile.mkdtemp(prefix="pb-standby-"))
+        embedded._own(folder)
+        copy = [PROGRAMS[0].path.parent / "pg_basebackup", "-d", primary.dsn, "-R", "-c", "fast"]
+        embedded._run([*copy, "-D", folder / "data"], "pg_basebackup")
+        # What recovery needs is taken from readers at once.
+        standby = embedded.start(
+            PROGRAMS[0], folder, settings={"hot_standby": "on", "max_standby_streaming_delay": "0"}
+        )
+        yield primary.dsn, standby.dsn
+        standby.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def caught_up(pair: tuple[str, str]) -> None:
+    with (
+        psycopg.connect(pair[0], autocommit=True) as one,
+        psycopg.connect(pair[1], autocommit=True) as other,
+    ):
+        until = one.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+        while not other.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", until).fetchone()[
+            0
+        ]:
+            time.sleep(0.05)
+
+
+def test_what_reads_takes_a_standby(pair, make_database, tmp_path):
+    _, standby = pair
+    target, workload = make_database(), tmp_path / "w.json"
+    for words in (
+        ["inspect", standby],
+        ["clone", standby, target, "--epsilon", 5, "--yes", "-j", 2, "--ledger", tmp_path],
+        ["workload", "generate", standby, "-o", workload, "--queries", 3],
+        ["run", workload, "--on", standby, "-o", tmp_path / "r.json", "--explain"],
+        ["compare", standby, target, "-w", workload, "-o", tmp_path / "r", "--repeats", 1],
+    ):
+        code, output = run(*words)
+        assert code == 0, output
+
+
+def test_a_standby_is_no_target(pair, make_database, tmp_path):
+    primary, standby = pair
+    words = ("--epsilon", 5, "--yes", "--ledger", tmp_path)
+    with psycopg.connect(make_database(), autocommit=True) as other:
+        other.execute("CREATE TABLE t (id integer PRIMARY KEY)")
+        code, output = run("clone", other.info.dsn, standby, *words, "--replace")
+    assert (code, "the target is a standby. Name its primary." in output) == (3, True)
+    for source, target in ((primary, standby), (standby, primary)):
+        code, output = run("clone", source, target, *words, "--replace")
+        assert (code, "the target is the source database itself" in output) == (3, True)
+
+
+def test_a_reading_that_recovery_breaks_off_says_what_to_set(pair):
+    primary, standby = pair
+    with Snapshot(standby) as snapshot:
+        table = introspect(snapshot.connection).table("person")
+        with psycopg.connect(primary, autocommit=True) as owner:
+            owner.execute("UPDATE person SET town = 1")
+            owner.execute("VACUUM person")
+        caught_up(pair)
+        with pytest.raises(DatabaseError, match="hot_standby_feedback = on"):
+            snapshot.read(table, [(sql.Identifier("id"), "id")])
