@@ -99,6 +99,10 @@ class LogReporter(Reporter):
         """Write a line."""
         LOG.info("%s", text)
 
+    def warn(self, text: str) -> None:
+        """Write lines."""
+        LOG.warning("%s", text)
+
 
 class BarReporter(LogReporter):
     """Progress bars on a terminal, a line for each stage when it is done."""
@@ -136,6 +140,10 @@ class BarReporter(LogReporter):
                 self._progress.stop()
                 self._progress = None
         super().end(stage)
+
+    def warn(self, text: str) -> None:
+        """Write lines in red, above the bars."""
+        STDERR.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
     def broken(self) -> None:
         """Take the bars away, before the error is told."""

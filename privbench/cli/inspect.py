@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
 
 from privbench import config as configuration
 from privbench import pipeline
-from privbench.cli.options import need_epsilon, read_config
+from privbench.cli.options import lookups_option, need_epsilon, read_config
 
 
 @click.command()
 @click.argument("source")
 @click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
 @click.option("--schema", "schemas", multiple=True, metavar="NAME", help="Only this schema.")
-def inspect(source: str, output: str | None, schemas: tuple[str, ...]) -> None:
+@lookups_option
+def inspect(source: str, output: str | None, schemas: tuple[str, ...], lookups: str) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
     \b
     Example:
       privbench inspect "service=prod" -o privbench.toml
     """
-    found = pipeline.inspect(source, list(schemas) or None)
+    found = pipeline.inspect(source, list(schemas) or None, lookups=lookups)
     click.echo(found.render())
     if output:
         Path(output).write_text(found.config.dumps(), encoding="utf-8")
@@ -76,6 +78,8 @@ def plan(
     )
     found = pipeline.plan(settings, source, pipeline.parse_rows(rows))
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
+    if found.losses and not as_json:
+        click.secho(found.warning(), fg="red", color=False if "NO_COLOR" in os.environ else None)
 
 
 @click.command("config-schema")

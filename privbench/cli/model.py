@@ -40,6 +40,9 @@ def fit(
     pipeline.require_writable(output, overwrite=force)
     config = accept(config, source, release)
     fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
+    lost = pipeline.render_losses(pipeline.losses(fitted))
+    if lost:
+        click.echo(lost)
     click.echo(f"{output}: {fitted.promise.sentence()}")
 
 

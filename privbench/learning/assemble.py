@@ -102,6 +102,25 @@ def assemble(
     return SyntheticDatabase(out)
 
 
+def expected_sizes(tables: Mapping[str, TableModel]) -> dict[str, tuple[float, float]]:
+    """Expected rows of every table, and the units that have any; reads released numbers alone.
+
+    Children are taken to be spread over owners as the fan-out law says of any of them, so that of
+    deeper tables the units are the most that there may be.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for name in chain.from_iterable(ownership_levels(tables)):
+        own = tables[name].own
+        if own is None or own.law is None:
+            found[name] = tables[name].rows, tables[name].rows
+            continue
+        rows, units = found[own.parent]
+        having = rows * float(own.law.mass[own.law.ends > 0].sum())
+        alone = own.null if own.nullable else 0.0
+        found[name] = rows * own.law.mean() + alone, min(units, having) + alone
+    return found
+
+
 def identities(
     tables: Mapping[str, TableModel],
     order: Sequence[str],

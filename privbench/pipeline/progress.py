@@ -56,3 +56,6 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """A line for the operator."""
+
+    def warn(self, text: str) -> None:
+        """What the operator should see before more is spent."""

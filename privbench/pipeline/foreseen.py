@@ -1,0 +1,163 @@
+"""What catalog, config and guessed or noisy sizes foresee of a fit; reads no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
+from privbench.pipeline.domain_budget import Noise, believed, total_amounts, totals_share
+from privbench.pipeline.domains import Rounds
+from privbench.pipeline.prepare import FitPlan
+from privbench.privacy import DatabaseSpec, Event, Measurement, Question, root_sums
+from privbench.privacy.queries import Total
+from privbench.privacy.queries.labels import BLOCKS
+from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_of, spare_amounts
+
+#: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
+LEAST = 90.0
+#: What the laws by rank may say of a column, as shares of the blocks of ranks: what is usual of its
+#: kind; two values; some two hundred values that are equally frequent by octave. What lists get
+#: depends on it.
+PROFILES: Mapping[str, tuple[float, ...] | None] = {
+    "usual": None,
+    "few": (0.6, 0.4, *(0.0,) * (BLOCKS - 2)),
+    "many": (*(1 / 9,) * 9, *(0.0,) * (BLOCKS - 9)),
+}
+
+
+def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent]:
+    """The events before the synthesizer's, without data.
+
+    Columns are taken to hold what is usual, and all units to have rows in owned tables. Where the
+    amount of an event depends on the laws by rank, its noise is a range over `PROFILES`.
+
+    Args:
+        plan: The fit's plan.
+        source: The whole budget and the rows that are guessed.
+        delta: δ for threshold releases, per root table: the accountant's, as in the fit.
+    """
+    spec, noise = plan.spec, Noise(source.accounting)
+    rows = {name: source.rows(name) for name in spec.tables}
+    rounds = Rounds(plan, noise, source.total, delta, rows)
+    totals = total_amounts(spec, totals_share(plan) * source.total)
+    sizes = rounds.sizes({})
+    ranked, lists = rounds.laws(sizes), plan.lists()
+    first = [
+        *(Measurement(Total(name), amount, f"total {name}") for name, amount in totals.items()),
+        *rounds.units(),
+        *ranked.values(),
+    ]
+    last = []
+    for shares in PROFILES.values():
+        laws = {}
+        for name in ranked:
+            units = sizes[lists[name][0]].units
+            noisy = None if shares is None else units * np.array(shares)
+            laws[name] = believed(lists[name][1], units, noisy, 0.0)
+        asked = (question for group in rounds.last(sizes, laws).values() for _, question in group)
+        last.append({item.label: _described(item, spec, source) for item in asked})
+    usual, *others = last
+    return [
+        *(_described(item, spec, source) for item in first),
+        *(
+            _or_else(event, [one[label] for one in others if label in one])
+            for label, event in usual.items()
+        ),
+    ]
+
+
+def _or_else(event: PlannedEvent, others: Sequence[PlannedEvent]) -> PlannedEvent:
+    """An event with what it may be instead."""
+    needs = tuple(other.needed for other in others if other.needed is not None)
+    return replace(event, noises=tuple(other.noise_sd for other in others), needs=needs)
+
+
+def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
+    """A question as an event; of a list, with the units that a label needs.
+
+    The statistic leaves one unit out, which the threshold does not count.
+    """
+    event = PlannedEvent.of(item.label, item.query, spec, item.amount, source)
+    threshold = item.method(spec, source.accounting).threshold
+    return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
+
+
+def learned(
+    synthesizer: Synthesizer, spec: DatabaseSpec, source: PlanInput, first: Sequence[PlannedEvent]
+) -> list[PlannedEvent]:
+    """The synthesizer's events, with what the events before it leave.
+
+    Args:
+        synthesizer: The learner.
+        spec: From `settled`.
+        source: The whole budget and the rows that are guessed.
+        first: From `planned`.
+    """
+    spent = root_sums((event.roots, event.amount) for event in first)
+    left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
+    least = min(left.values(), default=source.total)
+    spare = spare_amounts(left, least)
+    part = PlanInput(least, source.accounting, source.totals, spare=spare)
+    events = synthesizer.plan(spec, part)
+    return [replace(event, share=event.amount / source.total) for event in events]
+
+
+def settled(plan: FitPlan) -> DatabaseSpec:
+    """The spec with the domains that are known before any release, for ``plan``.
+
+    Attributes whose domain must be released are given the size that they are likely to get.
+    """
+    spec = plan.spec
+    for item in plan.private:
+        domains = {}
+        for reader in item.readers.values():
+            guess: dict[str, Released] = {}
+            for need in reader.needs:
+                if isinstance(need, BoundsNeed):
+                    quarter = len(need.candidates) // 4
+                    guess[need.attribute] = Bounds(
+                        int(need.candidates[quarter]), int(need.candidates[3 * quarter])
+                    )
+                elif isinstance(need, DecimalsNeed):
+                    guess[need.attribute] = Decimals(need.usual)
+                elif need.grid is None:
+                    guess[need.attribute] = tuple(f"value {i}" for i in range(20))
+            domains.update(reader.finish(guess).domains)
+        spec = spec.with_attributes(item.table.key, domains)
+    return spec
+
+
+#: Kinds of events that tell nothing of a table's values: sizes, domains, keys.
+_ASIDE = frozenset(
+    {"total", "ranked counts", "label counts", "grid histogram", "fan-out", "fan-in"}
+)
+
+
+def least_sizes(
+    attributes: Mapping[str, int], events: Iterable[PlannedEvent | Event], accounting: str
+) -> dict[str, float]:
+    """Units per table below which little beyond totals can be learned: 90·d/ε (docs/privacy.md).
+
+    Args:
+        attributes: d, the attributes of every private table.
+        events: Events of a fit; ε is what a table's values get.
+        accounting: What amounts are.
+    """
+    spent: dict[str, float] = {}
+    for event in events:
+        if event.kind not in _ASIDE:
+            spent[event.table] = spent.get(event.table, 0.0) + event.amount
+    least = {}
+    for name, count in attributes.items():
+        if count and spent.get(name):
+            epsilon = spent[name] if accounting == "pure" else (2 * spent[name]) ** 0.5
+            least[name] = LEAST * count / epsilon
+    return least
+
+
+def counted(spec: DatabaseSpec) -> dict[str, int]:
+    """How many attributes every private table has."""
+    return {name: len(table.attributes) for name, table in spec.tables.items()}
