@@ -9,48 +9,90 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import hypot
 
 import numpy as np
 
 from privbench.learning.assemble import TableModel
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import Floats, by_precision
 from privbench.learning.fanlaw import FanLaw
 from privbench.learning.keys import KeyModel
-from privbench.privacy import DatabaseSpec
+from privbench.privacy import DatabaseSpec, KeySpec, Session
+from privbench.privacy.queries import FanOut, Presence, Total
 
-#: What is this many standard deviations above zero is told from it. A histogram is looked at some
-#: forty times, so that one empty table in 50 comes out with rows; at 1.8 most do, and at 7 a table
-#: loses its rows unless 55 owners of 2,000 have some.
+#: Standard deviations above zero from which on a number of rows, or that and a number of units
+#: together, is told from none: one empty table in 40 comes out with rows. At 1.1 every fourth does;
+#: at 4.4 a table loses its rows unless some 50 owners of 2,000 have some.
+SEEN = 2.2
+#: The same of the largest of some forty sums of neighbouring buckets.
 CLEAR = 3.5
-#: The same of the number of rows of a table without owners, which is looked at once.
-SEEN = 2.0
+_WIDTHS = (1, 2, 4, 8, 16)
+
+#: Kinds of events that are read.
+_COUNTS = frozenset({"total", "fan-out", "presence"})
+
+#: A number and the variance of its noise.
+Noisy = tuple[float, float]
 
 
-def owners_seen(noisy: Floats, sd: float, owners: tuple[float, float] | None = None) -> float:
-    """How far owners that have rows stand out, in standard deviations; at least 0.
+def told_tables(session: Session, rows: Mapping[str, Noisy]) -> frozenset[str]:
+    """Tables of which a release says that they hold rows; reads what was released alone.
 
-    By one bucket, by neighbouring ones together, or by the owners that are missing among those
-    that have none.
+    Of a table without owners its number of rows tells; of an owned one its total (with the noise of
+    100 rows), and the number of its units by all that counts them.
 
     Args:
-        noisy: Noisy number of owners per bucket, the first of those that have none.
-        sd: Standard deviation of the noise.
-        owners: Number of owners by other releases and the variance of that, if known.
-
-    >>> owners_seen(np.array([90.0, 3.0, 3.0, 0.0]), 1.0).__round__(2)
-    4.24
-    >>> owners_seen(np.array([90.0, 0.0, 0.0, 0.0]), 1.0, (96.0, 3.0))
-    3.0
+        session: Whose releases are read.
+        rows: Released rows of every table.
     """
-    sums, sd = np.concatenate([[0.0], np.cumsum(noisy[1:])]), max(sd, 1e-9)
-    found = [
-        float((sums[width:] - sums[:-width]).max()) / (sd * width**0.5)
-        for width in (1, 2, 4, 8, 16)
-        if width < len(noisy)
-    ]
-    if owners is not None:
-        found.append((owners[0] - float(noisy[0])) / (owners[1] + sd * sd) ** 0.5)
-    return max(found, default=0.0)
+    spec = session.spec
+    return frozenset(
+        name
+        for name, table in spec.tables.items()
+        if (
+            _clear(rows[name]) > SEEN
+            if table.own is None
+            else _is_told(session, table.own, rows[name], rows[table.own.parent])
+        )
+    )
+
+
+def _is_told(session: Session, own: KeySpec, rows: Noisy, owners: Noisy) -> bool:
+    units: list[Noisy] = []
+    root = session.spec.tables[own.parent].own is None
+    for step in session.trace:
+        query = step.query
+        if step.event.kind not in _COUNTS:
+            continue
+        sd = max(session.noise_scale(query, step.event.amount), 1e-9)
+        noisy = np.ravel(np.asarray(step.result, np.float64)) / query.unit
+        if query == Total(own.table, 1):
+            units.append((float(noisy[0]), sd**2))
+        elif isinstance(query, Presence) and query.key == own and noisy[0] > CLEAR * sd:
+            return True
+        elif isinstance(query, FanOut) and query.key == own:
+            if _runs(noisy[1:], sd) > CLEAR:
+                return True
+            units += [(float(noisy[1:].sum()), sd**2 * (len(noisy) - 1))]
+            # Owners that are missing among those that have none.
+            units += [(owners[0] - float(noisy[0]), sd**2 + owners[1])] if root else []
+    held = _clear(by_precision(units)) if units else 0.0
+    return hypot(max(_clear(rows), 0.0), max(held, 0.0)) > SEEN
+
+
+def _clear(number: Noisy) -> float:
+    """How many standard deviations a number stands above zero."""
+    return number[0] / float(np.sqrt(max(number[1], 1e-18)))
+
+
+def _runs(noisy: Floats, sd: float) -> float:
+    """How far the largest sum of neighbouring cells stands above zero."""
+    sums = np.concatenate([[0.0], np.cumsum(noisy)])
+    return max(
+        float((sums[width:] - sums[:-width]).max() / np.sqrt(width)) / sd
+        for width in _WIDTHS
+        if width < len(sums)
+    )
 
 
 def needed(spec: DatabaseSpec, present: Iterable[str]) -> frozenset[str]:

@@ -28,16 +28,19 @@ PROFILES: Mapping[str, tuple[float, ...] | None] = {
 }
 
 
-def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent]:
+def planned(
+    plan: FitPlan, source: PlanInput, delta: float, profiles: Sequence[str] = ("usual",)
+) -> list[PlannedEvent]:
     """The events before the synthesizer's, without data.
 
     Columns are taken to hold what is usual, and all units to have rows in owned tables. Where the
-    amount of an event depends on the laws by rank, its noise is a range over `PROFILES`.
+    amount of an event depends on the laws by rank, its noise is a range over ``profiles``.
 
     Args:
         plan: The fit's plan.
         source: The whole budget and the rows that are guessed.
         delta: δ for threshold releases, per root table: the accountant's, as in the fit.
+        profiles: Of `PROFILES`, the most likely one first.
     """
     spec, noise = plan.spec, Noise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}
@@ -51,7 +54,7 @@ def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent
         *ranked.values(),
     ]
     last = []
-    for shares in PROFILES.values():
+    for shares in map(PROFILES.__getitem__, profiles):
         laws = {}
         for name in ranked:
             units = sizes[lists[name][0]].units

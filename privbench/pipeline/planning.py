@@ -9,7 +9,7 @@ from typing import Any
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
-from privbench.pipeline.foreseen import counted, learned, least_sizes, planned, settled
+from privbench.pipeline.foreseen import PROFILES, counted, learned, least_sizes, planned, settled
 from privbench.pipeline.losses import TOO_SMALL, Loss, render_losses, small_tables
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
@@ -142,7 +142,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     total = draft.accountant.total
     accounting, delta = draft.accountant.accounting, draft.accountant.threshold_delta
     guess = PlanInput(total, accounting, guessed)
-    first = planned(draft.plan, guess, delta)
+    first = planned(draft.plan, guess, delta, [*PROFILES])
     rest = learned(draft.synthesizer, spec, guess, first)
     least = least_sizes(counted(spec), rest, accounting)
     return PlanReport(

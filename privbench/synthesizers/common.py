@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import hypot
 
 import numpy as np
 
-from privbench.learning.absent import CLEAR, SEEN, owners_seen, without_rows
+from privbench.learning.absent import told_tables, without_rows
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, by_precision, noise_law
-from privbench.learning.keyasks import FANS, Answers, asks, bounds_of, measure_key
-from privbench.learning.keyfit import Sizes, fit_key, ownerless, parents_of
+from privbench.learning.keyasks import Answers, asks, bounds_of, measure_key
+from privbench.learning.keyfit import Sizes, fit_key, parents_of
 from privbench.learning.keys import KeyModel
 from privbench.learning.links import measure_links
 from privbench.learning.shares import key_item, rows_item, shares
@@ -52,7 +51,6 @@ class Fitting:
             owned table, those of the weight of its rows.
         weights: Released weight of the rows of owned tables, as far as a synthesizer knows it.
         drawn: Rows of owned tables as their synthetic owners have them, likewise.
-        seen: How far rows of owned tables stand out in histograms of owners (`absent`).
     """
 
     session: Session
@@ -63,7 +61,6 @@ class Fitting:
     sums: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     drawn: dict[str, float] = field(default_factory=dict)
-    seen: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -143,22 +140,10 @@ class Fitting:
         keys = [self.key(key) for key in self.spec.tables[table].keys]
         return TableModel(self.rows(table), {key.name: key for key in keys})
 
-    def look(
-        self, table: str, noisy: Floats, sd: float, owners: tuple[float, float] | None = None
-    ) -> None:
-        """Note how far rows of a table stand out in a histogram of owners or units."""
-        found = owners_seen(noisy, sd, owners)
-        self.seen[table] = max(self.seen.get(table, 0.0), found)
-
     def drawn_tables(self, tables: Mapping[str, TableModel]) -> dict[str, TableModel]:
         """The models of all tables; those that no release tells from empty ones have no rows."""
-        found = set()
-        for name, table in self.spec.tables.items():
-            rows, variance = self._rows(name)
-            clear = max(rows, 0.0) / max(variance**0.5, 1e-9)
-            told = clear > SEEN if table.own is None else hypot(clear, self.seen[name]) > CLEAR
-            found.update([name] if told else [])
-        return without_rows(tables, self.spec, found)
+        rows = {name: self._rows(name) for name in self.spec.tables}
+        return without_rows(tables, self.spec, told_tables(self.session, rows))
 
     def sizes(self, *tables: str) -> Sizes:
         """Rows of some tables and how uncertain they are."""
@@ -208,12 +193,6 @@ class Fitting:
             links,
             few=key_item(key) in self.faint,
         )
-        if FANS in answers:
-            root = self.spec.tables[key.parent].own is None
-            owners = self._rows(key.parent) if root else None
-            self.look(key.table, *answers[FANS][1:], owners)
-            rows, sd = ownerless(self.spec, key, answers) or (0.0, 1.0)
-            self.seen[key.table] = max(self.seen[key.table], rows / max(sd, 1e-9))
         told = parents_of(key, answers)
         if told is not None:
             self.sums.setdefault(key.parent, []).append(told)

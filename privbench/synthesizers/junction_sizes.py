@@ -77,7 +77,6 @@ def measure_rows(
     """
     amount = fitting.amounts[key_item(key)] * ROWS
     noisy, sd = fitting.measure(units_by_rows(key.table), amount, rows_label(key))
-    fitting.look(key.table, noisy, sd)
     crowds = crowds_of(identity, part, bound(fitting.spec, key.parent))
     units, beside = float(crowds.units.sum()), ownerless(fitting.spec, key, answers)
     told = first_total(fitting, key, measured_null(fitting.spec, key, answers))
