@@ -33,10 +33,12 @@ class Inspection:
 
     def render(self) -> str:
         """Plain text for people."""
+        sections = self.config.tables.items()
+        public = {str(TableName.parse(name)) for name, item in sections if item.role == "public"}
         return "\n\n".join(
             [
                 f"{_counted(self.catalog.schema)}. Identity: {self.catalog.identity}.",
-                self.proposal.render(),
+                self.proposal.render(frozenset(public)),
                 render_coverage(self.coverage),
             ]
         )
