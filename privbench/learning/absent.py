@@ -18,7 +18,7 @@ from privbench.learning.denoise import Floats, by_precision
 from privbench.learning.fanlaw import FanLaw
 from privbench.learning.keys import KeyModel
 from privbench.privacy import DatabaseSpec, KeySpec, Session
-from privbench.privacy.queries import FanOut, Presence, Total
+from privbench.privacy.queries import FanOut, Histogram, Presence, Total, UnitRows
 
 #: Standard deviations above zero from which on a number of rows, or that and a number of units
 #: together, is told from none: one empty table in 40 comes out with rows. At 1.1 every fourth does;
@@ -29,7 +29,7 @@ CLEAR = 3.5
 _WIDTHS = (1, 2, 4, 8, 16)
 
 #: Kinds of events that are read.
-_COUNTS = frozenset({"total", "fan-out", "presence"})
+_COUNTS = frozenset({"total", "fan-out", "presence", "histogram"})
 
 #: A number and the variance of its noise.
 Noisy = tuple[float, float]
@@ -70,6 +70,12 @@ def _is_told(session: Session, own: KeySpec, rows: Noisy, owners: Noisy) -> bool
             units.append((float(noisy[0]), sd**2))
         elif isinstance(query, Presence) and query.key == own and noisy[0] > CLEAR * sd:
             return True
+        elif isinstance(query, Histogram) and query.table == own.table and not query.region:
+            # Every row stands in one cell: the sum is the weight of the units that have rows.
+            units.append((float(noisy.sum()), sd**2 * len(noisy)))
+            counted = len(query.axes) == 1 and isinstance(query.axes[0], UnitRows)
+            if counted and _runs(noisy[1:], sd) > CLEAR:
+                return True
         elif isinstance(query, FanOut) and query.key == own:
             if _runs(noisy[1:], sd) > CLEAR:
                 return True

@@ -38,6 +38,9 @@ _ROW, _FARTHEST = 0.5, 12
 #: Cells past the last clear one hold rows where their sum stands out of so many times its noise: at
 #: 1 every sixth column has values that no row has, at 4 tails of 60 rows are lost.
 _TOGETHER = 2.0
+#: Rows in noise scales from which on a curve through clear cells is believed beyond them: 2,000 users
+#: of ten columns are some 250, 40,000 are 1,000.
+_MANY = 400.0
 
 
 def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
@@ -96,11 +99,14 @@ def _told(noisy: Floats, domain: Domain, sd: float) -> bool:
 def _thinned(counts: Floats, noisy: Floats, sd: float, last: int) -> int:
     """The last of the cells after ``last`` that still hold a row, most likely (see `taper`).
 
-    As long as these cells together stand out from noise: what noise cannot tell is not drawn.
+    Of few rows, as long as these cells together stand out from noise: what noise cannot tell is not
+    drawn. Of many, a curve through them tells their tail.
     """
     more = counts[last + 1 : last + 1 + _FARTHEST] < _ROW
     cells = int(np.argmax(more)) if more.any() else len(more)
     sums = np.cumsum(noisy[last + 1 : last + 1 + cells])
+    if float(counts.sum()) > _MANY * sd:
+        return last + cells
     told = np.flatnonzero(sums > _TOGETHER * sd * np.sqrt(np.arange(1, cells + 1)))
     return last + (int(told[-1]) + 1 if len(told) else 0)
 
