@@ -38,8 +38,8 @@ _ROW, _FARTHEST = 0.5, 12
 #: Cells past the last clear one hold rows where their sum stands out of so many times its noise: at
 #: 1 every sixth column has values that no row has, at 4 tails of 60 rows are lost.
 _TOGETHER = 2.0
-#: Rows in noise scales from which on a curve through clear cells is believed beyond them: 2,000 users
-#: of ten columns are some 250, 40,000 are 1,000.
+#: Rows in noise scales from which on a curve through clear cells is believed beyond them: 2,000
+#: users of ten columns are some 250, 40,000 are 1,000.
 _MANY = 400.0
 
 
