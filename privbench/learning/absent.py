@@ -21,7 +21,7 @@ from privbench.privacy import DatabaseSpec, KeySpec, Session
 from privbench.privacy.queries import FanOut, Histogram, Presence, Total, UnitRows
 
 #: Standard deviations above zero from which on a number of rows, or that and a number of units
-#: together, is told from none: one empty table in 40 comes out with rows. At 1.1 every fourth does;
+#: together, is told from none: one empty table in 25 comes out with rows. At 1.1 every third does;
 #: at 4.4 a table loses its rows unless some 50 owners of 2,000 have some.
 SEEN = 2.2
 #: The same of the largest of some forty sums of neighbouring buckets.
