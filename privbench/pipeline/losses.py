@@ -27,7 +27,8 @@ from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import Event
-from privbench.roles import propose
+from privbench.roles import Proposal, propose
+from privbench.roles.classes import Kind
 from privbench.synthesizers import get as find_synthesizer
 
 #: ε beyond which more of it is no advice.
@@ -73,13 +74,13 @@ def losses(model: Model) -> list[Loss]:
     small = {name: units for name, (_, units) in sizes.items() if name not in empty}
     asked = {event.label for event in events}
     none = "empty: nothing can be told from noise"
+    proposal = propose(plan.schema)
     tables = [
-        *(Loss(name, none, _larger(plan, name)) for name in empty),
+        *(Loss(name, none, _larger(proposal, name, None)) for name in empty),
         *small_tables(plan, small, least),
     ]
     # One line mends all columns of a table that may be public, and an empty one has no values.
-    public = propose(plan.schema).public()
-    done = {*empty, *(item.place for item in tables if item.place in public)}
+    done = {*empty, *(item.place for item in tables if 'role = "public"' in item.remedy)}
     return [*tables, *_columns(plan, codecs, asked, done)]
 
 
@@ -93,11 +94,12 @@ def small_tables(
         units: Released or expected units, as far as they are known.
         least: Least useful sizes.
     """
+    proposal, epsilon = propose(plan.schema), plan.config.privacy.epsilon
     return [
         Loss(
             name,
             f"about {held:,.0f} units, useful from {least[name]:,.0f}",
-            _larger(plan, name, least[name] / max(held, 1.0)),
+            _larger(proposal, name, epsilon, least[name] / max(held, 1.0)),
         )
         for name, held in units.items()
         if held < least.get(name, 0.0)
@@ -115,15 +117,19 @@ def render_losses(found: Sequence[Loss], title: str = TITLE, most: int = LINES) 
     return "\n".join([title, *rows, *more])
 
 
-def _larger(plan: FitPlan, table: str, factor: float = float("inf")) -> str:
+def _larger(
+    proposal: Proposal, table: str, epsilon: float | None, factor: float = float("inf")
+) -> str:
     """What would help a table that is too small by a factor.
 
-    A table that looks like a look-up may be public; else its units count for more with more ε, or
-    with a larger share of it.
+    Its units count for more with more ε. What even that does not help may be public, if it looks
+    like a look-up or holds things and refers to nothing private; else it can have a larger share.
     """
-    if table in propose(plan.schema).public():
+    item = proposal.tables[table]
+    things = item.kind is Kind.THING and not item.parents
+    epsilon = (epsilon or MOST_EPSILON) * factor
+    if table in proposal.public() or (things and epsilon > MOST_EPSILON):
         return f'[tables."{table}"] role = "public"  # if nothing in it is confidential'
-    epsilon = (plan.config.privacy.epsilon or MOST_EPSILON) * factor
     if epsilon <= MOST_EPSILON:
         return f"[privacy] epsilon = {epsilon:.2g}"
     return f'[tables."{table}"] weight = 4'
