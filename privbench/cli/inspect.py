@@ -79,7 +79,8 @@ def plan(
     found = pipeline.plan(settings, source, pipeline.parse_rows(rows))
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
     if found.losses and not as_json:
-        click.secho(found.warning(), fg="red", color=False if "NO_COLOR" in os.environ else None)
+        color = False if "NO_COLOR" in os.environ else None
+        click.secho(pipeline.render_losses(found.losses), fg="red", color=color)
 
 
 @click.command("config-schema")

@@ -102,23 +102,18 @@ def assemble(
     return SyntheticDatabase(out)
 
 
-def expected_sizes(tables: Mapping[str, TableModel]) -> dict[str, tuple[float, float]]:
-    """Expected rows of every table, and the units that have any; reads released numbers alone.
-
-    Children are taken to be spread over owners as the fan-out law says of any of them, so that of
-    deeper tables the units are the most that there may be.
-    """
-    found: dict[str, tuple[float, float]] = {}
+def expected_units(tables: Mapping[str, TableModel]) -> dict[str, float]:
+    """Units that have rows in every table, at most; reads released numbers alone."""
+    rows, units = dict[str, float](), dict[str, float]()
     for name in chain.from_iterable(ownership_levels(tables)):
-        own = tables[name].own
-        if own is None or own.law is None:
-            found[name] = tables[name].rows, tables[name].rows
-            continue
-        rows, units = found[own.parent]
-        having = rows * float(own.law.mass[own.law.ends > 0].sum())
-        alone = own.null if own.nullable else 0.0
-        found[name] = rows * own.law.mean() + alone, min(units, having) + alone
-    return found
+        own, rows[name] = tables[name].own, tables[name].rows
+        units[name] = rows[name]
+        if own is not None and own.law is not None:
+            having = rows[own.parent] * float(own.law.mass[own.law.ends > 0].sum())
+            alone = own.null if own.nullable else 0.0
+            rows[name] = rows[own.parent] * own.law.mean() + alone
+            units[name] = min(units[own.parent], having) + alone
+    return units
 
 
 def identities(

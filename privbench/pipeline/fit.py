@@ -15,9 +15,9 @@ from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
-from privbench.pipeline.foreseen import counted, learned, least_sizes, planned, settled
+from privbench.pipeline.foreseen import foresee
 from privbench.pipeline.literals import literals, require_reviewed
-from privbench.pipeline.losses import TOO_SMALL, render_losses, small_tables
+from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
@@ -45,10 +45,6 @@ from privbench.synthesizers import get as find_synthesizer
 from privbench.workload.database import refuse_computing
 
 _T = TypeVar("_T")
-#: What can still be done when totals are known.
-STILL = (
-    "Only the totals are spent so far: Ctrl-C and `privbench ledger abandon {}` give back the rest."
-)
 
 
 @dataclass
@@ -205,24 +201,21 @@ def _totals(draft: Draft) -> None:
 
 def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
     """Say which tables are too small, before more than totals is spent; changes nothing."""
-    spec = settled(draft.plan)
-    accountant = draft.accountant
-    guess = PlanInput(accountant.total, accountant.accounting, totals)
-    first = planned(draft.plan, guess, accountant.threshold_delta)
-    events = learned(draft.synthesizer, spec, guess, first)
+    spent, spec = draft.accountant, draft.plan.spec
+    guess = PlanInput(spent.total, spent.accounting, totals)
+    first, _, least = foresee(draft.plan, draft.synthesizer, guess, spent.threshold_delta)
     noise = {event.label: event.noise_sd for event in first}
-    # The total of an owned table is mostly noise: it has as many units as its owners, at most.
-    most = {
-        name: totals[name] + (2 * noise[f"total {name}"] if table.own else 0.0)
-        for name, table in spec.tables.items()
-    }
-    units = {name: min(rows, totals[spec.top(name)]) for name, rows in most.items()}
-    least = least_sizes(counted(spec), events, accountant.accounting)
-    found = small_tables(draft.plan, units, least)
-    if found:
-        draft.reporter.warn(
-            f"{render_losses(found, TOO_SMALL)}\n{STILL.format(_there(draft.release).id)}"
+    units = dict(totals)
+    for name, table in spec.tables.items():
+        # An owned table's total is mostly noise: it has as many units as its owners, at most.
+        more = 2 * noise[f"total {name}"] if table.own else 0.0
+        units[name] = min(totals[name] + more, totals[spec.top(name)])
+    if found := small_tables(draft.plan, units, least):
+        stop = (
+            f"Ctrl-C and `privbench ledger abandon {_there(draft.release).id}` give back the rest."
         )
+        text = f"{render_losses(found)}\nOnly the totals are spent so far: {stop}"
+        draft.reporter.warn(text)
 
 
 def _domains(draft: Draft) -> None:

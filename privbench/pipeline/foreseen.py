@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,29 +18,23 @@ from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_o
 
 #: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
 LEAST = 90.0
-#: What the laws by rank may say of a column, as shares of the blocks of ranks: what is usual of its
-#: kind; two values; some two hundred values that are equally frequent by octave. What lists get
-#: depends on it.
-PROFILES: Mapping[str, tuple[float, ...] | None] = {
-    "usual": None,
-    "few": (0.6, 0.4, *(0.0,) * (BLOCKS - 2)),
-    "many": (*(1 / 9,) * 9, *(0.0,) * (BLOCKS - 9)),
-}
+#: What laws by rank may say of a column, which decides what its list gets, as shares of blocks of
+#: ranks: what is usual of its kind; two values; some two hundred, as frequent by octave.
+PROFILES: tuple[tuple[float, ...] | None, ...] = (None, (0.6, 0.4), (1 / 9,) * 9)
 
 
 def planned(
-    plan: FitPlan, source: PlanInput, delta: float, profiles: Sequence[str] = ("usual",)
+    plan: FitPlan, source: PlanInput, delta: float, *, ranges: bool = False
 ) -> list[PlannedEvent]:
     """The events before the synthesizer's, without data.
 
-    Columns are taken to hold what is usual, and all units to have rows in owned tables. Where the
-    amount of an event depends on the laws by rank, its noise is a range over ``profiles``.
+    Columns are taken to hold what is usual, and all units to have rows in owned tables.
 
     Args:
         plan: The fit's plan.
         source: The whole budget and the rows that are guessed.
         delta: δ for threshold releases, per root table: the accountant's, as in the fit.
-        profiles: Of `PROFILES`, the most likely one first.
+        ranges: Whether noise that depends on laws by rank is a range over `PROFILES`.
     """
     spec, noise = plan.spec, Noise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}
@@ -54,28 +48,21 @@ def planned(
         *ranked.values(),
     ]
     last = []
-    for shares in map(PROFILES.__getitem__, profiles):
+    for shares in PROFILES if ranges else PROFILES[:1]:
         laws = {}
         for name in ranked:
             units = sizes[lists[name][0]].units
-            noisy = None if shares is None else units * np.array(shares)
+            noisy = None if shares is None else units * np.pad(shares, (0, BLOCKS - len(shares)))
             laws[name] = believed(lists[name][1], units, noisy, 0.0)
         asked = (question for group in rounds.last(sizes, laws).values() for _, question in group)
         last.append({item.label: _described(item, spec, source) for item in asked})
     usual, *others = last
-    return [
-        *(_described(item, spec, source) for item in first),
-        *(
-            _or_else(event, [one[label] for one in others if label in one])
-            for label, event in usual.items()
-        ),
-    ]
-
-
-def _or_else(event: PlannedEvent, others: Sequence[PlannedEvent]) -> PlannedEvent:
-    """An event with what it may be instead."""
-    needs = tuple(other.needed for other in others if other.needed is not None)
-    return replace(event, noises=tuple(other.noise_sd for other in others), needs=needs)
+    for label, event in usual.items():
+        found = [one[label] for one in others if label in one]
+        needs = tuple(other.needed for other in found if other.needed is not None)
+        noises = tuple(other.noise_sd for other in found)
+        usual[label] = replace(event, noises=noises, needs=needs)
+    return [*(_described(item, spec, source) for item in first), *usual.values()]
 
 
 def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
@@ -88,24 +75,24 @@ def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> Planned
     return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
 
 
-def learned(
-    synthesizer: Synthesizer, spec: DatabaseSpec, source: PlanInput, first: Sequence[PlannedEvent]
-) -> list[PlannedEvent]:
-    """The synthesizer's events, with what the events before it leave.
-
-    Args:
-        synthesizer: The learner.
-        spec: From `settled`.
-        source: The whole budget and the rows that are guessed.
-        first: From `planned`.
-    """
+def foresee(
+    plan: FitPlan,
+    synthesizer: Synthesizer,
+    source: PlanInput,
+    delta: float,
+    *,
+    ranges: bool = False,
+) -> tuple[list[PlannedEvent], list[PlannedEvent], dict[str, float]]:
+    """The events of `planned`, those of the synthesizer after them, and least useful sizes."""
+    spec, first = settled(plan), planned(plan, source, delta, ranges=ranges)
     spent = root_sums((event.roots, event.amount) for event in first)
     left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
     least = min(left.values(), default=source.total)
     spare = spare_amounts(left, least)
-    part = PlanInput(least, source.accounting, source.totals, spare=spare)
-    events = synthesizer.plan(spec, part)
-    return [replace(event, share=event.amount / source.total) for event in events]
+    events = synthesizer.plan(spec, replace(source, total=least, spare=spare))
+    rest = [replace(event, share=event.amount / source.total) for event in events]
+    attributes = {name: len(table.attributes) for name, table in spec.tables.items()}
+    return first, rest, least_sizes(attributes, rest, source.accounting)
 
 
 def settled(plan: FitPlan) -> DatabaseSpec:
@@ -142,13 +129,7 @@ _ASIDE = frozenset(
 def least_sizes(
     attributes: Mapping[str, int], events: Iterable[PlannedEvent | Event], accounting: str
 ) -> dict[str, float]:
-    """Units per table below which little beyond totals can be learned: 90·d/ε (docs/privacy.md).
-
-    Args:
-        attributes: d, the attributes of every private table.
-        events: Events of a fit; ε is what a table's values get.
-        accounting: What amounts are.
-    """
+    """Units per table below which little can be learned: 90·d/ε, for d attributes that get ε."""
     spent: dict[str, float] = {}
     for event in events:
         if event.kind not in _ASIDE:
@@ -159,8 +140,3 @@ def least_sizes(
             epsilon = spent[name] if accounting == "pure" else (2 * spent[name]) ** 0.5
             least[name] = LEAST * count / epsilon
     return least
-
-
-def counted(spec: DatabaseSpec) -> dict[str, int]:
-    """How many attributes every private table has."""
-    return {name: len(table.attributes) for name, table in spec.tables.items()}

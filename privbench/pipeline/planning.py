@@ -9,8 +9,8 @@ from typing import Any
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
-from privbench.pipeline.foreseen import PROFILES, counted, learned, least_sizes, planned, settled
-from privbench.pipeline.losses import TOO_SMALL, Loss, render_losses, small_tables
+from privbench.pipeline.foreseen import foresee
+from privbench.pipeline.losses import Loss, small_tables
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
@@ -103,10 +103,6 @@ class PlanReport:
             ]
         )
 
-    def warning(self) -> str:
-        """Tables that are too small and what would help, for people; empty if none is."""
-        return render_losses(self.losses, TOO_SMALL)
-
     def _may_be_listed(self) -> list[str]:
         if not self.maybe:
             return []
@@ -133,7 +129,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         PrivbenchError: Whatever a fit would refuse.
     """
     draft = begin(source, config, Reporter())
-    spec = settled(draft.plan)
+    spec = draft.plan.spec
     given = {str(TableName.parse(name)): count for name, count in (rows or {}).items()}
     unknown = sorted(set(given) - set(spec.tables))
     if unknown:
@@ -142,9 +138,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     total = draft.accountant.total
     accounting, delta = draft.accountant.accounting, draft.accountant.threshold_delta
     guess = PlanInput(total, accounting, guessed)
-    first = planned(draft.plan, guess, delta, [*PROFILES])
-    rest = learned(draft.synthesizer, spec, guess, first)
-    least = least_sizes(counted(spec), rest, accounting)
+    first, rest, least = foresee(draft.plan, draft.synthesizer, guess, delta, ranges=True)
     return PlanReport(
         events=[*first, *rest],
         total=total,
@@ -153,7 +147,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         given=given,
         identity=draft.catalog.identity,
         maybe=_maybe(draft.plan, first),
-        losses=small_tables(draft.plan, _bounded(spec, given), least),
+        losses=small_tables(draft.plan, given, least),
     )
 
 
@@ -184,14 +178,6 @@ def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
     planned_labels = {event.label for event in events}
     columns = [f"{table}.{need.source}" for table, need in plan.lists().values()]
     return [column for column in columns if f"categories {column}" not in planned_labels]
-
-
-def _bounded(spec: DatabaseSpec, given: Mapping[str, float]) -> dict[str, float]:
-    """The most units that a table can have by what the user expects, where that is said."""
-    ends = {
-        name: [given[end] for end in (name, spec.top(name)) if end in given] for name in spec.tables
-    }
-    return {name: min(found) for name, found in ends.items() if found}
 
 
 def _guess(spec: DatabaseSpec, given: Mapping[str, float]) -> dict[str, float]:

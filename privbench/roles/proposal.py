@@ -147,11 +147,7 @@ class Proposal:
         return next((parent for cols, parent in keys if set(cols) == set(columns)), None)
 
     def render(self, opened: frozenset[str] = frozenset()) -> str:
-        """Plain text for people: the forest, look-ups, ties, spread and implied keys.
-
-        Args:
-            opened: Tables that are declared public.
-        """
+        """Plain text for people; tables that are declared public are said to be so."""
         return render(self, opened)
 
 

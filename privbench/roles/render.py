@@ -12,12 +12,7 @@ _INDENT = "  "
 
 
 def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
-    """The forest, look-ups, ties, spread and implied keys; one reason per line.
-
-    Args:
-        proposal: The proposal.
-        opened: Tables that are declared public.
-    """
+    """The forest, look-ups (``opened`` are public), ties, spread and implied keys, with reasons."""
     sections = [
         _unit(proposal),
         _forest(proposal),
@@ -60,21 +55,19 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     names = proposal.lookups
     if not names:
         return []
-    one = len(names) == 1
-    noun = "1 table looks like a look-up" if one else f"{len(names)} tables look like look-ups"
-    found = f"{noun} ({', '.join(_short(name) for name in names)})."
-    private = [
-        f"{found} {'It is PRIVATE: its' if one else 'They are PRIVATE:'} labels will",
-        "be synthetic and filters on them will not match. If nothing in such a table is",
-        "confidential, use --lookups public (COPIED VERBATIM).",
-    ]
-    public = [
-        f"{found} Those that are PUBLIC are COPIED VERBATIM: nothing in them is confidential."
-    ]
-    return [
-        *(public if opened & {*names} else private),
-        *(_INDENT + _lookup(proposal.tables[name], proposal.public(), opened) for name in names),
-    ]
+    listed = ", ".join(_short(name) for name in names)
+    if opened & {*names}:
+        found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
+    else:
+        noun = f"{len(names)} tables look like look-ups"
+        noun = noun if len(names) > 1 else "1 table looks like a look-up"
+        found = [
+            f"{noun} ({listed}). They are PRIVATE: labels will",
+            "be synthetic and filters on them will not match. If nothing in such a table is",
+            "confidential, use --lookups public (COPIED VERBATIM).",
+        ]
+    public = proposal.public()
+    return [*found, *(_INDENT + _lookup(proposal.tables[name], public, opened) for name in names)]
 
 
 def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:

@@ -115,7 +115,7 @@ def test_small_tables_are_red_before_money_is_spent(source, config, monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in CliRunner().invoke(main, arguments, color=True).stdout
     enough = run(*arguments[:-1], "public.product=1e9")
-    assert "TOO FEW" not in enough.stdout
+    assert "Too few" not in enough.stdout
 
 
 def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database, tmp_path):
@@ -124,12 +124,12 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
     why = "order_status: listed name +3"
     plain = run("inspect", source, "-o", path)
     assert f"{why}" in plain.stdout
-    assert "It is PRIVATE: its labels will" in plain.stdout
+    assert "PRIVATE: labels will" in plain.stdout
     assert 'role = "public"' not in path.read_text(encoding="utf-8")
     opened = run("inspect", source, "--lookups", "public", "-o", path)
     assert opened.exit_code == 0, opened.stderr
     assert why in opened.stdout
-    assert "PRIVATE" not in opened.stdout
+    assert "PRIVATE: labels" not in opened.stdout
     assert "+2; PUBLIC\n" in opened.stdout or "+1; PUBLIC\n" in opened.stdout
     assert 'role = "public"' in path.read_text(encoding="utf-8")
 
@@ -137,6 +137,6 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
 def test_a_fit_says_what_is_lost(source, config, tmp_path):
     fitted = run("fit", source, "-c", config, "--epsilon", "1", "-o", tmp_path / "m")
     assert fitted.exit_code == 0, fitted.stderr
-    assert "What is lost, and the line of config that would help:" in fitted.stdout
+    assert "Too few units to be learned, or lost, and the line of config" in fitted.stdout
     assert "public.product" in fitted.stdout
-    assert "TOO FEW UNITS" in fitted.stderr
+    assert "Too few units" in fitted.stderr

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privbench.learning.absent import needed, without_rows
-from privbench.learning.assemble import TableModel, expected_sizes
+from privbench.learning.absent import emptied, needed
+from privbench.learning.assemble import TableModel, expected_units
 from privbench.learning.attach import own_edges
 from privbench.learning.fanlaw import law_from_counts
 from privbench.learning.keys import KeyModel
@@ -59,14 +59,9 @@ def test_an_empty_table_has_no_rows_whatever_bucket_its_owners_have():
         )
         for name in SPEC.tables
     }
-    drawn = without_rows(tables, SPEC, ["user"])
-    assert drawn["user"] is tables["user"]
+    drawn = {name: emptied(table) if name != "user" else table for name, table in tables.items()}
     assert drawn["city"].rows == 0.0
     edges = own_edges(drawn["order"].own, 9, 1.0, np.random.default_rng(1), np.arange(9) % 3)
     assert len(edges) == 0
-    sizes = expected_sizes(drawn)
-    assert sizes["user"] == (50.0, 50.0)
-    assert sizes["order"] == sizes["line"] == (0.0, 0.0)
-    rows, units = expected_sizes(tables)["order"]
-    assert units == pytest.approx(45.0)
-    assert rows == pytest.approx(50 * law.mean())
+    assert expected_units(drawn) == {"city": 0.0, "shop": 0.0, "user": 50.0, "order": 0, "line": 0}
+    assert expected_units(tables)["order"] == pytest.approx(45.0)

@@ -112,6 +112,6 @@ def test_small_tables_are_named_when_totals_are_known(fitted):
     _, listener, _ = fitted
     ((text, stages),) = listener.warned
     assert "domains" not in stages
-    assert "TOO FEW UNITS" in text
+    assert "Too few units" in text
     assert "public.country " in text
     assert "ledger abandon" in text
