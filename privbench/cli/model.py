@@ -41,9 +41,7 @@ def fit(
     config = accept(config, source, release)
     fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
     lost = pipeline.render_losses(pipeline.losses(fitted))
-    if lost:
-        click.echo(lost)
-    click.echo(f"{output}: {fitted.promise.sentence()}")
+    click.echo("\n".join(filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
 
 
 @click.command()

@@ -1,8 +1,7 @@
 """Tables of which nothing can be told from noise come out empty: post-processing, free of charge.
 
 A fit asks the same of a table whether or not it has rows, and floors what it divides by at one row.
-Where all that was released of a table's size is what noise alone would have made, rows drawn from
-it would be inventions: their number follows from noise times the number of owners.
+Where all that was released of its size is what noise makes, its rows would be inventions.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from privbench.privacy.queries import FanOut, Histogram, Presence, Total
 #: together, is told from none: one empty table in 25 comes out with rows. At 1.1 every third does;
 #: at 4.4 a table loses its rows unless some 50 owners of 2,000 have some.
 SEEN = 2.2
-#: A number and the variance of its noise.
-Noisy = tuple[float, float]
+
+Noisy = tuple[float, float]  # A number and the variance of its noise.
 
 
 def told_tables(session: Session, rows: Mapping[str, Noisy]) -> frozenset[str]:
@@ -32,10 +31,6 @@ def told_tables(session: Session, rows: Mapping[str, Noisy]) -> frozenset[str]:
 
     Of a table without owners its number of rows tells; of an owned one its total (with the noise of
     100 rows), and the number of its units by all that counts them.
-
-    Args:
-        session: Whose releases are read.
-        rows: Released rows of every table.
     """
     found = {
         name

@@ -35,12 +35,6 @@ _TRACE = 1e-3
 #: Rows that a cell of a tail must be expected to hold, and the most such cells past the last clear
 #: one: a curve tells little of values a thousand times as large.
 _ROW, _FARTHEST = 0.5, 12
-#: Cells past the last clear one hold rows where their sum stands out of so many times its noise: at
-#: 1 every sixth column has values that no row has, at 4 tails of 60 rows are lost.
-_TOGETHER = 2.0
-#: Rows in noise scales from which on a curve through clear cells is believed beyond them: 2,000
-#: users of ten columns are some 250, 40,000 are 1,000.
-_MANY = 400.0
 
 
 def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
@@ -67,7 +61,10 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     high = _reached(end - 1, clear[clear >= end], alone[end : domain.values], 1)
     keep[: domain.values] = False
     if domain.core is not None and domain.values >= _FEWEST and _told(noisy, domain, sd):
-        high = _thinned(counts[: domain.values], noisy, sd, high)
+        inner = noisy[: domain.values]
+        # A core that ends in a gap is wider than its rows: there is no tail beyond it.
+        if end - 1 - _last_seen(inner, sd, int(np.argmax(inner))) <= _GAP:
+            high = _thinned(counts[: domain.values], high)
     keep[low : high + 1] = True
     # "other" of a released list is an ordinary cell: it holds whatever the list does not.
     if "other" in domain.specials:
@@ -96,19 +93,10 @@ def _told(noisy: Floats, domain: Domain, sd: float) -> bool:
     return bool(noisy[: domain.values].max() > ALONE * sd)
 
 
-def _thinned(counts: Floats, noisy: Floats, sd: float, last: int) -> int:
-    """The last of the cells after ``last`` that still hold a row, most likely (see `taper`).
-
-    Of few rows, as long as these cells together stand out from noise: what noise cannot tell is not
-    drawn. Of many, a curve through them tells their tail.
-    """
+def _thinned(counts: Floats, last: int) -> int:
+    """The last of the cells after ``last`` that still hold a row, most likely (see `taper`)."""
     more = counts[last + 1 : last + 1 + _FARTHEST] < _ROW
-    cells = int(np.argmax(more)) if more.any() else len(more)
-    sums = np.cumsum(noisy[last + 1 : last + 1 + cells])
-    if float(counts.sum()) > _MANY * sd:
-        return last + cells
-    told = np.flatnonzero(sums > _TOGETHER * sd * np.sqrt(np.arange(1, cells + 1)))
-    return last + (int(told[-1]) + 1 if len(told) else 0)
+    return last + (int(np.argmax(more)) if more.any() else len(more))
 
 
 def taper(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:

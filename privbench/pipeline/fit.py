@@ -214,8 +214,7 @@ def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
         stop = (
             f"Ctrl-C and `privbench ledger abandon {_there(draft.release).id}` give back the rest."
         )
-        text = f"{render_losses(found)}\nOnly the totals are spent so far: {stop}"
-        draft.reporter.warn(text)
+        draft.reporter.warn(f"{render_losses(found)}\nOnly the totals are spent so far: {stop}")
 
 
 def _domains(draft: Draft) -> None:

@@ -35,19 +35,11 @@ from privbench.synthesizers import get as find_synthesizer
 MOST_EPSILON = 10.0
 TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
 EMPTY = "empty: nothing can be told from noise"
-#: Lines of a table of losses.
-LINES = 25
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One thing that a clone has lost.
-
-    Attributes:
-        place: The table, or the column.
-        what: What was lost.
-        remedy: The line of config that would help.
-    """
+    """What a clone has lost of a place, a table or a column, and the line of config that helps."""
 
     place: str
     what: str
@@ -89,7 +81,7 @@ def small_tables(
     return found
 
 
-def render_losses(found: Sequence[Loss], most: int = LINES) -> str:
+def render_losses(found: Sequence[Loss], most: int = 25) -> str:
     """A table of losses as text, empty where nothing is lost."""
     if not found:
         return ""
@@ -106,11 +98,10 @@ def _larger(proposal: Proposal, table: str, epsilon: float) -> str:
     What even that does not help may be public, if it looks like a look-up or holds things and
     refers to nothing private; else it can have a larger share.
     """
-    item = proposal.tables[table]
+    item, few = proposal.tables[table], epsilon <= MOST_EPSILON
     things = item.kind is Kind.THING and not item.parents
-    if table in proposal.public() or (things and epsilon > MOST_EPSILON):
+    if table in proposal.public() or (things and not few):
         return f'[tables."{table}"] role = "public"  # if nothing in it is confidential'
-    few = epsilon <= MOST_EPSILON
     return f"[privacy] epsilon = {epsilon:.2g}" if few else f'[tables."{table}"] weight = 4'
 
 

@@ -62,9 +62,9 @@ class PlanReport:
                     "amount": event.amount,
                     "share": event.share,
                     "noise_sd": event.noise_sd,
-                    "noise_sd_range": _ends(event.noise_sd, event.noises),
+                    "noise_sd_instead": list(event.noises),
                     "units_per_label": event.needed,
-                    "units_per_label_range": _ends(event.needed, event.needs),
+                    "units_per_label_instead": list(event.needs),
                     "roots": sorted(event.roots),
                 }
                 for event in self.events
@@ -153,24 +153,19 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
 
 def _noise(event: PlannedEvent) -> str:
     """An event's noise, and of a list the units that a label needs."""
-    noise = f"noise ±{_span(_ends(event.noise_sd, event.noises))}"
-    ends = _ends(event.needed, event.needs)
-    return f"{noise}, labels of {_span(ends)} units" if ends else noise
+    noise = f"noise ±{_span(event.noise_sd, *event.noises)}"
+    labels = _span(event.needed, *event.needs) if event.needed is not None else ""
+    return f"{noise}, labels of {labels} units" if labels else noise
 
 
-def _ends(first: float | None, others: Sequence[float]) -> list[float]:
-    """The least and the largest of some numbers; nothing without a first."""
-    return [] if first is None else [min([first, *others]), max([first, *others])]
+def _span(*numbers: float) -> str:
+    """The least and the largest of some numbers.
 
-
-def _span(ends: Sequence[float]) -> str:
-    """A least and a largest number, or the only one.
-
-    >>> _span([7.5, 29.61]), _span([119.6, 119.6])
+    >>> _span(29.61, 7.5, 9.0), _span(119.6)
     ('7.5 to 29.6', '120')
     """
-    shown = [f"{end:,.0f}" if end >= 100 else f"{end:.3g}" for end in ends]
-    return " to ".join(dict.fromkeys(shown))
+    ends = min(numbers), max(numbers)
+    return " to ".join(dict.fromkeys(f"{n:,.0f}" if n >= 100 else f"{n:.3g}" for n in ends))
 
 
 def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
