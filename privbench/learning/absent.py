@@ -15,6 +15,7 @@ import numpy as np
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import by_precision
 from privbench.learning.fanlaw import FanLaw
+from privbench.learning.fanout import last_clear
 from privbench.privacy import DatabaseSpec, KeySpec, Session
 from privbench.privacy.queries import FanOut, Histogram, Presence, Total
 
@@ -51,6 +52,9 @@ def _units(session: Session, own: KeySpec | None, rows: Mapping[str, Noisy]) -> 
         noisy = np.ravel(np.asarray(step.result, np.float64)) / query.unit
         if isinstance(query, FanOut):
             if query.key == own:
+                if last_clear(noisy, sd) > 0:
+                    # One bucket stands out by itself.
+                    return 1.0, 0.0
                 units.append((float(noisy[1:].sum()), sd**2 * (len(noisy) - 1)))
                 if session.spec.tables[own.parent].own is None:
                     # Owners that are missing among those that have none.
