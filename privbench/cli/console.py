@@ -134,6 +134,10 @@ class LogReporter(Reporter):
             remedy = "Use --pay-again to go on."
             ask("Go on?", UsageError("the release costs more than was asked for.", remedy=remedy))
 
+    def warn(self, text: str) -> None:
+        """Write lines."""
+        LOG.warning("%s", text)
+
 
 class BarReporter(LogReporter):
     """Progress bars on a terminal, a line for each stage when it is done."""
@@ -171,6 +175,10 @@ class BarReporter(LogReporter):
                 self._progress.stop()
                 self._progress = None
         super().end(stage)
+
+    def warn(self, text: str) -> None:
+        """Write lines in red, above the bars."""
+        STDERR.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
     def broken(self) -> None:
         """Take the bars away, before the error is told."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +12,13 @@ import click
 from privbench import config as configuration
 from privbench import pipeline
 from privbench.cli.console import width
-from privbench.cli.options import choice_options, choosing, need_epsilon, read_config
+from privbench.cli.options import (
+    choice_options,
+    choosing,
+    lookups_option,
+    need_epsilon,
+    read_config,
+)
 from privbench.config import Config
 
 summary_option = click.option(
@@ -28,6 +35,7 @@ summary_option = click.option(
 @click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
 @choice_options
 @summary_option
+@lookups_option
 def inspect(
     source: str,
     output: str | None,
@@ -35,6 +43,7 @@ def inspect(
     tables: tuple[str, ...],
     excluded: tuple[str, ...],
     whole: bool,
+    lookups: str,
 ) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
@@ -42,7 +51,8 @@ def inspect(
     Example:
       privbench inspect "service=prod" -o privbench.toml
     """
-    found = pipeline.inspect(source, base=choosing(Config(), schemas, tables, excluded))
+    base = choosing(Config(), schemas, tables, excluded)
+    found = pipeline.inspect(source, base=base, lookups=lookups)
     click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         Path(output).write_text(found.config.dumps(), encoding="utf-8")
@@ -97,6 +107,9 @@ def plan(
     )
     found = pipeline.plan(settings, source, pipeline.parse_rows(rows))
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
+    if found.losses and not as_json:
+        color = False if "NO_COLOR" in os.environ else None
+        click.secho(pipeline.render_losses(found.losses), fg="red", color=color)
 
 
 @click.command("config-schema")

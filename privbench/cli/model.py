@@ -42,7 +42,8 @@ def fit(
     pipeline.require_writable(output, overwrite=force)
     config = accept(config, source, release)
     fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
-    click.echo(f"{output}: {fitted.promise.sentence()}")
+    lost = pipeline.render_losses(pipeline.losses(fitted))
+    click.echo("\n".join(filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
 
 
 @click.command()

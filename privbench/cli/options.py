@@ -108,6 +108,14 @@ jobs_option = click.option(
 )
 
 
+lookups_option = click.option(
+    "--lookups",
+    type=click.Choice(["private", "public"]),
+    default="private",
+    show_default=True,
+    help="What tables that look like look-ups are, in a proposal.",
+)
+
 #: ``-c/--config``.
 config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
 
@@ -176,13 +184,7 @@ _RELEASE = (
     click.option("--epsilon", type=float, metavar="E", help="ε of the whole release."),
     click.option("--delta", type=float, metavar="D", help="δ of the whole release."),
     click.option("--synthesizer", metavar="NAME", help="Learner to use."),
-    click.option(
-        "--lookups",
-        type=click.Choice(["private", "public"]),
-        default="private",
-        show_default=True,
-        help="What look-up tables are, in a run without a config.",
-    ),
+    lookups_option,
     click.option("--yes", is_flag=True, help="Accept the proposed roles without asking."),
     click.option(
         "--seed",

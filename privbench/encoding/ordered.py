@@ -35,8 +35,6 @@ MAX_STEPS = 2**18
 
 #: A usual range is cut at whole numbers where they make more edges than this.
 _WHOLES = 16
-#: Ranges that nobody saw of at most so many values are left half as often (a smallint's).
-_NARROW = 16
 
 
 @dataclass(frozen=True)
@@ -240,11 +238,7 @@ class OrderedReader(ColumnReader):
             edges.add(0)
         kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
-        # What is not far beyond a range that nobody saw is rarer, not absent. Names are believed.
-        known = named is not None or expected.by_default is not None
-        sure = bounds.seen or not above or known
-        reach = hi if sure else above[(len(above) - 1) // (4 if hi - lo <= _NARROW else 2)]
-        last = max(bisect_left(kept, min(reach, kept[-1])), 1)
+        last = max(bisect_left(kept, min(hi, kept[-1])), 1)
         core = (bisect_left(kept, lo), last)
         return EdgesRecoding(
             tuple(kept), outer + self.range.specials, self.nullable, core, scale.places(kept)

@@ -102,6 +102,20 @@ def assemble(
     return SyntheticDatabase(out)
 
 
+def expected_units(tables: Mapping[str, TableModel]) -> dict[str, float]:
+    """Units that have rows in every table, at most; reads released numbers alone."""
+    rows, units = dict[str, float](), dict[str, float]()
+    for name in chain.from_iterable(ownership_levels(tables)):
+        own, rows[name] = tables[name].own, tables[name].rows
+        units[name] = rows[name]
+        if own is not None and own.law is not None:
+            having = rows[own.parent] * float(own.law.mass[own.law.ends > 0].sum())
+            alone = own.null if own.nullable else 0.0
+            rows[name] = rows[own.parent] * own.law.mean() + alone
+            units[name] = min(units[own.parent], having) + alone
+    return units
+
+
 def identities(
     tables: Mapping[str, TableModel],
     order: Sequence[str],

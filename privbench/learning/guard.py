@@ -61,7 +61,10 @@ def guard(counts: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
     high = _reached(end - 1, clear[clear >= end], alone[end : domain.values], 1)
     keep[: domain.values] = False
     if domain.core is not None and domain.values >= _FEWEST and _told(noisy, domain, sd):
-        high = _thinned(counts[: domain.values], high)
+        inner = noisy[: domain.values]
+        # A core that ends in a gap is wider than its rows: there is no tail beyond it.
+        if end - 1 - _last_seen(inner, sd, int(np.argmax(inner))) <= _GAP:
+            high = _thinned(counts[: domain.values], high)
     keep[low : high + 1] = True
     # "other" of a released list is an ordinary cell: it holds whatever the list does not.
     if "other" in domain.specials:

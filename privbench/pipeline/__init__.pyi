@@ -13,6 +13,7 @@ from .inspection import (
     render_literals,
 )
 from .load import LoadReport, check_target, load
+from .losses import losses, render_losses
 from .model import Model, Promise, require_writable
 from .modelled import modelled
 from .planning import PlanReport, parse_rows, plan
@@ -45,12 +46,14 @@ __all__ = [
     "ledger_cap",
     "ledger_show",
     "load",
+    "losses",
     "modelled",
     "parse_rows",
     "plan",
     "rebind",
     "rebind_by_rank",
     "render_literals",
+    "render_losses",
     "require_writable",
     "run",
     "sample",

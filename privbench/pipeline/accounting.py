@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from scipy.special import ndtri
 
 from privbench.config import PrivacyConfig
-from privbench.encoding import CategoriesNeed
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import Accounting, rho_for, root_sums
+from privbench.privacy.units import single
 
 
 def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
@@ -22,8 +22,9 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     Of m equal events, noise has the standard deviation √2·m/ε under pure ε and √(m/2ρ) under zCDP;
     m category lists have the thresholds (m/ε)·log(m/2δ) and √(m/2ρ)·Φ⁻¹(1 − δ/2m), as zCDP needs
     half of δ for its conversion. zCDP is taken if the mean of the logarithms of these ratios, over
-    all events that catalog and config foresee, is above 0: at (3.2, 10⁻⁹) from four lists or
-    nineteen histograms on.
+    all events that catalog and config foresee, those of the first rounds among them, is above 0: at
+    (3.2, 10⁻⁹) from four lists or nineteen histograms on, or two lists with what else their columns
+    are measured by.
 
     Args:
         plan: The fit's plan.
@@ -55,22 +56,22 @@ def _sd(events: float, rho: float) -> float:
 
 def _lists(plan: FitPlan) -> Iterator[frozenset[str]]:
     """Root tables of every category list that may be asked for."""
-    for table, _, need in plan.needs():
-        if isinstance(need, CategoriesNeed):
-            yield plan.spec.roots(table)
+    for table, _ in plan.lists().values():
+        yield plan.spec.roots(table)
 
 
 def _histograms(plan: FitPlan) -> Iterator[frozenset[str]]:
     """Root tables of every other event that is foreseen.
 
-    A table's total; every attribute by itself and with another; every range and number of decimals;
-    every key.
+    A table's total, and the second one of a root table; every attribute by itself and with another;
+    every key. Of what columns need: every range and number of decimals, the law by rank of every
+    list, and the units of a table that a unit may have many rows in.
     """
     for item in plan.private:
         table = item.table.key
         attributes = sum(len(reader.attributes) for reader in item.readers.values())
-        count = 1 + attributes + max(attributes - 1, 0) + len(item.keys)
-        yield from [plan.spec.roots(table)] * count
-    for table, _, need in plan.needs():
-        if not isinstance(need, CategoriesNeed):
-            yield plan.spec.roots(table)
+        second = plan.spec.tables[table].own is None
+        count = 1 + second + attributes + max(attributes - 1, 0) + len(item.keys)
+        needs = sum(len(reader.needs) for reader in item.readers.values())
+        units = needs > 0 and not single(plan.spec, table)
+        yield from [plan.spec.roots(table)] * (count + needs + units)

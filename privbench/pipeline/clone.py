@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
+from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.model import Promise
 from privbench.pipeline.progress import Reporter
 
@@ -22,14 +24,17 @@ class CloneReport:
     Attributes:
         promise: The guarantee of the release.
         loaded: What the target holds.
+        losses: What of the source is lost, by released numbers.
     """
 
     promise: Promise
     loaded: LoadReport
+    losses: Sequence[Loss] = ()
 
     def render(self) -> str:
         """Plain text for people."""
-        return f"{self.loaded.render()}\n{self.promise.sentence()}"
+        lost = render_losses(self.losses)
+        return "\n".join(filter(None, (self.loaded.render(), lost, self.promise.sentence())))
 
 
 def clone(
@@ -95,7 +100,8 @@ def clone(
         raise
     if output is None:
         shutil.rmtree(path.parent)
-    return CloneReport(model.promise, replaced(loaded, lost=(*behind, *loaded.lost)))
+    loaded = replaced(loaded, lost=(*behind, *loaded.lost))
+    return CloneReport(model.promise, loaded, losses(model))
 
 
 def _scratch() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,9 @@ from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
+from privbench.pipeline.foreseen import foresee
 from privbench.pipeline.literals import literals, require_reviewed
+from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
@@ -38,7 +40,7 @@ from privbench.privacy import (
 )
 from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
-from privbench.synthesizers import FittedModel, Synthesizer
+from privbench.synthesizers import FittedModel, PlanInput, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload.database import refuse_computing
 
@@ -194,6 +196,25 @@ def _totals(draft: Draft) -> None:
     session = _there(draft.session)
     share = totals_share(draft.plan)
     draft.totals = release_totals(session, share * session.amount_total)
+    _warn(draft, draft.totals)
+
+
+def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
+    """Say which tables are too small, before more than totals is spent; changes nothing."""
+    spent, spec = draft.accountant, draft.plan.spec
+    guess = PlanInput(spent.total, spent.accounting, totals)
+    first, _, least = foresee(draft.plan, draft.synthesizer, guess, spent.threshold_delta)
+    noise = {event.label: event.noise_sd for event in first}
+    units = dict(totals)
+    for name, table in spec.tables.items():
+        # An owned table's total is mostly noise: it has as many units as its owners, at most.
+        more = 2 * noise[f"total {name}"] if table.own else 0.0
+        units[name] = min(totals[name] + more, totals[spec.top(name)])
+    if found := small_tables(draft.plan, units, least):
+        stop = (
+            f"Ctrl-C and `privbench ledger abandon {_there(draft.release).id}` give back the rest."
+        )
+        draft.reporter.warn(f"{render_losses(found)}\nOnly the totals are spent so far: {stop}")
 
 
 def _domains(draft: Draft) -> None:

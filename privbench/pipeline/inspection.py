@@ -35,14 +35,15 @@ class Inspection:
 
     def render(self, *, whole: bool = True, width: int | None = None) -> str:
         """Plain text for people; see `render_coverage`."""
-        schema = self.catalog.schema
+        schema, sections = self.catalog.schema, self.config.tables.items()
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
         said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
+        public = {str(TableName.parse(name)) for name, item in sections if item.role == "public"}
         return "\n\n".join(
             [
                 f"{_counted(schema)}. Identity: {self.catalog.identity}.",
                 *([said] if loose else []),
-                self.proposal.render(),
+                self.proposal.render(frozenset(public)),
                 render_coverage(self.coverage, whole=whole, width=width),
             ]
         )

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from privbench.config import Config
-from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
 from privbench.errors import UsageError
-from privbench.pipeline.domain_budget import Noise, believed, total_amounts, totals_share
-from privbench.pipeline.domains import Rounds
 from privbench.pipeline.fit import begin
+from privbench.pipeline.foreseen import foresee
+from privbench.pipeline.losses import Loss, small_tables
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
-from privbench.privacy import PART, DatabaseSpec, Measurement, Question, root_sums
-from privbench.privacy.queries import Total
+from privbench.privacy import PART, DatabaseSpec
 from privbench.schema import TableName
-from privbench.synthesizers import PlanInput, PlannedEvent, roots_of, spare_amounts
+from privbench.synthesizers import PlanInput, PlannedEvent
 
-#: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
-LEAST = 90.0
 #: Rows that a plan reckons with where the user expects none in particular.
 ASSUMED = 10_000.0
 
@@ -39,6 +35,7 @@ class PlanReport:
         identity: The database's identity for the ledger, and what it is made of.
         maybe: Columns of whose values a list is asked for only if largest counts say that many
             units share one.
+        losses: Tables that are smaller than that, and what would help.
     """
 
     events: list[PlannedEvent]
@@ -48,6 +45,7 @@ class PlanReport:
     given: Mapping[str, float]
     identity: Identity
     maybe: Sequence[str] = ()
+    losses: Sequence[Loss] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A plain object."""
@@ -64,7 +62,9 @@ class PlanReport:
                     "amount": event.amount,
                     "share": event.share,
                     "noise_sd": event.noise_sd,
+                    "noise_sd_instead": list(event.noises),
                     "units_per_label": event.needed,
+                    "units_per_label_instead": list(event.needs),
                     "roots": sorted(event.roots),
                 }
                 for event in self.events
@@ -72,6 +72,7 @@ class PlanReport:
             "least_useful_units": dict(self.least),
             "expected_rows": dict(self.given),
             "maybe_listed": list(self.maybe),
+            "losses": [vars(item) for item in self.losses],
         }
 
     def render(self) -> str:
@@ -81,8 +82,7 @@ class PlanReport:
         width = max(map(len, labels), default=0)
         lines = [
             f"  {label:<{width}}  {event.kind:<16} {_shape(event.shape):>12}  "
-            f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  noise ±{event.noise_sd:.3g}"
-            f"{_needed(event)}"
+            f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  {_noise(event)}"
             for label, event in zip(labels, self.events, strict=True)
         ]
         sizes = [
@@ -129,7 +129,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         PrivbenchError: Whatever a fit would refuse.
     """
     draft = begin(source, config, Reporter())
-    spec = settled(draft.plan)
+    spec = draft.plan.spec
     given = {str(TableName.parse(name)): count for name, count in (rows or {}).items()}
     unknown = sorted(set(given) - set(spec.tables))
     if unknown:
@@ -137,86 +137,35 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     guessed = _guess(spec, given)
     total = draft.accountant.total
     accounting, delta = draft.accountant.accounting, draft.accountant.threshold_delta
-    first = planned(draft.plan, PlanInput(total, accounting, guessed), delta)
-    spent = root_sums((event.roots, event.amount) for event in first)
-    left = {root: total - spent.get(root, 0.0) for root in roots_of(spec)}
-    least = min(left.values(), default=total)
-    part = PlanInput(least, accounting, guessed, spare=spare_amounts(left, least))
-    learned = draft.synthesizer.plan(spec, part)
+    guess = PlanInput(total, accounting, guessed)
+    first, rest, least = foresee(draft.plan, draft.synthesizer, guess, delta, ranges=True)
     return PlanReport(
-        events=[*first, *(_of_whole(event, total) for event in learned)],
+        events=[*first, *rest],
         total=total,
         accounting=accounting,
-        least=_least(spec, learned, accounting),
+        least=least,
         given=given,
         identity=draft.catalog.identity,
         maybe=_maybe(draft.plan, first),
+        losses=small_tables(draft.plan, given, least),
     )
 
 
-def planned(plan: FitPlan, source: PlanInput, delta: float) -> list[PlannedEvent]:
-    """The events before the synthesizer's, without data.
+def _noise(event: PlannedEvent) -> str:
+    """An event's noise, and of a list the units that a label needs."""
+    noise = f"noise ±{_span(event.noise_sd, *event.noises)}"
+    labels = _span(event.needed, *event.needs) if event.needed is not None else ""
+    return f"{noise}, labels of {labels} units" if labels else noise
 
-    Columns are taken to hold what is usual, and all units to have rows in owned tables.
 
-    Args:
-        plan: The fit's plan.
-        source: The whole budget and the rows that are guessed.
-        delta: δ for threshold releases, per root table: the accountant's, as in the fit.
+def _span(*numbers: float) -> str:
+    """The least and the largest of some numbers.
+
+    >>> _span(29.61, 7.5, 9.0), _span(119.6)
+    ('7.5 to 29.6', '120')
     """
-    spec, noise = plan.spec, Noise(source.accounting)
-    rows = {name: source.rows(name) for name in spec.tables}
-    rounds = Rounds(plan, noise, source.total, delta, rows)
-    totals = total_amounts(spec, totals_share(plan) * source.total)
-    sizes = rounds.sizes({})
-    ranked, lists = rounds.laws(sizes), plan.lists()
-    laws = {name: believed(lists[name][1], sizes[lists[name][0]].units) for name in ranked}
-    asked = [
-        *(Measurement(Total(name), amount, f"total {name}") for name, amount in totals.items()),
-        *rounds.units(),
-        *ranked.values(),
-        *(question for group in rounds.last(sizes, laws).values() for _, question in group),
-    ]
-    return [_described(item, spec, source) for item in asked]
-
-
-def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
-    """A question as an event; of a list, with the units that a label needs.
-
-    The statistic leaves one unit out, which the threshold does not count.
-    """
-    event = PlannedEvent.of(item.label, item.query, spec, item.amount, source)
-    threshold = item.method(spec, source.accounting).threshold
-    return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
-
-
-def _needed(event: PlannedEvent) -> str:
-    return "" if event.needed is None else f", labels of {event.needed:,.0f} units"
-
-
-def settled(plan: FitPlan) -> DatabaseSpec:
-    """The spec with the domains that are known before any release, for ``plan``.
-
-    Attributes whose domain must be released are given the size that they are likely to get.
-    """
-    spec = plan.spec
-    for item in plan.private:
-        domains = {}
-        for reader in item.readers.values():
-            guess: dict[str, Released] = {}
-            for need in reader.needs:
-                if isinstance(need, BoundsNeed):
-                    quarter = len(need.candidates) // 4
-                    guess[need.attribute] = Bounds(
-                        int(need.candidates[quarter]), int(need.candidates[3 * quarter])
-                    )
-                elif isinstance(need, DecimalsNeed):
-                    guess[need.attribute] = Decimals(need.usual)
-                elif need.grid is None:
-                    guess[need.attribute] = tuple(f"value {i}" for i in range(20))
-            domains.update(reader.finish(guess).domains)
-        spec = spec.with_attributes(item.table.key, domains)
-    return spec
+    ends = min(numbers), max(numbers)
+    return " to ".join(dict.fromkeys(f"{n:,.0f}" if n >= 100 else f"{n:.3g}" for n in ends))
 
 
 def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
@@ -250,24 +199,6 @@ def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
         if not table or rows[table] < 0:
             raise UsageError(f"--rows takes TABLE=N, not {pair!r}.")
     return rows
-
-
-def _of_whole(event: PlannedEvent, total: float) -> PlannedEvent:
-    return replace(event, share=event.amount / total)
-
-
-def _least(spec: DatabaseSpec, events: Iterable[PlannedEvent], accounting: str) -> dict[str, float]:
-    """90·d/ε per table with what is planned for its rows (ROLES, small tables)."""
-    spent: dict[str, float] = {}
-    for event in events:
-        if event.kind not in ("fan-out", "fan-in"):
-            spent[event.table] = spent.get(event.table, 0.0) + event.amount
-    least = {}
-    for name, table in spec.tables.items():
-        if table.attributes and spent.get(name):
-            epsilon = spent[name] if accounting == "pure" else (2 * spent[name]) ** 0.5
-            least[name] = LEAST * len(table.attributes) / epsilon
-    return least
 
 
 def _shape(shape: tuple[int, ...]) -> str:

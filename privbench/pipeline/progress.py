@@ -60,3 +60,6 @@ class Reporter:
     def exceed(self, text: str) -> None:
         """More budget is about to be spent than was asked for; raise to stop before that."""
         self.say(text)
+
+    def warn(self, text: str) -> None:
+        """What the operator should see before more is spent."""

@@ -146,9 +146,9 @@ class Proposal:
         keys = self.tables[table].keys
         return next((parent for cols, parent in keys if set(cols) == set(columns)), None)
 
-    def render(self) -> str:
-        """Plain text for people: the forest, look-ups, ties, spread and implied keys."""
-        return render(self)
+    def render(self, opened: frozenset[str] = frozenset()) -> str:
+        """Plain text for people; tables that are declared public are said to be so."""
+        return render(self, opened)
 
 
 def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 _INDENT = "  "
 
 
-def render(proposal: Proposal) -> str:
-    """The forest, look-ups, ties, spread and implied keys; one reason per line."""
+def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
+    """The forest, look-ups (``opened`` are public), ties, spread and implied keys, with reasons."""
     sections = [
         _unit(proposal),
         _forest(proposal),
-        _lookups(proposal),
+        _lookups(proposal, opened),
         _block("Tables that reach a second owner (one owns, the others are REF)", _ties(proposal)),
         _block("A person's data in several units: ε does not hold per person", _spread(proposal)),
         _block("References that are not declared (reported only)", _implied(proposal)),
@@ -51,25 +51,28 @@ def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str
         yield from _tree(proposal, child, depth + 1)
 
 
-def _lookups(proposal: Proposal) -> list[str]:
+def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     names = proposal.lookups
     if not names:
         return []
     listed = ", ".join(_short(name) for name in names)
-    if len(names) == 1:
-        found = f"1 table looks like a look-up ({listed}). It is PRIVATE: its labels will"
+    if opened & {*names}:
+        found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
     else:
-        found = f"{len(names)} tables look like look-ups ({listed}). They are PRIVATE: labels will"
-    return [
-        found,
-        "be synthetic and filters on them will not match. If nothing in such a table is",
-        "confidential, use --lookups public (COPIED VERBATIM).",
-        *(_INDENT + _lookup(proposal.tables[name], proposal.public()) for name in names),
-    ]
+        noun = f"{len(names)} tables look like look-ups"
+        noun = noun if len(names) > 1 else "1 table looks like a look-up"
+        found = [
+            f"{noun} ({listed}). They are PRIVATE: labels will",
+            "be synthetic and filters on them will not match. If nothing in such a table is",
+            "confidential, use --lookups public (COPIED VERBATIM).",
+        ]
+    public = proposal.public()
+    return [*found, *(_INDENT + _lookup(proposal.tables[name], public, opened) for name in names)]
 
 
-def _lookup(item: TableProposal, public: frozenset[str]) -> str:
+def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
     barred = "" if item.table in public else "; stays private: it points to private tables"
+    barred = "; PUBLIC" if item.table in opened else barred
     return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from privbench.circuit import Circuit
 from privbench.errors import ConfigError
+from privbench.learning.assemble import TableModel
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import Accounting, DatabaseSpec, Query, Session, noise_sd
 
@@ -36,6 +37,8 @@ class PlannedEvent:
         noise_sd: Standard deviation of the noise, in counted units.
         roots: Root tables that are charged.
         needed: Of a list, the units that must share a label for it to come out half the time.
+        noises: What ``noise_sd`` may be instead, where it depends on what is released before.
+        needs: The same of ``needed``.
     """
 
     label: str
@@ -47,6 +50,8 @@ class PlannedEvent:
     noise_sd: float
     roots: frozenset[str]
     needed: float | None = None
+    noises: tuple[float, ...] = ()
+    needs: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -100,6 +105,10 @@ def spare_amounts(left: Mapping[str, float], amount: float) -> dict[str, float]:
 
 class FittedModel(Protocol):
     """What a fit gives: released arrays only."""
+
+    @property
+    def tables(self) -> Mapping[str, TableModel]:
+        """Released sizes and keys of every private table."""
 
     @property
     def circuits(self) -> Mapping[str, Circuit]:

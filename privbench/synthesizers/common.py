@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from privbench.learning.absent import emptied, told_tables
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, by_precision, noise_law
 from privbench.learning.keyasks import Answers, asks, bounds_of, measure_key
@@ -138,6 +139,11 @@ class Fitting:
         """Measure and fit all keys of a table; after the histograms, which tell its size."""
         keys = [self.key(key) for key in self.spec.tables[table].keys]
         return TableModel(self.rows(table), {key.name: key for key in keys})
+
+    def drawn_tables(self, tables: Mapping[str, TableModel]) -> dict[str, TableModel]:
+        """The models of all tables; those that no release tells from empty ones have no rows."""
+        told = told_tables(self.session, {name: self._rows(name) for name in self.spec.tables})
+        return {name: model if name in told else emptied(model) for name, model in tables.items()}
 
     def sizes(self, *tables: str) -> Sizes:
         """Rows of some tables and how uncertain they are."""

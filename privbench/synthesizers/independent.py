@@ -38,7 +38,7 @@ class IndependentSynthesizer(Synthesizer):
         fitting = Fitting.open(session, totals, amount, public_rows)
         names = session.spec.order()
         circuits = {name: _fit_table(fitting, name) for name in names}
-        tables = {name: fitting.table_model(name) for name in names}
+        tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
         return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:

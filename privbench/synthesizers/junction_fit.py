@@ -70,7 +70,8 @@ class DatabaseFit:
         """Fit every table and key."""
         for name in self.fitting.spec.order():
             self._table(name)
-        return {name: self._model(name) for name in self.fitting.spec.order()}
+        models = {name: self._model(name) for name in self.fitting.spec.order()}
+        return self.fitting.drawn_tables(models)
 
     def _model(self, table: str) -> TableModel:
         spec = self.fitting.spec.tables[table]

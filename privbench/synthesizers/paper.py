@@ -79,7 +79,7 @@ class PaperSynthesizer(Synthesizer):
         fitting = Fitting.open(session, totals, amount, public_rows)
         names = session.spec.order()
         circuits = {name: self._fit_table(fitting, name) for name in names}
-        tables = {name: fitting.table_model(name) for name in names}
+        tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
         return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
 
     @classmethod

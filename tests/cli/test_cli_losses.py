@@ -1,4 +1,4 @@
-"""--strict and --as-role, as users meet them."""
+"""What is lost, --strict and --as-role, as users meet them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ FOREIGN = """
 CREATE FOREIGN DATA WRAPPER nowhere;
 CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere;
 CREATE FOREIGN TABLE elsewhere (i int) SERVER nowhere;
+"""
+
+
+LOOK_UP = """
+CREATE TABLE order_status (code char(1) PRIMARY KEY, title text NOT NULL);
+CREATE TABLE item (id int PRIMARY KEY, status char(1) NOT NULL REFERENCES order_status, cost int);
 """
 
 
@@ -98,3 +104,39 @@ def test_a_load_as_a_weak_role(model, make_database):
     strong = run("load", model, make_database(), "--as-role", "postgres")
     assert strong.exit_code == 3
     assert "is a superuser" in strong.stderr
+
+
+def test_small_tables_are_red_before_money_is_spent(source, config, monkeypatch):
+    arguments = ["plan", str(config), source, "--rows", "public.product=7"]
+    plain = CliRunner().invoke(main, arguments, color=True)
+    assert plain.exit_code == 0, plain.stderr
+    red = plain.stdout[plain.stdout.index("\x1b[31m") :]
+    assert "public.product  about 7 units, useful from" in red
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in CliRunner().invoke(main, arguments, color=True).stdout
+    enough = run(*arguments[:-1], "public.product=1e9")
+    assert "Too few" not in enough.stdout
+
+
+def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database, tmp_path):
+    source, path = make_database(), tmp_path / "c.toml"
+    script(source, LOOK_UP)
+    why = "order_status: listed name +3"
+    plain = run("inspect", source, "-o", path)
+    assert f"{why}" in plain.stdout
+    assert "PRIVATE: labels will" in plain.stdout
+    assert 'role = "public"' not in path.read_text(encoding="utf-8")
+    opened = run("inspect", source, "--lookups", "public", "-o", path)
+    assert opened.exit_code == 0, opened.stderr
+    assert why in opened.stdout
+    assert "PRIVATE: labels" not in opened.stdout
+    assert "+2; PUBLIC\n" in opened.stdout or "+1; PUBLIC\n" in opened.stdout
+    assert 'role = "public"' in path.read_text(encoding="utf-8")
+
+
+def test_a_fit_says_what_is_lost(source, config, tmp_path):
+    fitted = run("fit", source, "-c", config, "--epsilon", "1", "-o", tmp_path / "m")
+    assert fitted.exit_code == 0, fitted.stderr
+    assert "Too few units to be learned, or lost, and the line of config" in fitted.stdout
+    assert "public.product" in fitted.stdout
+    assert "Too few units" in fitted.stderr

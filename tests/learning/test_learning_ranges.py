@@ -303,6 +303,20 @@ def test_a_guarded_column_has_no_rows_a_thousand_times_too_large():
     assert sorted(beyond)[9] == 0
 
 
+def test_few_rows_have_no_values_beyond_what_noise_tells():
+    """Ages of 2,000 people end at 80; cells beyond a released range grow to thousands of years."""
+    edges = [*range(102), *(round(101 * 2 ** (k / 2)) for k in range(1, 16))]
+    truth = np.histogram(np.repeat(np.arange(20, 80), 33), edges)[0].astype(float)
+    domain = Domain(len(truth), True, core=(0, 101), edges=tuple(edges))
+    beyond = []
+    for seed in range(12):
+        noisy = truth + noise_of("laplace", 6.0, len(truth), seed)
+        found = guard(np.where(truth > 0, truth, 6.0), noisy, 6.0 * np.sqrt(2.0), domain)
+        assert found.sum() == pytest.approx(np.where(truth > 0, truth, 6.0).sum())
+        beyond.append(found[101:].sum())
+    assert sorted(beyond)[10] == 0, beyond
+
+
 def heavy_tailed(rows=40_000):
     """Views of profiles: half of them 0, the others lognormal; cells as after a released range."""
     g = generator(3, "views")

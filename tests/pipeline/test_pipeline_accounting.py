@@ -27,6 +27,11 @@ def flags(count: int) -> list[str]:
     return [f"f{i} bool" for i in range(count)]
 
 
+OWNED = table("a", flags(5)) + table("b", ["i int", "j int", "a_id int NOT NULL REFERENCES a"])
+OWNS = '[tables."public.b"]\nown = ["a_id"]'
+ALONE = "ALTER TABLE b ADD UNIQUE (a_id);"
+
+
 @pytest.fixture
 def source(make_database):
     def make(ddl: str) -> str:
@@ -51,6 +56,11 @@ def chosen(dsn: str, privacy: str) -> str:
         pytest.param(table("a", flags(12)), "epsilon = 3.2", "zcdp", id="many histograms"),
         pytest.param(table("a", texts(1)), "epsilon = 3.2", "pure", id="one list"),
         pytest.param(table("a", texts(6)), "epsilon = 3.2", "zcdp", id="many lists"),
+        # Without its law by rank each list would be one event less: twelve are too few.
+        pytest.param(table("a", texts(2)), "epsilon = 3.2", "zcdp", id="laws by rank count"),
+        # The units that have rows in b are the nineteenth event; with an owner each they are none.
+        pytest.param(OWNED, f"epsilon = 3.2\n{OWNS}", "zcdp", id="counts of units count"),
+        pytest.param(f"{OWNED}{ALONE}", f"epsilon = 3.2\n{OWNS}", "pure", id="unless each has one"),
         pytest.param(
             table("a", flags(40)), "epsilon = 3.2\ndelta = 0", "pure", id="no delta to convert"
         ),

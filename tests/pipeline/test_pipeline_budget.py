@@ -317,12 +317,17 @@ def fitted(source, tmp_path_factory):
     for _, stage in STAGES[:4]:
         stage(draft)
     draft.session.close()
-    return config, draft.domains.codecs, {step.event.label for step in draft.session.trace}
+    noise = {
+        step.event.label: draft.session.noise_scale(step.query, step.event.amount)
+        for step in draft.session.trace
+    }
+    return config, draft.domains.codecs, noise
 
 
 def test_ranges_of_few_owners_are_seen(source, fitted):
     """A tenth of the users has orders, next to none has refunds."""
-    config, codecs, labels = fitted
+    config, codecs, noise = fitted
+    labels = {*noise}
     assert {"units public.orders", "units public.refunds"} <= labels
     assert not any(label.startswith("range public.refunds") for label in labels)
     edges = codecs["public.orders"]["amount"].recodings["amount"]
@@ -336,9 +341,25 @@ def test_ranges_of_few_owners_are_seen(source, fitted):
     assert plan_list.kind == "label counts"
     # A threshold lies some seven deviations of the noise above one unit.
     assert 5 < (plan_list.needed - 2) / plan_list.noise_sd < 8
-    assert f"labels of {plan_list.needed:,.0f} units" in report.render()
+    assert f"labels of {min(plan_list.needed, *plan_list.needs):.3g}" in report.render()
     assert {"units public.orders", "ranked counts public.users.plan"} <= said
     assert said & labels >= {"categories public.users.plan", "range public.orders.amount"}
+
+
+def test_the_noise_of_a_plan_is_that_of_the_fit(source, fitted):
+    """Lists are asked for by what their laws say: a plan has a range, and the fit is within it."""
+    config, _, noise = fitted
+    rows = {"public.users": UNITS, "public.orders": WRITERS * EACH, "public.refunds": 1}
+    told = {"total": 1.01, "ranked counts": 1.5, "label counts": 1.25}
+    seen = set()
+    for event in plan_fit(config, source, rows).events:
+        if event.label not in noise or event.kind not in told:
+            continue
+        ends = event.noise_sd, *event.noises
+        assert min(ends) / told[event.kind] <= noise[event.label], event
+        assert noise[event.label] <= max(ends) * told[event.kind], event
+        seen.add(event.kind)
+    assert seen == {*told}
 
 
 def test_labels_blanks_and_marks_come_out(fitted):

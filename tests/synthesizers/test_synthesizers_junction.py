@@ -205,7 +205,7 @@ def test_odd_tables_are_sensible(kind, epsilon, tmp_path):
     columns = ODD[kind]
     model, _, _ = fit(columns, tmp_path, epsilon)
     rows = len(columns["a"][0])
-    scale = min(1.0, 1000.0 / model.tables["t"].rows)
+    scale = min(1.0, 1000.0 / max(model.tables["t"].rows, 1.0))
     made = model.sample(scale, 3).tables["t"]
     for name, (codes, domain) in columns.items():
         assert made.codes[name].shape == (made.rows,)

@@ -1,0 +1,146 @@
+"""What a clone has lost, and the line of config that would help: from released numbers alone.
+
+Reads a model file, which is public, or sizes that were released or are expected; never the source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from privbench.config import Config
+from privbench.encoding import (
+    BoundsNeed,
+    CategoriesNeed,
+    Codec,
+    ColumnReader,
+    Decimals,
+    DecimalsNeed,
+    Released,
+    codec_from_json,
+)
+from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.text_codec import TextCodec
+from privbench.learning.assemble import expected_units
+from privbench.pipeline.foreseen import least_sizes
+from privbench.pipeline.model import Model
+from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.privacy import Event
+from privbench.roles import Proposal, propose
+from privbench.roles.classes import Kind
+from privbench.synthesizers import get as find_synthesizer
+
+#: ε beyond which more of it is no advice.
+MOST_EPSILON = 10.0
+TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
+EMPTY = "empty: nothing can be told from noise"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a clone has lost of a place, a table or a column, and the line of config that helps."""
+
+    place: str
+    what: str
+    remedy: str
+
+
+def losses(model: Model) -> list[Loss]:
+    """What a model has lost: tables first, then columns, in the schema's order."""
+    plan = prepare(model.schema, Config.model_validate(model.config))
+    codecs = {
+        table: {name: codec_from_json(item) for name, item in entry["codecs"].items()}
+        for table, entry in model.tables.items()
+    }
+    attributes = {
+        t: sum(len(codec.domains) for codec in held.values()) for t, held in codecs.items()
+    }
+    events = [Event.from_json(item) for item in model.events]
+    fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
+    least = least_sizes(attributes, events, model.promise.accounting)
+    tables = small_tables(plan, expected_units(fitted.tables), least)
+    # One line mends all columns of a table that may be public, and an empty one has no values.
+    done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
+    return [*tables, *_columns(plan, codecs, {event.label for event in events}, done)]
+
+
+def small_tables(
+    plan: FitPlan, units: Mapping[str, float], least: Mapping[str, float]
+) -> list[Loss]:
+    """Tables with fewer units, released or expected, than their least useful size, or with none."""
+    proposal, epsilon = propose(plan.schema), plan.config.privacy.epsilon or MOST_EPSILON
+    found = []
+    for name, held in units.items():
+        enough = least.get(name, 0.0)
+        if held < max(enough, 0.5):
+            size = f"about {held:,.0f} units, useful from {enough:,.0f}"
+            needed = epsilon * enough / held if held >= 0.5 else 2 * MOST_EPSILON
+            remedy = _larger(proposal, name, needed)
+            found.append(Loss(name, EMPTY if held < 0.5 else size, remedy))
+    return found
+
+
+def render_losses(found: Sequence[Loss], most: int = 25) -> str:
+    """A table of losses as text, empty where nothing is lost."""
+    if not found:
+        return ""
+    shown = found[:most]
+    widths = [max(len(getattr(item, part)) for item in shown) for part in ("place", "what")]
+    rows = [f"  {i.place:<{widths[0]}}  {i.what:<{widths[1]}}  {i.remedy}" for i in shown]
+    more = [f"  and {len(found) - most} more"] if len(found) > most else []
+    return "\n".join([TITLE, *rows, *more])
+
+
+def _larger(proposal: Proposal, table: str, epsilon: float) -> str:
+    """What would help a table that needs so much ε.
+
+    What even that does not help may be public, if it looks like a look-up or holds things and
+    refers to nothing private; else it can have a larger share.
+    """
+    item, few = proposal.tables[table], epsilon <= MOST_EPSILON
+    things = item.kind is Kind.THING and not item.parents
+    if table in proposal.public() or (things and not few):
+        return f'[tables."{table}"] role = "public"  # if nothing in it is confidential'
+    return f"[privacy] epsilon = {epsilon:.2g}" if few else f'[tables."{table}"] weight = 4'
+
+
+def _columns(
+    plan: FitPlan, codecs: Mapping[str, Mapping[str, Codec]], asked: set[str], done: set[str]
+) -> Iterator[Loss]:
+    """Columns whose values are made up though queries may name them."""
+    for item in plan.private:
+        table = item.table.key
+        for name, reader in item.readers.items() if table not in done else ():
+            codec, place = codecs[table][name], f"{table}.{name}"
+            section = f'[tables."{table}".columns.{json.dumps(name)}]'
+            if isinstance(codec, TextCodec):
+                if _unnamed(reader, codec, f"categories {place}" in asked):
+                    yield Loss(place, "no value survived: made up", f'{section} values = ["…"]')
+            elif isinstance(codec, OrderedCodec) and _unseen(reader, codec):
+                yield Loss(place, "range not seen: a usual one", f"{section} min = …, max = …")
+
+
+def _unnamed(reader: ColumnReader, codec: TextCodec, asked: bool) -> bool:
+    """Whether a column that is no name of its rows has no label that rows told."""
+    need = next((need for need in reader.needs if isinstance(need, CategoriesNeed)), None)
+    labels = {*(codec.labels or ())}
+    unknown = need is not None and not labels - ({*need.usual} if not asked else set())
+    return unknown and need is not None and not need.own
+
+
+def _unseen(reader: ColumnReader, codec: OrderedCodec) -> bool:
+    """Whether a column has the range that is usual of its name and type."""
+    usual: dict[str, Released] = {need.attribute: () for need in reader.needs}
+    for need in reader.needs:
+        if isinstance(need, BoundsNeed):
+            usual[need.attribute] = need.usual
+        elif isinstance(need, DecimalsNeed):
+            usual[need.attribute] = Decimals(codec.decimals)
+    same = reader.finish(usual) if usual else codec
+    if codec.settled or not isinstance(same, OrderedCodec) or same is codec:
+        return False
+    ends = [
+        [item.recoding.edges[end] for end in item.recoding.core or ()] for item in (same, codec)
+    ]
+    return ends[0] == ends[1]

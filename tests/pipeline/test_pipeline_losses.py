@@ -1,0 +1,117 @@
+"""Small and empty tables on a real PostgreSQL: what comes out, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+
+from privbench import pipeline
+from privbench.config import Config
+
+UNITS = 1500
+SOURCE = f"""
+CREATE TABLE country (code text PRIMARY KEY, title text NOT NULL);
+INSERT INTO country VALUES ('x', 'Xanadu'), ('y', 'Yonder');
+CREATE TABLE person (id int PRIMARY KEY, code text NOT NULL REFERENCES country, age int NOT NULL,
+  mood text NOT NULL);
+INSERT INTO person SELECT i, 'x', 20 + i * 7 % 60, md5(i::text) FROM generate_series(1, {UNITS}) i;
+CREATE TABLE visit (id int PRIMARY KEY, person_id int NOT NULL REFERENCES person ON DELETE CASCADE,
+  score int NOT NULL);
+INSERT INTO visit SELECT i, 1 + i % 300, i % 50 FROM generate_series(1, 900) i;
+CREATE TABLE fine (id int PRIMARY KEY, person_id int NOT NULL REFERENCES person ON DELETE CASCADE,
+  price numeric(8, 2));
+CREATE TABLE appeal (id int PRIMARY KEY, fine_id int NOT NULL REFERENCES fine ON DELETE CASCADE);
+CREATE TABLE tip (id int PRIMARY KEY, person_id int REFERENCES person ON DELETE CASCADE, sum int);
+CREATE TABLE notice (id int PRIMARY KEY, at date, level int);
+"""
+EMPTY = {"public.fine", "public.appeal", "public.tip", "public.notice"}
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(SOURCE.encode())
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def config(source):
+    return pipeline.inspect(source, base=Config.loads("[privacy]\nepsilon = 3.2")).config
+
+
+class Listener(pipeline.Reporter):
+    def __init__(self):
+        super().__init__()
+        self.warned = []
+
+    def warn(self, text):
+        self.warned.append((text, [stage.name for stage in self.stages]))
+
+
+@pytest.fixture(scope="module", params=["privbench", "independent"])
+def fitted(request, source, config, tmp_path_factory):
+    """A model with noise that is the same in every run, what was said meanwhile, and its rows."""
+    folder, listener = tmp_path_factory.mktemp(request.param), Listener()
+    mine = config.with_privacy(seed=5).model_copy(
+        update={
+            "ledger": config.ledger.model_copy(update={"path": str(folder / "ledger")}),
+            "synthesizer": config.synthesizer.model_copy(update={"name": request.param}),
+        }
+    )
+    model = pipeline.fit(source, mine, folder / "m", reporter=listener)
+    pipeline.sample(folder / "m", folder / "out", seed=1)
+    rows = {
+        path.stem: path.read_text(encoding="utf-8").splitlines()[1:]
+        for path in (folder / "out").glob("*.csv")
+    }
+    return model, listener, rows
+
+
+def test_what_noise_cannot_tell_from_empty_is_empty(fitted):
+    model, _, rows = fitted
+    sizes = {name: len(lines) for name, lines in rows.items()}
+    assert {name for name, count in sizes.items() if not count} == EMPTY
+    assert sizes["public.person"] == pytest.approx(UNITS, rel=0.1)
+    # Persons must refer to a country: two rows that noise hides stay some.
+    assert sizes["public.country"] >= 1
+    asked = {event["label"] for event in model.events}
+    assert {"total public.fine", "fan-out of public.fine.fine_person_id_fkey"} <= asked
+    assert {"fan-out of public.appeal.appeal_fine_id_fkey", "total public.notice"} <= asked
+
+
+def test_no_values_beyond_what_is_seen(fitted):
+    _, _, rows = fitted
+    ages = [int(line.split(",")[2]) for line in rows["public.person"]]
+    assert max(ages) <= 101
+
+
+def test_what_is_lost_is_said_with_a_line_of_config(fitted, source):
+    model, _, _ = fitted
+    lost = pipeline.losses(model)
+    found = {item.place: item for item in lost}
+    assert {name for name, item in found.items() if item.what.startswith("empty")} == EMPTY
+    assert found["public.person.mood"].what == "no value survived: made up"
+    assert "useful from" in found["public.country"].what
+    assert 'role = "public"' in found["public.country"].remedy
+    # Its columns need no line of their own.
+    assert not any(place.startswith("public.country.") for place in found)
+    for item in lost:
+        section, settings = re.fullmatch(r"(\[.*?\]) (.*)", item.remedy).groups()
+        lines = settings.replace("…", "1").replace('"1"', '"a"').replace(", max", "\nmax")
+        changed = Config.loads(f"{section}\n{lines}")
+        assert changed != Config(), item
+    text = pipeline.render_losses(lost)
+    assert all(item.remedy in text for item in lost)
+    assert "and 3 more" in pipeline.render_losses(lost, most=len(lost) - 3)
+
+
+def test_small_tables_are_named_when_totals_are_known(fitted):
+    _, listener, _ = fitted
+    ((text, stages),) = listener.warned
+    assert "domains" not in stages
+    assert "Too few units" in text
+    assert "public.country " in text
+    assert "ledger abandon" in text
