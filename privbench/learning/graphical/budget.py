@@ -26,9 +26,9 @@ SELECTION = 0.2
 #: Gap, as a share of the table's weight, that a selection should see among all candidates.
 LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection.
-PICKS, ROUNDS = 0.6, 3
+PICKS, ROUNDS = 1.2, 3
 #: Share of the pair amount for first measurements; the rest refines what was found.
-EXPLORE = 0.6
+EXPLORE = 0.5
 #: Cells of a column beyond which its share of the one-ways does not grow.
 MOST_CELLS = 64
 #: Factor on the weight of columns that only shape made-up values.

@@ -24,7 +24,7 @@ from privbench.privacy.queries.references import PublicTarget
 
 #: Groups of a column's cells at each level of detail, coarse to fine. Half: worth 1 % of Q-error on
 #: the development databases; double: 4 %.
-LEVELS = (3, 8, 24)
+LEVELS = (4, 12, 24)
 #: Share of a coordinate that resolves the upper tail of ordered columns; 0: hubs lose attributes.
 TAIL = 0.5
 #: Mass, in average groups, from which on a cell is a group of its own; and that of special cells.

@@ -22,12 +22,12 @@ from privbench.privacy import DatabaseSpec, Measurement, Query, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores
 
 #: Expected noise of a pair, in units of its L1 norm, that its gap must beat to be selected.
-PRICE = 0.5
+PRICE = 0.25
 #: Standard deviations of chi-squared by which a measured pair must differ from its prediction.
 #: Half: false pairs in small trees; double: effects at a thousand units are lost.
 SIGNIFICANT = 2.5
 #: A pair is measured again at a finer level where that noise is below this part of its gap.
-FINER = 0.5
+FINER = 2.0
 
 #: Two places of variables, the first an own column.
 Ends = tuple[int, int]
@@ -256,24 +256,28 @@ class PairLearner:
         return chi > free + SIGNIFICANT * scatter
 
     def _refine(self, amount: float) -> None:
-        """Measure what was found once more, finer where the noise costs less than half of the gap."""
-        shares = np.array([item.noisy.size for item in self.found]) ** (2 / 3)
-        amounts = [float(amount * share / shares.sum()) for share in shares]
-        asked = []
-        for item, part in zip(self.found, amounts, strict=True):
-            sd = self.session.noise_scale(Histogram(self.table, ()), part)
-            level = item.candidate.level
-            while level + 1 < len(LEVELS):
-                cells = 1
-                for at in item.candidate.ends:
-                    cells *= self.variables[at].groups(level + 1)
-                if sd * cells / sqrt(2 * pi) > FINER * item.gap:
-                    break
-                level += 1
-            asked.append((replace(item.candidate, level=level), part))
-        answers = self._ask(asked)
-        again = zip(self.found, asked, answers, strict=True)
-        self.found = [self._again(old, new, *answer) for old, (new, _), answer in again]
+        """Measure what was found once more, finer where the gap pays for the noise of that."""
+        even = self.session.noise_scale(Histogram(self.table, ()), amount / len(self.found))
+        finer = [self._finer(item, even) for item in self.found]
+        shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
+        amounts = (amount * shares / shares.sum()).tolist()
+        answers = self._ask(list(zip(finer, amounts, strict=True)))
+        again = zip(self.found, finer, answers, strict=True)
+        self.found = [self._again(old, new, *answer) for old, new, answer in again]
+
+    def _cells(self, candidate: Candidate) -> int:
+        i, j = (self.variables[at].groups(candidate.level) for at in candidate.ends)
+        return i * j
+
+    def _finer(self, item: Measured, sd: float) -> Candidate:
+        """The finest level whose expected noise is below `FINER` times the pair's gap."""
+        found = item.candidate
+        while found.level + 1 < len(LEVELS):
+            next_level = replace(found, level=found.level + 1)
+            if sd * self._cells(next_level) / sqrt(2 * pi) > FINER * item.gap:
+                break
+            found = next_level
+        return found
 
     def _again(self, old: Measured, new: Candidate, noisy: Floats, sd: float) -> Measured:
         """Two measurements of a pair as one."""

@@ -21,9 +21,9 @@ from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import Floats, Ints, conditional, draw, rake
 
 #: Most columns that a factor is conditioned on. Half: pairs are lost; double: slower, no change.
-WIDTH = 4
+WIDTH = 5
 #: Most cells of a factor. Half: wide pairs are kept at a coarser level; double: slower, no change.
-CELLS = 40_000
+CELLS = 100_000
 #: Synthetic rows that P(S) is counted on, at most. Half: no change within scatter; double: slower.
 COUNTED = 60_000
 
