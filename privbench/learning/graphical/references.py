@@ -71,7 +71,7 @@ class ReferenceLaw:
         quantile[sorted_places] = (np.arange(rows) + 0.5) / max(rows, 1)
         steps = np.append(0.0, np.cumsum(self.fan_in))
         bucket = np.clip(np.searchsorted(steps, quantile, side="right") - 1, 0, MANY.size - 1)
-        low, end = np.array(MANY.lower, np.float64), MANY.ends + 1.0
+        low, end = np.array(MANY.lower, np.float64)[bucket], (MANY.ends + 1.0)[bucket]
         part = (quantile - steps[bucket]) / np.maximum(self.fan_in[bucket], 1e-12)
         # Within a bucket log-linear; targets of bucket 0 keep a chance against rounding.
         inside = np.maximum(low, 0.5) * (end / np.maximum(low, 0.5)) ** np.clip(part, 0, 1)
