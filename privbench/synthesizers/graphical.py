@@ -15,7 +15,7 @@ from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import Budget
 from privbench.learning.graphical.columns import HIDDEN, degree_name, scope_name
-from privbench.learning.graphical.database import DatabaseFit
+from privbench.learning.graphical.database import DatabaseFit, planned
 from privbench.learning.graphical.model import TableLaw, sample
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY, ONE
@@ -145,9 +145,7 @@ def _law(state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TableL
             raise ModelError("a key in the model is damaged.")
         flags = bool(key["nullable"]), bool(key["unique"])
         keys.append(
-            KeySpec(
-                str(key["name"]), str(state["name"]), str(key["parent"]), key["role"], *flags
-            )
+            KeySpec(str(key["name"]), str(state["name"]), str(key["parent"]), key["role"], *flags)
         )
     sized = 0 <= rows < 2**53 and 0 <= free < 2**53
     if not sized or len(names) != len(cells) or len(set(names)) != len(names):
@@ -221,7 +219,9 @@ class GraphicalSynthesizer(Synthesizer):
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
-        return []
+        budget = Budget.of(spec, plan.accounting, plan.total, plan.spare)
+        asked = planned(budget, plan.totals, dict(plan.public_rows))
+        return [PlannedEvent.of(item.label, item.query, spec, item.amount, plan) for item in asked]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import log, sqrt
 
-from privbench.learning.graphical.columns import Column
+from privbench.learning.graphical.columns import Column, shown
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.sizes import MANY
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
@@ -131,9 +131,7 @@ class Budget:
         top = self.spec.top(table)
         return self.total[top] * self._sizes_share(top) / (len(self.tree(top)) - 1)
 
-    def divide(
-        self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]
-    ) -> None:
+    def divide(self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]) -> None:
         """Divide what sizes leave among one-ways, pairs and references."""
         for top in self.total:
             self._divide_tree(top, sizes, columns)
@@ -179,9 +177,7 @@ class Budget:
         for item, share in shares.items():
             self.one_ways[item] = ways * share / total
 
-    def _asked(
-        self, top: str, columns: Mapping[str, list[Column]]
-    ) -> list[tuple[str, Column]]:
+    def _asked(self, top: str, columns: Mapping[str, list[Column]]) -> list[tuple[str, Column]]:
         """Columns whose one-way is measured: degrees of roots are known from sizes."""
         return [
             (name, column)
@@ -253,7 +249,7 @@ def one_way_questions(
             Measurement(
                 Histogram(table, (column.axis,)),
                 budget.one_ways[table, column.name],
-                f"one-way of {table}.{column.name}",
+                f"one-way of {table}.{shown(column.name)}",
             ),
         )
         for column in columns

@@ -71,6 +71,11 @@ def scope_name(key: str) -> str:
     return f"{HIDDEN}>{key}"
 
 
+def shown(name: str) -> str:
+    """A column's name as events have it."""
+    return name.replace(HIDDEN, "")
+
+
 def children(spec: DatabaseSpec, table: str) -> list[KeySpec]:
     """OWN keys into a table, by the order of tables."""
     owns = (item.own for item in spec.tables.values())
@@ -121,6 +126,7 @@ class Variable:
         shares: Share of every cell, shape (cells,); sums to 1.
         levels: Group of every cell at each of `LEVELS`, shape (cells,) each; nested.
         modelled: Whether it takes part in pairs.
+        ordered: Number of leading cells that follow an order; 0 without one.
     """
 
     name: str
@@ -128,12 +134,14 @@ class Variable:
     shares: Floats
     levels: tuple[Ints, ...]
     modelled: bool = True
+    ordered: int = 0
 
     @classmethod
     def of(cls, column: Column, shares: Floats, floor: float) -> Variable:
         """The variable of an own column."""
         levels = group(shares, column.domain, floor, _degree_means(column, shares))
-        return cls(column.name, column.axis, shares, levels, not column.domain.filler)
+        ordered = column.domain.values if column.domain.ordered else 0
+        return cls(column.name, column.axis, shares, levels, not column.domain.filler, ordered)
 
     @classmethod
     def of_context(

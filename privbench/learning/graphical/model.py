@@ -142,7 +142,9 @@ class Population:
         key, owners = self.own(table), self.owners[table]
         while key is not None and owners is not None:
             lifts.append((owners, len(lifts)))
-            for column, cells in zip(self.codes[key.parent].values(), width[key.parent], strict=True):
+            for column, cells in zip(
+                self.codes[key.parent].values(), width[key.parent], strict=True
+            ):
                 codes, missing = column, cells
                 for edges, _ in reversed(lifts):
                     above = codes[np.maximum(edges, 0)] if len(codes) else np.zeros_like(edges)
@@ -241,9 +243,7 @@ def _edges(
     return _distinct(edges, people.rows(key.parent), key, numbers) if key.unique else edges
 
 
-def _distinct(
-    edges: Ints, targets: int, key: KeySpec, numbers: np.random.Generator
-) -> Ints:
+def _distinct(edges: Ints, targets: int, key: KeySpec, numbers: np.random.Generator) -> Ints:
     """No target twice: later rows take one that is free, or none."""
     order = numbers.permutation(len(edges))
     _, first = np.unique(edges[order], return_index=True)

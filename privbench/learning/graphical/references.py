@@ -19,7 +19,13 @@ from scipy.stats import norm
 
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import TARGETS, Budget
-from privbench.learning.graphical.columns import HIDDEN, INSIDE, NULL_SCOPE, Variable
+from privbench.learning.graphical.columns import (
+    HIDDEN,
+    INSIDE,
+    NULL_SCOPE,
+    Variable,
+    shown,
+)
 from privbench.learning.graphical.estimate import Floats, Ints, Law, shrink
 from privbench.learning.graphical.sizes import MANY, MISFIT
 from privbench.learning.synthetic import NULL
@@ -32,7 +38,9 @@ DETAIL = 1
 #: since activity says most of popularity. Half or double: not measured.
 MOST_COLUMNS = 8
 #: Correlations that are tried, and the precision of their prior; 0 is no correlation.
-CORRELATIONS, PRIOR = tuple(step / 20 for step in range(20)), 2.0
+CORRELATIONS, PRIOR = (*(step / 20 for step in range(20)), 0.98), 2.0
+#: Prior sd of the power of a column's odds by which targets are tilted.
+SLOPE_SD = 0.7
 #: Sweeps of raking over all columns of the targets.
 RAKING = 8
 #: Largest cap of a target unit: more costs more noise than it saves bias.
@@ -48,20 +56,24 @@ class ReferenceLaw:
         columns: Columns of the target that its score is made of.
         scores: For each of them, the score of every cell.
         correlation: Of a target's score with its rank in the fan-in law, 0 to 1.
+        random: Whether fan-in is no wider than by chance: then a score is the log of a weight.
     """
 
     fan_in: Floats
     columns: tuple[str, ...] = ()
     scores: tuple[Floats, ...] = ()
     correlation: float = 0.0
+    random: bool = False
 
     def popularity(self, codes: Mapping[str, Ints], rows: int, ranks: Floats) -> Floats:
         """Weight of every target, shape (rows,); ``ranks`` are normal numbers of that shape."""
+        score = np.zeros(rows)
+        for name, scores in zip(self.columns, self.scores, strict=True):
+            score += scores[codes[name]]
+        if self.random:
+            return np.exp(np.maximum(score - score.max(initial=0.0), -50.0))
         latent = ranks
-        if self.columns and self.correlation > 0:
-            score = np.zeros(rows)
-            for name, scores in zip(self.columns, self.scores, strict=True):
-                score += scores[codes[name]]
+        if self.correlation > 0:
             order = np.lexsort((ranks, score))
             place = np.empty(rows)
             place[order] = norm.ppf((np.arange(rows) + 0.5) / max(rows, 1))
@@ -81,7 +93,8 @@ class ReferenceLaw:
         """A JSON object and arrays that `from_state` reads back."""
         arrays: dict[str, NDArray[Any]] = {"fan-in": self.fan_in}
         arrays |= {f"score{place}": scores for place, scores in enumerate(self.scores)}
-        return {"columns": list(self.columns), "correlation": self.correlation}, arrays
+        state = {"columns": list(self.columns), "correlation": self.correlation}
+        return {**state, "random": self.random}, arrays
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -99,7 +112,7 @@ class ReferenceLaw:
             sound = sound and bool(np.isfinite(array).all())
         if not sound or (fan_in < 0).any() or abs(float(fan_in.sum()) - 1.0) > 1e-6:
             raise ModelError("a reference in the model is damaged.")
-        return cls(fan_in, columns, scores, correlation)
+        return cls(fan_in, columns, scores, correlation, bool(state["random"]))
 
     def check(self, cells: Mapping[str, int]) -> None:
         """Refuse scores that do not fit the target's columns.
@@ -129,7 +142,7 @@ def target_questions(
         Measurement(
             TargetHistogram(key, (Whole(),), (item.grouped(DETAIL),), cap, inside),
             amount / len(scored),
-            f"{item.name} of targets of {key.table}.{key.name}",
+            f"{shown(item.name)} of targets of {key.table}.{key.name}",
         )
         for item in scored
     ]
@@ -143,15 +156,20 @@ class Targets:
         variables: Its own columns.
         codes: Cells of its own columns by name.
         rows: Number of rows.
+        weight: Weight of the references into other units.
+        cap: Most weight that one target unit counts.
     """
 
     variables: Sequence[Variable]
     codes: Mapping[str, Ints]
     rows: int
+    weight: float
+    cap: int
 
 
 def fit_reference(
     fan_in: Floats,
+    random: bool,
     answers: Sequence[tuple[Floats, float]],
     targets: Targets,
     law: Law,
@@ -161,6 +179,7 @@ def fit_reference(
 
     Args:
         fan_in: Shares of targets per bucket.
+        random: Whether that is what chance makes of its mean.
         answers: Noisy marginals of `target_questions` with the standard deviations of their noise.
         targets: Synthetic targets.
         law: Law of the noise.
@@ -168,20 +187,19 @@ def fit_reference(
     """
     scored = scored_columns(targets.variables)
     if not answers or not targets.rows:
-        return ReferenceLaw(fan_in)
+        return ReferenceLaw(fan_in, random=random and not answers)
     ranks = numbers.normal(size=targets.rows)
     groups = [item.levels[DETAIL][targets.codes[item.name]] for item in scored]
     wanted = []
     for item, (noisy, sd) in zip(scored, answers, strict=True):
         noisy = noisy.ravel()
-        prediction = item.mass(DETAIL) * max(float(noisy.sum()), sd)
-        counts = shrink(noisy, sd, prediction, law)
+        counts = shrink(noisy, sd, _trend(noisy, sd, item), law)
         wanted.append(counts / counts.sum())
     scores = _tilt(groups, wanted)
-    cells = tuple(
-        held[item.levels[DETAIL]] for item, held in zip(scored, scores, strict=True)
-    )
+    cells = tuple(held[item.levels[DETAIL]] for item, held in zip(scored, scores, strict=True))
     names = tuple(item.name for item in scored)
+    if random:
+        return ReferenceLaw(fan_in, names, cells, 0.0, random)
     best = [
         (_evidence(ReferenceLaw(fan_in, names, cells, rho), targets, groups, answers, ranks), rho)
         for rho in CORRELATIONS
@@ -190,6 +208,34 @@ def fit_reference(
     weight = np.exp(fits - fits.max())
     correlation = float(weight @ np.array(CORRELATIONS) / weight.sum())
     return ReferenceLaw(fan_in, names, cells, min(correlation, 0.99))
+
+
+def _trend(noisy: Floats, sd: float, item: Variable) -> Floats:
+    """Posterior mean of a marginal that tilts a column's shares by a power of its odds F/(1 - F).
+
+    Groups without an order keep their shares. So the few noisy targets of a tail lean on all others.
+    """
+    shares = item.mass(DETAIL)
+    total = max(float(noisy.sum()), sd)
+    groups = item.levels[DETAIL]
+    ordinary = np.zeros(len(shares), bool)
+    ordinary[groups[: item.ordered]] = True
+    ordinary[groups[item.ordered :]] = False
+    held = float(shares[ordinary].sum())
+    if ordinary.sum() < 3 or held <= 0:
+        return np.asarray(np.maximum(shares * total, 0.02 * sd))
+    middle = (np.cumsum(shares[ordinary]) - shares[ordinary] / 2) / held
+    odds = np.log(np.clip(middle, 1e-6, 1 - 1e-6)) - np.log(np.clip(1 - middle, 1e-6, 1.0))
+    slopes = np.linspace(-2.0, 2.0, 41)
+    tilted = shares[ordinary] * np.exp(slopes[:, None] * odds)
+    tilted *= max(float(noisy[ordinary].sum()), sd) / tilted.sum(axis=1, keepdims=True)
+    variance = sd * sd + (MISFIT * tilted) ** 2
+    fit = -0.5 * ((noisy[ordinary] - tilted) ** 2 / variance + np.log(variance)).sum(axis=1)
+    fit -= 0.5 * (slopes / SLOPE_SD) ** 2
+    weight = np.exp(fit - fit.max())
+    found = shares * total
+    found[ordinary] = weight @ tilted / weight.sum()
+    return np.asarray(np.maximum(found, 0.02 * sd))
 
 
 def _tilt(groups: Sequence[Ints], wanted: Sequence[Floats]) -> list[Floats]:
@@ -213,8 +259,12 @@ def _evidence(
     answers: Sequence[tuple[Floats, float]],
     ranks: Floats,
 ) -> float:
-    """Log likelihood of the noisy marginals under the popularity of synthetic targets."""
+    """Log likelihood of the noisy marginals under the popularity of synthetic targets.
+
+    Targets count up to the cap, as they did when the marginals were measured.
+    """
     popularity = law.popularity(targets.codes, targets.rows, ranks)
+    popularity = np.minimum(popularity * (targets.weight / popularity.sum()), targets.cap)
     found = 0.0
     for held, (noisy, sd) in zip(groups, answers, strict=True):
         noisy = noisy.ravel()

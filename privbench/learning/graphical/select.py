@@ -15,7 +15,7 @@ from math import pi, sqrt
 import numpy as np
 
 from privbench.learning.graphical.budget import PairBudget
-from privbench.learning.graphical.columns import LEVELS, Variable
+from privbench.learning.graphical.columns import LEVELS, Variable, shown
 from privbench.learning.graphical.estimate import Floats, Ints, Law, rake, shrink
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
 from privbench.privacy import DatabaseSpec, Measurement, Query, Session
@@ -91,9 +91,7 @@ def score_query(
     """
     kind = PairScores if spec.tables[table].own is None else DependenceScores
     axes = [variable.grouped(level) for variable in variables for level in range(len(LEVELS))]
-    pairs = [
-        (c.ends[0] * len(LEVELS) + c.level, c.ends[1] * len(LEVELS) + c.level) for c in among
-    ]
+    pairs = [(c.ends[0] * len(LEVELS) + c.level, c.ends[1] * len(LEVELS) + c.level) for c in among]
     return kind.of(spec, table, axes, pairs, predictions, penalties=penalties)
 
 
@@ -227,7 +225,7 @@ class PairLearner:
         """Noisy pair tables and their standard deviations."""
         questions = []
         for candidate, amount in asked:
-            i, j = (self.variables[at].name for at in candidate.ends)
+            i, j = (shown(self.variables[at].name) for at in candidate.ends)
             query = pair_query(self.table, self.variables, candidate)
             questions.append(Measurement(query, amount, f"pair {i}, {j} of {self.table}"))
         for question, noisy in zip(questions, self.session.measure_all(questions), strict=True):

@@ -203,8 +203,10 @@ def contributed(units: Floats, most: float) -> float:
 
 def references_per_target(
     noisy: Floats, sd: float, mean: float, weight: float, kept: float, scale: int
-) -> Floats:
+) -> tuple[Floats, bool]:
     """Shares of targets by the bucket of their number of references, with a known mean.
+
+    The second value says whether targets at random explain them.
 
     Args:
         noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.
@@ -230,9 +232,9 @@ def references_per_target(
     likely[(mean > means) & (means < means.max())] = -np.inf
     random = np.diff(poisson.cdf(np.append(-1, MANY.ends), mean))
     if likely.max() < float(_fit(noisy, weight * random @ spread, sd)) + EVIDENCE:
-        return np.asarray(random / random.sum())
+        return np.asarray(random / random.sum()), True
     chosen = np.exp(likely - likely.max())
-    return np.asarray((chosen / chosen.sum()) @ laws)
+    return np.asarray((chosen / chosen.sum()) @ laws), False
 
 
 def _fit(noisy: Floats, expected: Floats, sd: float) -> Floats:
