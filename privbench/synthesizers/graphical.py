@@ -1,4 +1,4 @@
-"""The graphical synthesizer: one graphical model per table, conditioned on its owners (experimental)."""
+"""The graphical synthesizer (experimental): a graphical model per table, given its owners."""
 
 from __future__ import annotations
 

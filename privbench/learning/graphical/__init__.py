@@ -1,1 +1,1 @@
-"""One graphical model per table, learned from noisy marginals: select, measure, estimate, generate."""
+"""A graphical model per table, from noisy marginals: select, measure, estimate, generate."""

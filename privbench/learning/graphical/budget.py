@@ -14,7 +14,7 @@ from math import log, sqrt
 
 from privbench.learning.graphical.columns import Column, shown
 from privbench.learning.graphical.estimate import Floats
-from privbench.learning.graphical.sizes import MANY
+from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
 from privbench.privacy.queries import FanIn, Histogram, Presence, Total, UnitRows
 
@@ -27,6 +27,8 @@ SELECTION = 0.2
 LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection.
 PICKS, ROUNDS = 1.2, 3
+#: Scores of all selections of a table, at most: what a table of 200 columns can wait for.
+MOST_SCORES = 300_000
 #: Share of the pair amount for first measurements; the rest refines what was found.
 EXPLORE = 0.5
 #: Cells of a column beyond which its share of the one-ways does not grow.
@@ -35,8 +37,9 @@ MOST_CELLS = 64
 FILLER = 0.2
 #: Parts of an owned table's size amount: histogram, clipped sum, rows without an owner.
 HISTOGRAM, CLIPPED, FREE = 0.55, 0.3, 0.15
-#: Parts of a reference's amount: fan-in, and attributes of the targets.
-FAN_IN, TARGETS = 0.4, 0.6
+#: Most of a reference's amount that goes to columns of the targets, and number of columns from
+#: which on it does; the rest goes to fan-in.
+TARGETS, SOME_COLUMNS = 0.6, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +181,13 @@ class Budget:
             self.one_ways[item] = ways * share / total
 
     def _asked(self, top: str, columns: Mapping[str, list[Column]]) -> list[tuple[str, Column]]:
-        """Columns whose one-way is measured: degrees of roots are known from sizes."""
+        """Columns whose one-way is measured; degrees of roots and unique keys follow from sizes."""
         return [
             (name, column)
             for name in self.tree(top)
             for column in columns[name]
-            if not (name == top and column.kind == "degree") and column.domain.size > 1
+            if column.domain.size > 1
+            and not (column.kind == "degree" and (name == top or column.buckets is ONE))
         ]
 
     def _weight(
@@ -213,7 +217,7 @@ class Budget:
         each = 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
         if 2 * each > amount / 2:
             return PairBudget()
-        most = min(max(2, round(PICKS * own * ROUNDS)), candidates)
+        most = min(max(2, round(PICKS * own * ROUNDS)), candidates, MOST_SCORES // candidates)
         picks = max(min(2, candidates), min(most, int(SELECTION * amount / each)))
         left = amount - picks * each
         return PairBudget(picks, each, left * EXPLORE / picks, left * (1.0 - EXPLORE))
@@ -236,7 +240,7 @@ def size_questions(budget: Budget, table: str) -> list[Measurement]:
 def clipped_question(budget: Budget, table: str, clip: int) -> Measurement:
     """Σ min(n, C) over the units of an owned table."""
     amount = budget.size_amount(table) * CLIPPED
-    return Measurement(Total(table, clip), amount, f"rows of {table} up to {clip} a unit")
+    return Measurement(Total(table, clip), amount, f"clipped rows of {table}")
 
 
 def one_way_questions(
@@ -257,8 +261,13 @@ def one_way_questions(
     ]
 
 
-def fan_in_question(budget: Budget, key: KeySpec, inside: bool) -> Measurement:
+def targets_part(columns: int) -> float:
+    """Part of a reference's amount for the columns of its targets, of which there are so many."""
+    return TARGETS * min(columns / SOME_COLUMNS, 1.0)
+
+
+def fan_in_question(budget: Budget, key: KeySpec, columns: int, inside: bool) -> Measurement:
     """References per target of a key between private tables."""
     query = FanIn(key, zero=True, outside=inside)
-    amount = budget.references[key.table, key.name] * FAN_IN
+    amount = budget.references[key.table, key.name] * (1.0 - targets_part(columns))
     return Measurement(query, amount, f"fan-in of {key.table}.{key.name}")

@@ -13,6 +13,7 @@ from math import exp, log
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.domain import Domain
 from privbench.learning.graphical.estimate import Floats, Ints
@@ -183,7 +184,8 @@ class Variable:
 
     def mass(self, level: int) -> Floats:
         """Share of every group of a level."""
-        return np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
+        found = np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
+        return np.asarray(found, np.float64)
 
 
 def _degree_means(column: Column, shares: Floats) -> Floats | None:
@@ -214,7 +216,7 @@ def group(
     for most in sorted(LEVELS, reverse=True):
         count = int(groups.max()) + 1
         if count > most:
-            held = np.bincount(groups, mass, minlength=count)
+            held = np.bincount(groups, mass, minlength=count).astype(np.float64)
             apart = np.bincount(groups, special, minlength=count) > 0
             merged = (
                 _merge_ordered(held, apart, most, floor)
@@ -234,7 +236,7 @@ def _merge_rare(held: Floats, most: int) -> Ints:
     return merged
 
 
-def _merge_ordered(held: Floats, apart: Ints | Floats, most: int, floor: float) -> Ints:
+def _merge_ordered(held: Floats, apart: NDArray[np.bool_], most: int, floor: float) -> Ints:
     """Neighbours together, up to 1/most of the coordinate."""
     lowest = log(min(max(floor, 1e-6), 0.5))
     below = np.append(0.0, np.cumsum(held))

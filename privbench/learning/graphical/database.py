@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from privbench.learning.graphical.budget import (
     Budget,
+    PairBudget,
     TableSize,
     clipped_question,
     fan_in_question,
@@ -48,7 +49,7 @@ from privbench.learning.graphical.sizes import (
 )
 from privbench.learning.graphical.table_model import Rows
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Selection, Session
-from privbench.privacy.queries import Total
+from privbench.privacy.queries import PublicArray, Total
 from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
@@ -85,6 +86,8 @@ class DatabaseFit:
         self.sizes: dict[str, TableSize] = {}
         self.variables: dict[str, list[Variable]] = {}
         self.laws: dict[str, TableLaw] = {}
+        self.answers: dict[str, dict[str, tuple[Floats, float]]] = {}
+        self.unspent: dict[str, float] = {}
         self.columns = {
             name: columns_of(self.spec, name, self.public_rows) for name in self.spec.tables
         }
@@ -140,10 +143,10 @@ class DatabaseFit:
         clips = {name: self._clip(name, plain[name]) for name in owned}
         sums = self._ask([clipped_question(self.budget, name, clips[name]) for name in owned])
         for name, (noisy, sd) in zip(owned, sums, strict=True):
-            told = [(clips[name], float(noisy[0]) - free[name], sd)]
+            told = [(float(clips[name]), float(noisy[0]) - free[name], sd)]
             if clips[name] != Total(name).clip:
                 total, noise = self._total(name)
-                told.append((Total(name).clip, total - free[name], noise))
+                told.append((float(Total(name).clip), total - free[name], noise))
             self.sizes[name] = self._size(name, first[name][0], free[name], told)
 
     def _free(self, table: str, answers: list[tuple[Floats, float]]) -> float:
@@ -195,26 +198,21 @@ class DatabaseFit:
         size, columns = self.sizes[table], self.columns[table]
         width = {name: [c.domain.size for c in held] for name, held in self.columns.items()}
         self.people.start(table, size.owned, size.free)
-        shares = self._one_ways(table)
-        floor = self._floor(table)
-        own = [Variable.of(column, shares[column.name], floor) for column in columns]
-        self.variables[table] = own
-        context = self.people.context(table, width)
-        weights = self._weights(table)
-        above = self._context(table, context, weights, floor)
-        count = len(own)
-        learner = PairLearner(
-            self.session,
-            table,
-            [*own, *above],
-            Rows(count, context, weights),
-            size.weight,
-            float((weights**2).sum() / max(weights.sum(), 1e-9)) * (1.0 + 1.0 / self.people.scale),
-            self.budget.pairs[table],
-            self.law,
-            lambda *labels: self.people.stream(table, *labels),
-        )
-        model = learner.learn()
+        context, weights = self.people.context(table, width), self._weights(table)
+        self._measure_one_ways(table, 1.0)
+        learner = self._learner(table, context, weights)
+        model, unspent = learner.learn(), learner.unspent
+        if unspent > 0 and not learner.found and self.answers[table]:
+            # Without pairs what they were to cost goes to one-ways.
+            given = sum(
+                self.budget.one_ways[table, column.name]
+                for column in columns
+                if column.name in self.answers[table]
+            )
+            self._measure_one_ways(table, unspent / given)
+            model, unspent = self._learner(table, context, weights).model, 0.0
+        top = self.spec.top(table)
+        self.unspent[top] = self.unspent.get(top, 0.0) + unspent
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
         self.people.finish(table, {column.name: drawn[at] for at, column in enumerate(columns)})
         self.laws[table] = TableLaw(
@@ -226,23 +224,55 @@ class DatabaseFit:
             model,
         )
 
-    def _one_ways(self, table: str) -> dict[str, Floats]:
-        """Released shares of the cells of all own columns."""
+    def _pair_budget(self, table: str) -> PairBudget:
+        """A table's own, and what tables before it in its tree could not use."""
+        own = self.budget.pairs[table]
+        if not own.picks:
+            return own
+        return replace(own, refine=own.refine + self.unspent.pop(self.spec.top(table), 0.0))
+
+    def _learner(self, table: str, context: Mapping[int, Ints], weights: Floats) -> PairLearner:
+        """A learner of pairs on released one-ways."""
+        columns, floor = self.columns[table], self._floor(table)
+        own = [Variable.of(column, self._shares(table, column), floor) for column in columns]
+        self.variables[table] = own
+        sampled = float((weights**2).sum() / max(weights.sum(), 1e-9))
+        return PairLearner(
+            self.session,
+            table,
+            [*own, *self._context(table, context, weights, floor)],
+            Rows(len(own), context, weights),
+            self.sizes[table].weight,
+            sampled * (1.0 + 1.0 / self.people.scale),
+            self._pair_budget(table),
+            self.law,
+            lambda *labels: self.people.stream(table, *labels),
+        )
+
+    def _measure_one_ways(self, table: str, factor: float) -> None:
+        """Measure own columns with a factor on their amounts; a second answer joins the first."""
+        known = self.answers.setdefault(table, {})
         asked = one_way_questions(self.budget, table, self.columns[table])
-        answers = self._ask([question for _, question in asked])
-        noisy = {column.name: answer for (column, _), answer in zip(asked, answers, strict=True)}
-        found = {}
-        for column in self.columns[table]:
-            if column.kind == "degree":
-                found[column.name] = self._degrees(table, column, noisy.get(column.name))
-                continue
-            shares = np.ones(1)
-            if column.name in noisy:
-                shares = one_way(*noisy[column.name], column.domain, self.law)
-            shares[list(column.ruled)] = 0.0
-            total = float(shares.sum())
-            found[column.name] = shares / total if total > 0 else np.ones(len(shares)) / len(shares)
-        return found
+        again = [replace(question, amount=question.amount * factor) for _, question in asked]
+        for (column, _), (noisy, sd) in zip(asked, self._ask(again), strict=True):
+            if column.name in known:
+                before, noise = known[column.name]
+                first, second = noise**-2, sd**-2
+                noisy = (before * first + noisy * second) / (first + second)
+                sd = (first + second) ** -0.5
+            known[column.name] = noisy, sd
+
+    def _shares(self, table: str, column: Column) -> Floats:
+        """Released shares of the cells of an own column."""
+        answer = self.answers[table].get(column.name)
+        if column.kind == "degree":
+            return self._degrees(table, column, answer)
+        shares = np.ones(column.domain.size)
+        if answer is not None:
+            shares = one_way(*answer, column.domain, self.law)
+        shares[list(column.ruled)] = 0.0
+        total = float(shares.sum())
+        return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
 
     def _degrees(self, table: str, column: Column, answer: tuple[Floats, float] | None) -> Floats:
         """Shares of the buckets of a degree, with the mean that the sizes of both tables give."""
@@ -309,7 +339,7 @@ class DatabaseFit:
         part = float((scope == OUTSIDE).mean()) if len(scope) else 0.0
         rows = self.sizes[key.table].rows * part
         target = self.sizes[key.parent]
-        question = fan_in_question(self.budget, key, inside)
+        question = fan_in_question(self.budget, key, len(self.variables[key.parent]), inside)
         cap = int(np.clip(round(weight / max(self._units_of(key.parent), 1.0)), 1, MOST_CAP))
         asked = target_questions(key, self.variables[key.parent], self.budget, cap, inside)
         (noisy, sd), *answers = self._ask([question, *asked])
@@ -375,7 +405,7 @@ def planned(
         for key in spec.tables[name].keys:
             if key.role == "ref":
                 inside = may_stay_inside(spec, key)
-                yield fan_in_question(budget, key, inside)
+                yield fan_in_question(budget, key, len(flat[key.parent]), inside)
                 yield from target_questions(key, flat[key.parent], budget, 1, inside)
 
 
@@ -386,14 +416,15 @@ def _planned_pairs(
     every = candidates(variables, own)
     if not amounts.picks or not every:
         return
-    predictions = [np.zeros(pair_query(table, variables, item).shape) for item in every]
+    shapes = [pair_query(table, variables, item).shape for item in every]
+    predictions = [PublicArray(np.zeros(shape, np.int64)) for shape in shapes]
     query = score_query(
         budget.spec, table, variables, every, predictions, np.zeros(len(predictions))
     )
     largest = max(every, key=lambda item: prod(pair_query(table, variables, item).shape))
     pair = pair_query(table, variables, largest)
     for _ in range(amounts.picks):
-        yield Selection(query, amounts.select, f"pair of {table}")
+        yield Selection(query, amounts.select, f"choice of a pair of {table}")
     for _ in range(amounts.picks):
         yield Measurement(pair, amounts.first, f"pair of {table}")
     for _ in range(amounts.picks):

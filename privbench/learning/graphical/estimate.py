@@ -98,7 +98,7 @@ def _posterior_means(y: Floats, sd: float, m: Floats, step: float, law: Law) -> 
     post /= post.sum(axis=1, keepdims=True) + 1e-300
     mean = m * (post @ ratios)
     beyond = (y > m * ratios[-1]) & (y > SURE * sd)
-    return np.where(beyond, np.maximum(y, mean), mean)
+    return np.asarray(np.where(beyond, np.maximum(y, mean), mean))
 
 
 def smooth(noisy: Floats) -> Floats:
@@ -162,7 +162,7 @@ def conditional(
         groups: For each parent, the group of every group of v at the finest level.
 
     Returns:
-        P(v | S), shape (\\*parents.shape, len(own)); rows sum to 1, also where P(S) is 0.
+        P(v | S), of the shape of ``parents`` and one more axis, also where P(S) is 0.
     """
     weights = parents + TINY / parents.size
     weights = (weights / weights.sum())[..., None]
@@ -183,7 +183,8 @@ def conditional(
         if worst < CLOSE:
             break
     total = joint.sum(axis=-1, keepdims=True)
-    return np.where(total > 1e-200, joint / np.maximum(total, 1e-300), own / own.sum())
+    found = np.where(total > 1e-200, joint / np.maximum(total, 1e-300), own / own.sum())
+    return np.asarray(found)
 
 
 def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> Ints:

@@ -1,4 +1,4 @@
-"""The model of a whole database and how rows are generated from it: owners first, references last."""
+"""The model of a whole database, and rows from it: owners first, references last."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Population:
         stream: A generator for each purpose.
         keys: Keys of every table.
         codes: Per table, cells of its own columns by name.
-        owners: Per owned table, row of the owner of every row, or `NULL`; sorted but for the latter.
+        owners: Per owned table, row of the owner of every row, or `NULL`; those come last.
         units: Per table, the unit of every row; the same numbers in all tables.
     """
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from privbench.errors import ModelError
-from privbench.learning.graphical.budget import TARGETS, Budget
+from privbench.learning.graphical.budget import Budget, targets_part
 from privbench.learning.graphical.columns import (
     HIDDEN,
     INSIDE,
@@ -71,7 +71,7 @@ class ReferenceLaw:
         for name, scores in zip(self.columns, self.scores, strict=True):
             score += scores[codes[name]]
         if self.random:
-            return np.exp(np.maximum(score - score.max(initial=0.0), -50.0))
+            return np.asarray(np.exp(np.maximum(score - score.max(initial=0.0), -50.0)))
         latent = ranks
         if self.correlation > 0:
             order = np.lexsort((ranks, score))
@@ -137,7 +137,7 @@ def target_questions(
 ) -> list[Measurement]:
     """Marginals of the targets' columns among references, an equal amount for each."""
     scored = scored_columns(variables)
-    amount = budget.references[key.table, key.name] * TARGETS
+    amount = budget.references[key.table, key.name] * targets_part(len(variables))
     return [
         Measurement(
             TargetHistogram(key, (Whole(),), (item.grouped(DETAIL),), cap, inside),
@@ -213,7 +213,7 @@ def fit_reference(
 def _trend(noisy: Floats, sd: float, item: Variable) -> Floats:
     """Posterior mean of a marginal that tilts a column's shares by a power of its odds F/(1 - F).
 
-    Groups without an order keep their shares. So the few noisy targets of a tail lean on all others.
+    Groups without an order keep their shares. So the few targets of a tail lean on all others.
     """
     shares = item.mass(DETAIL)
     total = max(float(noisy.sum()), sd)

@@ -14,12 +14,12 @@ from math import pi, sqrt
 
 import numpy as np
 
-from privbench.learning.graphical.budget import PairBudget
-from privbench.learning.graphical.columns import LEVELS, Variable, shown
+from privbench.learning.graphical.budget import ROUNDS, PairBudget
+from privbench.learning.graphical.columns import LEVELS, Variable
 from privbench.learning.graphical.estimate import Floats, Ints, Law, rake, shrink
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
-from privbench.privacy import DatabaseSpec, Measurement, Query, Session
-from privbench.privacy.queries import DependenceScores, Histogram, PairScores
+from privbench.privacy import GRID, DatabaseSpec, Measurement, Query, Session
+from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
 
 #: Expected noise of a pair, in units of its L1 norm, that its gap must beat to be selected.
 PRICE = 0.25
@@ -81,7 +81,7 @@ def score_query(
     table: str,
     variables: Sequence[Variable],
     among: Sequence[Candidate],
-    predictions: Sequence[Floats],
+    predictions: Sequence[PublicArray],
     penalties: Floats,
 ) -> Query:
     """Scores of candidates; beyond what margins explain, where the table has a context.
@@ -92,7 +92,8 @@ def score_query(
     kind = PairScores if spec.tables[table].own is None else DependenceScores
     axes = [variable.grouped(level) for variable in variables for level in range(len(LEVELS))]
     pairs = [(c.ends[0] * len(LEVELS) + c.level, c.ends[1] * len(LEVELS) + c.level) for c in among]
-    return kind.of(spec, table, axes, pairs, predictions, penalties=penalties)
+    costs = PublicArray.rounded(penalties, 2 * GRID)
+    return kind(table, tuple(axes), tuple(pairs), tuple(predictions), costs)
 
 
 def pair_query(table: str, variables: Sequence[Variable], candidate: Candidate) -> Histogram:
@@ -112,7 +113,7 @@ class PairLearner:
         variables: Own columns, then the context.
         rows: Synthetic rows that the model is estimated and predicted on.
         weight: Weight of the table's rows.
-        spread: Variance of a cell's sampling error over its count, real and synthetic rows together.
+        spread: Variance of a cell's sampling error over its count, of real and synthetic rows.
         budget: Amounts.
         law: Law of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
@@ -131,15 +132,15 @@ class PairLearner:
     def __post_init__(self) -> None:
         self.found: list[Measured] = []
         self.round = 0
+        self.unspent = 0.0
         self._estimate()
 
     def learn(self) -> TableModel:
         """All rounds, then a second measurement of what was found."""
         every = candidates(self.variables, self.rows.own)
         left = self.budget.picks if every else 0
-        rounds = 3
-        for number in range(rounds):
-            chosen = self._select(every, -(-left // (rounds - number)))
+        for number in range(ROUNDS):
+            chosen = self._select(every, -(-left // (ROUNDS - number)))
             if not chosen:
                 break
             left -= len(chosen)
@@ -147,10 +148,11 @@ class PairLearner:
             self._estimate()
             if 3 * hits < len(chosen):
                 break
-        unused = left * (self.budget.first + self.budget.select)
-        if self.found and self.budget.refine > 0:
-            self._refine(self.budget.refine + unused)
+        self.unspent = self.budget.refine + left * (self.budget.first + self.budget.select)
+        if self.found and self.unspent > 0:
+            self._refine(self.unspent)
             self._estimate()
+            self.unspent = 0.0
         return self.model
 
     def _estimate(self) -> None:
@@ -165,8 +167,8 @@ class PairLearner:
         i, j = item.candidate.ends
         level = item.candidate.level
         counts = shrink(item.noisy, item.sd, item.prediction, self.law)
-        margins = [self.variables[at].mass(level) for at in (i, j)]
-        return Pair(i, j, level, rake(counts, *margins), item.gap)
+        rows, columns = (self.variables[at].mass(level) for at in (i, j))
+        return Pair(i, j, level, rake(counts, rows, columns), item.gap)
 
     def _codes(self, place: int, level: int) -> Ints:
         return self.variables[place].levels[level][self.codes[place]]
@@ -184,8 +186,9 @@ class PairLearner:
             index = self._codes(i, fine)[::step] * shape[1] + self._codes(j, fine)[::step]
             weights = self.rows.weights[::step]
             counts = np.bincount(index, weights, minlength=shape[0] * shape[1]).reshape(shape)
-            margins = [self.variables[at].mass(fine) for at in (i, j)]
-            self._fine[candidate.ends] = rake(counts + 1e-6, *margins, sweeps=3) * self.weight
+            margins = self.variables[i].mass(fine), self.variables[j].mass(fine)
+            table = rake(counts.astype(np.float64) + 1e-6, *margins, sweeps=3)
+            self._fine[candidate.ends] = table * self.weight
         table = self._fine[candidate.ends]
         if candidate.level == fine:
             return table
@@ -197,17 +200,21 @@ class PairLearner:
 
     def _select(self, every: Sequence[Candidate], count: int) -> list[Candidate]:
         """Candidates of largest noisy score, one for each pair of columns."""
+        if not count:
+            return []
         taken = {item.candidate.ends for item in self.found}
         among = [candidate for candidate in every if candidate.ends not in taken]
         predictions = {candidate: self._predict(candidate) for candidate in among}
+        penalties = {item: self._penalty(table) for item, table in predictions.items()}
+        public = {item: PublicArray.rounded(table, GRID) for item, table in predictions.items()}
         spec, chosen = self.session.spec, []
         for _ in range(count):
             if not among:
                 break
-            tables = [predictions[candidate] for candidate in among]
-            penalties = np.array([self._penalty(table) for table in tables])
-            query = score_query(spec, self.table, self.variables, among, tables, penalties)
-            label = f"pair of {self.table}"
+            tables = [public[candidate] for candidate in among]
+            costs = np.array([penalties[candidate] for candidate in among])
+            query = score_query(spec, self.table, self.variables, among, tables, costs)
+            label = f"choice of a pair of {self.table}"
             best = among[self.session.select(query, self.budget.select, label)]
             chosen.append(best)
             among = [candidate for candidate in among if candidate.ends != best.ends]
@@ -221,19 +228,21 @@ class PairLearner:
         sd = self.session.noise_scale(query, self.budget.first)
         return sampling + PRICE * sd * prediction.size / sqrt(2 * pi)
 
-    def _ask(self, asked: Sequence[tuple[Candidate, float]]) -> Iterator[tuple[Floats, float]]:
+    def _ask(
+        self, asked: Sequence[tuple[Candidate, float]], label: str
+    ) -> Iterator[tuple[Floats, float]]:
         """Noisy pair tables and their standard deviations."""
         questions = []
         for candidate, amount in asked:
-            i, j = (shown(self.variables[at].name) for at in candidate.ends)
             query = pair_query(self.table, self.variables, candidate)
-            questions.append(Measurement(query, amount, f"pair {i}, {j} of {self.table}"))
+            questions.append(Measurement(query, amount, label))
         for question, noisy in zip(questions, self.session.measure_all(questions), strict=True):
             yield noisy, self.session.noise_scale(question.query, question.amount)
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
         """Measure pairs and keep those that differ from the model; how many do."""
-        answers = self._ask([(candidate, self.budget.first) for candidate in chosen])
+        asked = [(candidate, self.budget.first) for candidate in chosen]
+        answers = self._ask(asked, f"pair of {self.table}")
         hits = 0
         for candidate, (noisy, sd) in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
@@ -251,7 +260,7 @@ class PairLearner:
         free = (noisy.shape[0] - 1) * (noisy.shape[1] - 1)
         # The fourth moment of Laplace noise is twice as large: so is the variance of its square.
         scatter = sqrt((5.0 if self.law == "laplace" else 2.0) * free)
-        return chi > free + SIGNIFICANT * scatter
+        return bool(chi > free + SIGNIFICANT * scatter)
 
     def _refine(self, amount: float) -> None:
         """Measure what was found once more, finer where the gap pays for the noise of that."""
@@ -259,7 +268,8 @@ class PairLearner:
         finer = [self._finer(item, even) for item in self.found]
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
         amounts = (amount * shares / shares.sum()).tolist()
-        answers = self._ask(list(zip(finer, amounts, strict=True)))
+        label = f"pair of {self.table}, again"
+        answers = self._ask(list(zip(finer, amounts, strict=True)), label)
         again = zip(self.found, finer, answers, strict=True)
         self.found = [self._again(old, new, *answer) for old, new, answer in again]
 

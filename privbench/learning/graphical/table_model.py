@@ -1,8 +1,8 @@
 """The model of one table: a directed graphical model of bounded width, given its context.
 
-P(v₁ … v_d | context) = Π P(vᵢ | Sᵢ), where Sᵢ are at most `WIDTH` columns that stand before vᵢ or in
-the context, each at a level of its groups, and each factor is the one of greatest entropy that
-keeps the estimated pair tables of vᵢ with Sᵢ. What lies before is sampled already, so P(Sᵢ) is
+P(v₁ … v_d | context) = Π P(vᵢ | Sᵢ), where Sᵢ are at most `WIDTH` columns that stand before vᵢ
+or in the context, each at a level of its groups, and each factor is the one of greatest entropy
+that keeps the estimated pair tables of vᵢ with Sᵢ. What lies before is sampled already, so P(Sᵢ) is
 counted on synthetic rows and nothing is inferred. Within a group cells follow the one-way marginal.
 """
 
