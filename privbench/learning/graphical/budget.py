@@ -28,7 +28,7 @@ LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection.
 PICKS, ROUNDS = 1.2, 3
 #: Scores of all selections of a table, at most: what a table of 200 columns can wait for.
-MOST_SCORES = 300_000
+MOST_SCORES = 150_000
 #: Share of the pair amount for first measurements; the rest refines what was found.
 EXPLORE = 0.5
 #: Cells of a column beyond which its share of the one-ways does not grow.
