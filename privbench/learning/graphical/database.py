@@ -28,7 +28,7 @@ from privbench.learning.graphical.columns import (
 from privbench.learning.graphical.estimate import Floats, Ints, law_of, one_way
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.references import (
-    MOST_CAP,
+    CAPS,
     ReferenceLaw,
     Targets,
     fit_reference,
@@ -339,18 +339,21 @@ class DatabaseFit:
         part = float((scope == OUTSIDE).mean()) if len(scope) else 0.0
         rows = self.sizes[key.table].rows * part
         target = self.sizes[key.parent]
-        question = fan_in_question(self.budget, key, len(self.variables[key.parent]), inside)
-        cap = int(np.clip(round(weight / max(self._units_of(key.parent), 1.0)), 1, MOST_CAP))
-        asked = target_questions(key, self.variables[key.parent], self.budget, cap, inside)
-        (noisy, sd), *answers = self._ask([question, *asked])
+        variables = self.variables[key.parent]
+        question = fan_in_question(self.budget, key, len(variables), inside)
+        ((noisy, sd),) = self._ask([question])
+        mean = rows / max(target.rows, 1.0)
         fan_in, random = references_per_target(
             noisy.ravel(),
             sd,
-            rows / max(target.rows, 1.0),
+            mean,
             target.weight,
             self._kept(key.table),
             question.query.scale(self.spec),  # type: ignore[attr-defined]
         )
+        counted = fan_in * target.rows, weight / max(rows, 1.0)
+        cap = self._cap(target_questions(key, variables, self.budget, 1, inside), *counted)
+        answers = self._ask(target_questions(key, variables, self.budget, cap, inside))
         targets = Targets(
             self.variables[key.parent],
             self.people.codes[key.parent],
@@ -361,10 +364,21 @@ class DatabaseFit:
         numbers = self.people.stream("reference", key.table, key.name)
         return fit_reference(fan_in, random, answers, targets, self.law, numbers)
 
-    def _units_of(self, table: str) -> float:
-        """Units that have rows in a table."""
-        size = self.sizes[table]
-        return size.rows if size.units is None else float(size.units[1:].sum()) + size.free
+    def _cap(self, asked: list[Measurement], targets: Floats, each: float) -> int:
+        """κ of least squared error: noise of all groups against half of what is beyond κ.
+
+        Args:
+            asked: The marginals that will be measured.
+            targets: Targets per bucket of references.
+            each: Weight of a reference.
+        """
+
+        def error(cap: int) -> float:
+            query = replace(asked[0].query, cap=cap)  # type: ignore[type-var]
+            noise = self.session.noise_scale(query, asked[0].amount) ** 2 * prod(query.shape)
+            return noise + (0.5 * tail_rows(targets, cap / max(each, 1e-9)) * each) ** 2
+
+        return min(CAPS, key=error) if asked else 1
 
     def _kept(self, table: str) -> float:
         """Share of a table's rows among the first `KEPT` of their unit."""

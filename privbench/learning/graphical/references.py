@@ -41,10 +41,13 @@ MOST_COLUMNS = 8
 CORRELATIONS, PRIOR = (*(step / 20 for step in range(20)), 0.98), 2.0
 #: Prior sd of the power of a column's odds by which targets are tilted.
 SLOPE_SD = 0.7
+#: Most references that a target expects, in units of one or of the mean, where fan-in is random:
+#: a product of eight noisy factors makes hubs of single rows. Double: more of them.
+MOST_EACH, LEVELLING = 4.0, 8
 #: Sweeps of raking over all columns of the targets.
 RAKING = 8
-#: Largest cap of a target unit: more costs more noise than it saves bias.
-MOST_CAP = 32
+#: Most weight that one target unit may count: chosen by noise against what lies beyond.
+CAPS = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,11 +310,23 @@ def attach(
         rest = np.flatnonzero(edges == NULL)
     if len(rest):
         ranks = numbers.normal(size=len(targets))
-        steps = np.cumsum(law.popularity(codes[key.parent], len(targets), ranks))
+        popularity = law.popularity(codes[key.parent], len(targets), ranks)
+        if law.random:
+            popularity = _level(popularity, MOST_EACH * max(1.0 / len(rest), 1.0 / len(targets)))
+        steps = np.cumsum(popularity)
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
         found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
         edges[numbers.permutation(rest)] = found
     return edges
+
+
+def _level(weights: Floats, most: float) -> Floats:
+    """Shares by weight, none above ``most`` where that leaves room for all."""
+    shares = weights / weights.sum()
+    for _ in range(LEVELLING):
+        shares = np.minimum(shares, most)
+        shares /= shares.sum()
+    return np.asarray(shares)
 
 
 def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:

@@ -23,6 +23,8 @@ MISFIT = 0.15
 #: Log likelihood by which a law of references must beat targets at random. Half: noise is taken for
 #: hubs at a few hundred targets; double: weak hubs are lost.
 EVIDENCE = 4.0
+#: Weights that targets may have, against all rows' mean, where references fall at random.
+VISIBLE = (1.0, 0.5, 0.25, 0.1, 0.03)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +230,12 @@ def references_per_target(
         np.add.at(spread, (at, above[step]), (level[step] - below[step]) / len(counts))
     shares = np.minimum(mean / means, 1.0)[:, None] * shapes
     laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
-    likely = _fit(noisy, weight * laws @ spread, sd) + prior
+    likely = _fit(noisy[1:], (weight * laws @ spread)[:, 1:], sd) + prior
     likely[(mean > means) & (means < means.max())] = -np.inf
     random = np.diff(poisson.cdf(np.append(-1, MANY.ends), mean))
-    if likely.max() < float(_fit(noisy, weight * random @ spread, sd)) + EVIDENCE:
+    # Targets may stand in heavy units, and weigh less than others: their total is left free.
+    chance = weight * (random @ spread) * np.array(VISIBLE)[:, None]
+    if likely.max() < float(_fit(noisy[1:], chance[:, 1:], sd).max()) + EVIDENCE:
         return np.asarray(random / random.sum()), True
     chosen = np.exp(likely - likely.max())
     return np.asarray((chosen / chosen.sum()) @ laws), False
