@@ -54,13 +54,16 @@ from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
-#: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least.
+#: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time and
+#: memory alone.
 MOST_ROWS, LEAST_UNITS = 200_000, 3_000
-#: Standard deviations of noise from which on there are rows without an owner.
+#: Standard deviations of noise from which on there are rows without an owner: else one table in six
+#: would have some by noise.
 PRESENT = 2.0
 #: Least share that is worth a group where no pairs are measured.
 PLAIN_FLOOR = 0.01
-#: Relative error of a size that the family of distributions tells.
+#: Relative error of a size that the family of distributions tells, beside its posterior's. Half or
+#: double: not measured.
 SHAPE_ERROR = 0.1
 
 

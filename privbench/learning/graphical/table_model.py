@@ -20,9 +20,9 @@ from privbench.errors import ModelError
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import Floats, Ints, conditional, draw, rake
 
-#: Most columns that a factor is conditioned on. Half: pairs are lost; double: slower, no change.
+#: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
 WIDTH = 5
-#: Most cells of a factor. Half: wide pairs are kept at a coarser level; double: slower, no change.
+#: Most cells of a factor: wider pairs are taken at a coarser level. Half or double: no change.
 CELLS = 100_000
 #: Synthetic rows that P(S) is counted on, at most. Half: no change within scatter; double: slower.
 COUNTED = 60_000
