@@ -19,14 +19,14 @@ from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measure
 from privbench.privacy.queries import FanIn, Histogram, Presence, Total, UnitRows
 
 #: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. One-ways at .15: 2-way
-#: divergence of coded Adult .044 for .040. References: that part times R / (R + T) with R references
+#: divergence of coded Adult .044 for .040. References: that part times R / (R + T), R references
 #: that touch the tree and T its tables; half as much again: no difference beyond scatter.
 SIZES, ONE_WAYS, PAIRS, REFERENCES = 0.15, 0.25, 0.48, 0.4
 #: Share of the pair amount that selection may take; what it does not need goes to the pairs, so
 #: that it binds in small tables alone. Half or double: not measured.
 SELECTION = 0.2
-#: Gap, as a share of the table's weight, that a selection should see among all candidates. Half: 1 %
-#: of Q-error on the development databases; double: -1 %.
+#: Gap, as a share of the table's weight, that a selection should see among all candidates. Half:
+#: 1 % of Q-error on the development databases; double: -1 %.
 LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
 #: variation: .0334 at half, .0314 here, .0330 at nearly double.

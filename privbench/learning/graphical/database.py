@@ -54,8 +54,8 @@ from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
-#: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time and
-#: memory alone.
+#: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time
+#: and memory alone.
 MOST_ROWS, LEAST_UNITS = 200_000, 3_000
 #: Standard deviations of noise from which on there are rows without an owner: else one table in six
 #: would have some by noise.

@@ -28,8 +28,8 @@ PRICE = 0.25
 #: Half: false pairs in small trees; double: effects at a thousand units are lost.
 SIGNIFICANT = 2.5
 #: A pair is measured again at a finer level where that noise is below so many of its gap: shrinkage
-#: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or half as much
-#: again: the same.
+#: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
+#: same.
 FINER = 2.0
 
 #: Two places of variables, the first an own column.
