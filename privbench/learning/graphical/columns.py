@@ -24,7 +24,7 @@ from privbench.privacy.queries import Column as ColumnAxis
 from privbench.privacy.queries.references import PublicTarget
 
 #: Groups of a column's cells at each level of detail, coarse to fine. Half costs 1 % of Q-error on
-#: the development databases, double 4 %. (3, 8, 24): coded Adult's 2-way divergence .0389 for .0383.
+#: the development databases, double 4 %. (3, 8, 24): 2-way divergence of coded Adult 1 % larger.
 LEVELS = (4, 12, 24)
 #: Share of a coordinate that resolves the upper tail of ordered columns; 0: hubs lose attributes;
 #: half: no difference on coded Adult.
