@@ -353,6 +353,7 @@ class DatabaseFit:
             target.weight,
             self._kept(key.table),
             question.query.scale(self.spec),  # type: ignore[attr-defined]
+            self.spec.tables[key.parent].own is not None,
         )
         counted = fan_in * target.rows, weight / max(rows, 1.0)
         cap = self._cap(target_questions(key, variables, self.budget, 1, inside), *counted)

@@ -204,7 +204,7 @@ def contributed(units: Floats, most: float) -> float:
 
 
 def references_per_target(
-    noisy: Floats, sd: float, mean: float, weight: float, kept: float, scale: int
+    noisy: Floats, sd: float, mean: float, weight: float, kept: float, scale: int, owned: bool
 ) -> tuple[Floats, bool]:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
@@ -217,6 +217,7 @@ def references_per_target(
         weight: Weight of all targets.
         kept: Share of the references that count.
         scale: s of `FanIn`.
+        owned: Whether targets have owners, so that their weights differ.
     """
     prior, shapes, means = family()
     counts = np.linspace(np.array(MANY.lower), MANY.ends, 7)
@@ -233,8 +234,9 @@ def references_per_target(
     likely = _fit(noisy[1:], (weight * laws @ spread)[:, 1:], sd) + prior
     likely[(mean > means) & (means < means.max())] = -np.inf
     random = np.diff(poisson.cdf(np.append(-1, MANY.ends), mean))
-    # Targets may stand in heavy units, and weigh less than others: their total is left free.
-    chance = weight * (random @ spread) * np.array(VISIBLE)[:, None]
+    # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
+    visible = np.array(VISIBLE if owned else VISIBLE[:1])
+    chance = weight * (random @ spread) * visible[:, None]
     if likely.max() < float(_fit(noisy[1:], chance[:, 1:], sd).max()) + EVIDENCE:
         return np.asarray(random / random.sum()), True
     chosen = np.exp(likely - likely.max())
