@@ -60,7 +60,8 @@ class ReferenceLaw:
         columns: Columns of the target that its score is made of.
         scores: For each of them, the score of every cell.
         correlation: Of a target's score with its rank in the fan-in law, 0 to 1.
-        random: Whether fan-in is no wider than by chance: then a score is the log of a weight.
+        random: Whether fan-in is no wider than by chance: then a target's weight is the exponential
+            of its score times the correlation.
     """
 
     fan_in: Floats
@@ -75,7 +76,8 @@ class ReferenceLaw:
         for name, scores in zip(self.columns, self.scores, strict=True):
             score += scores[codes[name]]
         if self.random:
-            return np.asarray(np.exp(np.maximum(score - score.max(initial=0.0), -50.0)))
+            power = self.correlation * (score - score.max(initial=0.0))
+            return np.asarray(np.exp(np.maximum(power, -50.0)))
         latent = ranks
         if self.correlation > 0:
             order = np.lexsort((ranks, score))
@@ -202,16 +204,12 @@ def fit_reference(
     scores = _tilt(groups, wanted)
     cells = tuple(held[item.levels[DETAIL]] for item, held in zip(scored, scores, strict=True))
     names = tuple(item.name for item in scored)
-    if random:
-        return ReferenceLaw(fan_in, names, cells, 0.0, random)
-    best = [
-        (_evidence(ReferenceLaw(fan_in, names, cells, rho), targets, groups, answers, ranks), rho)
-        for rho in CORRELATIONS
-    ]
-    fits = np.array([fit for fit, _ in best]) - PRIOR * np.array(CORRELATIONS) ** 2
+    tried = [ReferenceLaw(fan_in, names, cells, rho, random) for rho in CORRELATIONS]
+    fits = np.array([_evidence(one, targets, groups, answers, ranks) for one in tried])
+    fits -= PRIOR * np.array(CORRELATIONS) ** 2
     weight = np.exp(fits - fits.max())
     correlation = float(weight @ np.array(CORRELATIONS) / weight.sum())
-    return ReferenceLaw(fan_in, names, cells, min(correlation, 0.99))
+    return ReferenceLaw(fan_in, names, cells, correlation, random)
 
 
 def _trend(noisy: Floats, sd: float, item: Variable) -> Floats:
