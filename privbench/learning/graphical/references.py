@@ -271,7 +271,7 @@ def _evidence(
     for held, (noisy, sd) in zip(groups, answers, strict=True):
         noisy = noisy.ravel()
         expected = np.bincount(held, popularity, minlength=len(noisy))
-        expected *= max(float(noisy.sum()), sd) / expected.sum()
+        expected *= max(float(noisy.sum()), sd) / max(float(expected.sum()), 1e-9)
         variance = sd * sd + (MISFIT * expected) ** 2
         found -= 0.5 * float(((noisy - expected) ** 2 / variance).sum())
     return found

@@ -231,13 +231,14 @@ def references_per_target(
         np.add.at(spread, (at, above[step]), (level[step] - below[step]) / len(counts))
     shares = np.minimum(mean / means, 1.0)[:, None] * shapes
     laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
-    likely = _fit(noisy[1:], (weight * laws @ spread)[:, 1:], sd) + prior
+    # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
+    told = slice(1 if owned else 0, None)
+    likely = _fit(noisy[told], (weight * laws @ spread)[:, told], sd) + prior
     likely[(mean > means) & (means < means.max())] = -np.inf
     random = np.diff(poisson.cdf(np.append(-1, MANY.ends), mean))
-    # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
     visible = np.array(VISIBLE if owned else VISIBLE[:1])
     chance = weight * (random @ spread) * visible[:, None]
-    if likely.max() < float(_fit(noisy[1:], chance[:, 1:], sd).max()) + EVIDENCE:
+    if likely.max() < float(_fit(noisy[told], chance[:, told], sd).max()) + EVIDENCE:
         return np.asarray(random / random.sum()), True
     chosen = np.exp(likely - likely.max())
     return np.asarray((chosen / chosen.sum()) @ laws), False
