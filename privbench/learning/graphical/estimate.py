@@ -34,6 +34,11 @@ PRIOR_CELLS = 6.0
 EM_ROUNDS = 30
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
+#: Noise sds from which on a special cell, or the sum of a tail, is present. At two, one cell in forty
+#: is made of noise; double: what a few dozen rows hold is lost.
+PRESENT = 3.0
+#: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
+ABSENT = 0.03
 #: Bandwidths of the smoother, in cells, chosen by leave-one-out error.
 BANDWIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
 #: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
@@ -118,22 +123,36 @@ def smooth(noisy: Floats) -> Floats:
     return np.asarray(found)
 
 
+def _tail(noisy: Floats, sd: float) -> Floats:
+    """What is expected far out, from the range outwards: half as much in every further cell.
+
+    A tail holds next to nothing unless its sum stands above the noise: one row far out moves an
+    average more than all the others.
+    """
+    total = float(noisy.sum())
+    if total < PRESENT * sd * np.sqrt(max(len(noisy), 1)):
+        total = TINY * sd
+    return np.asarray(total * 0.5 ** np.arange(1.0, len(noisy) + 1.0))
+
+
 def one_way(noisy: Floats, sd: float, domain: Domain, law: Law) -> Floats:
     """Shares of a column's cells from its noisy histogram.
 
-    Ordinary cells are predicted by their neighbours where they have an order (tails apart), else by
-    their mean; special cells and NULL by themselves. Then all are shrunk to the prediction.
+    Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
+    tails by their sum (`_tail`); special cells and NULL by themselves, if they stand above noise.
+    Then all are shrunk to the prediction.
 
     Returns:
         Shares, shape (cells,), that sum to 1.
     """
-    prediction = np.maximum(noisy, 0.3 * sd)
+    prediction = np.where(noisy > PRESENT * sd, noisy, TINY * sd)
     low, high = domain.core or (0, domain.values)
-    for start, end in ((0, low), (low, high), (high, domain.values)):
-        if end - start > 1:
-            part = noisy[start:end]
-            guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
-            prediction[start:end] = np.maximum(guess, 0.03 * sd)
+    if high - low > 1:
+        part = noisy[low:high]
+        guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
+        prediction[low:high] = np.maximum(guess, ABSENT * sd)
+    prediction[:low] = _tail(noisy[:low][::-1], sd)[::-1]
+    prediction[high : domain.values] = _tail(noisy[high : domain.values], sd)
     counts = shrink(noisy, sd, prediction, law)
     return np.asarray(counts / counts.sum())
 

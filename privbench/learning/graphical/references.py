@@ -270,8 +270,8 @@ def _evidence(
     found = 0.0
     for held, (noisy, sd) in zip(groups, answers, strict=True):
         noisy = noisy.ravel()
-        expected = np.bincount(held, popularity, minlength=len(noisy))
-        expected *= max(float(noisy.sum()), sd) / max(float(expected.sum()), 1e-9)
+        expected = np.bincount(held, popularity, minlength=len(noisy)).astype(np.float64)
+        expected = expected * (max(float(noisy.sum()), sd) / max(float(expected.sum()), 1e-9))
         variance = sd * sd + (MISFIT * expected) ** 2
         found -= 0.5 * float(((noisy - expected) ** 2 / variance).sum())
     return found
