@@ -34,7 +34,7 @@ PRIOR_CELLS = 6.0
 EM_ROUNDS = 30
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
-#: Noise sds from which on a special cell, or the sum of a tail, is present. At two, one cell in forty
+#: Noise sds from which on a special cell, or the sum of a tail, is present. At two one cell in 40
 #: is made of noise; double: what a few dozen rows hold is lost.
 PRESENT = 3.0
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
