@@ -9,7 +9,7 @@ import pytest
 
 from privbench.domain import Domain
 from privbench.errors import ModelError
-from privbench.learning.graphical.estimate import conditional, draw, rake, shrink
+from privbench.learning.graphical.estimate import conditional, draw, one_way, rake, shrink
 from privbench.learning.graphical.sizes import MANY, rows_per_unit, tilt
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
@@ -248,3 +248,20 @@ def test_a_scale_beyond_this_machine_is_refused(shop, begin):
     for scale in (1e15, 0.0, float("inf")):
         with pytest.raises(ModelError):
             model.sample(scale, 1)
+
+
+def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
+    """A row far out moves an average more than all others do."""
+    g = np.random.default_rng(6)
+    domain = Domain(60, ordered=True, specials=("above",), core=(10, 40))
+    exact = np.zeros(61)
+    exact[10:40] = 300.0
+    for seed in range(20):
+        noisy = exact + np.random.default_rng(seed).normal(0, 20, 61)
+        shares = one_way(noisy, 20.0, domain, "gaussian")
+        assert shares[60] + shares[45:60].sum() < 1e-3
+    exact[40:44] = 200.0
+    exact[60] = 400.0
+    found = one_way(exact + g.normal(0, 20, 61), 20.0, domain, "gaussian") * exact.sum()
+    assert found[40:60].sum() == pytest.approx(800, rel=0.3)
+    assert found[60] == pytest.approx(400, rel=0.2)
