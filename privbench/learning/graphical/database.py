@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -34,7 +34,7 @@ from privbench.learning.graphical.references import (
     fit_reference,
     target_questions,
 )
-from privbench.learning.graphical.select import PairLearner, candidates, pair_query, score_query
+from privbench.learning.graphical.select import PairLearner
 from privbench.learning.graphical.sizes import (
     MANY,
     ONE,
@@ -48,8 +48,8 @@ from privbench.learning.graphical.sizes import (
     tilt,
 )
 from privbench.learning.graphical.table_model import Rows
-from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Selection, Session
-from privbench.privacy.queries import PublicArray, Total
+from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
+from privbench.privacy.queries import Total
 from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
@@ -390,79 +390,3 @@ class DatabaseFit:
         if size.units is None:
             return 1.0
         return min((contributed(size.units, KEPT) + size.free) / max(size.rows, 1.0), 1.0)
-
-
-def planned(
-    budget: Budget, totals: Mapping[str, float], public_rows: dict[str, int]
-) -> Iterator[Measurement | Selection]:
-    """What a fit would ask, without data: every event, pair tables at their largest.
-
-    Args:
-        budget: Amounts per tree of ownership.
-        totals: Guessed rows per table.
-        public_rows: Rows of the public tables.
-    """
-    spec = budget.spec
-    rows = {name: max(float(totals.get(name, 1.0)), 1.0) for name in spec.tables}
-    columns = {name: columns_of(spec, name, public_rows) for name in spec.tables}
-    budget.divide(
-        {name: TableSize(rows[name], min(rows[name], rows[spec.top(name)])) for name in rows},
-        columns,
-    )
-    flat = {
-        name: [Variable.of(column, _even(column.domain.size), PLAIN_FLOOR) for column in held]
-        for name, held in columns.items()
-    }
-    for name in spec.order():
-        if spec.tables[name].own is not None:
-            yield from size_questions(budget, name)
-            yield clipped_question(budget, name, KEPT)
-        yield from (question for _, question in one_way_questions(budget, name, columns[name]))
-        variables = [*flat[name], *_flat_context(spec, name, columns)]
-        yield from _planned_pairs(budget, name, len(flat[name]), variables)
-        for key in spec.tables[name].keys:
-            if key.role == "ref":
-                inside = may_stay_inside(spec, key)
-                yield fan_in_question(budget, key, len(flat[key.parent]), inside)
-                yield from target_questions(key, flat[key.parent], budget, 1, inside)
-
-
-def _planned_pairs(
-    budget: Budget, table: str, own: int, variables: list[Variable]
-) -> Iterator[Measurement | Selection]:
-    amounts = budget.pairs[table]
-    every = candidates(variables, own)
-    if not amounts.picks or not every:
-        return
-    shapes = [pair_query(table, variables, item).shape for item in every]
-    predictions = [PublicArray(np.zeros(shape, np.int64)) for shape in shapes]
-    query = score_query(
-        budget.spec, table, variables, every, predictions, np.zeros(len(predictions))
-    )
-    largest = max(every, key=lambda item: prod(pair_query(table, variables, item).shape))
-    pair = pair_query(table, variables, largest)
-    for _ in range(amounts.picks):
-        yield Selection(query, amounts.select, f"choice of a pair of {table}")
-    for _ in range(amounts.picks):
-        yield Measurement(pair, amounts.first, f"pair of {table}")
-    for _ in range(amounts.picks):
-        yield Measurement(pair, amounts.refine / amounts.picks, f"pair of {table}, again")
-
-
-def _flat_context(
-    spec: DatabaseSpec, table: str, columns: Mapping[str, list[Column]]
-) -> list[Variable]:
-    found: list[Variable] = []
-    path: list[KeySpec] = []
-    key = spec.tables[table].own
-    while key is not None:
-        path.append(key)
-        for column in columns[key.parent]:
-            shares = _even(column.domain.size + len(path))
-            found.append(Variable.of_context(column, path, shares, PLAIN_FLOOR))
-        key = spec.tables[key.parent].own
-    return found
-
-
-def _even(cells: int) -> Floats:
-    return np.full(cells, 1.0 / cells)
