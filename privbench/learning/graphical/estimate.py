@@ -34,7 +34,12 @@ PRIOR_CELLS = 6.0
 EM_ROUNDS = 30
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
-#: Noise sds from which on a special cell, or the sum of a tail, is present. At two one cell in 40
+#: Special cells that stand for values beyond all others.
+FAR = frozenset(("below", "above"))
+#: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
+#: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
+UNSEEN = 0.3
+#: Noise sds from which on such a cell, or the sum of a tail, is present. At two one cell in 40
 #: is made of noise; double: what a few dozen rows hold is lost.
 PRESENT = 3.0
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
@@ -139,13 +144,17 @@ def one_way(noisy: Floats, sd: float, domain: Domain, law: Law) -> Floats:
     """Shares of a column's cells from its noisy histogram.
 
     Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
-    tails by their sum (`_tail`); special cells and NULL by themselves, if they stand above noise.
+    tails by their sum (`_tail`); special cells and NULL by themselves, those that stand for values
+    far out only if they stand above noise.
     Then all are shrunk to the prediction.
 
     Returns:
         Shares, shape (cells,), that sum to 1.
     """
-    prediction = np.where(noisy > PRESENT * sd, noisy, TINY * sd)
+    prediction = np.maximum(noisy, UNSEEN * sd)
+    for name in FAR.intersection(domain.specials):
+        cell = domain.special_code(name)
+        prediction[cell] = noisy[cell] if noisy[cell] > PRESENT * sd else TINY * sd
     low, high = domain.core or (0, domain.values)
     if high - low > 1:
         part = noisy[low:high]
