@@ -31,6 +31,7 @@ from privbench.privacy.data import (
 from privbench.privacy.queries import (
     Children,
     Column,
+    DependenceScores,
     FanIn,
     FanOut,
     GridHistogram,
@@ -186,6 +187,7 @@ def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator
     pairs = [(0, 1), (0, 2), (1, 2)]
     predictions = [rng.random((sizes[i], sizes[j])) * 4 for i, j in pairs]
     yield PairScores.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
+    yield DependenceScores.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
     margins = [rng.random(size) * 9 for size in sizes]
     candidates = [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
     yield SplitScores.of(spec, name, axes, candidates, margins)

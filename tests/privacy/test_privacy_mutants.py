@@ -20,6 +20,7 @@ from privbench.privacy.data import BOTTOM, NONE, NULL, PrivateDatabase, PrivateT
 from privbench.privacy.queries import (
     Axis,
     Children,
+    DependenceScores,
     FanIn,
     FanOut,
     GridHistogram,
@@ -71,6 +72,48 @@ def test_exact_margins_in_a_score() -> None:
     mutant = ExactMargins("posts", sound.axes, sound.pairs, sound.predictions, sound.penalties)
     assert "linf" in caught(mutant, database)
     assert check([mutant], database, every=True).worst_ratio > 3.5
+
+
+# margins that move against the table --------------------------------------------------------------
+
+
+class MarginsForFree(DependenceScores):
+    """The claim of plain scores, as if the margins' distance could not move as well."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return PairScores.sensitivity(self, spec)
+
+
+def test_margins_that_move_against_the_table() -> None:
+    """A cell that is above its prediction while both of its margins are below theirs."""
+    database = two_tables(range(3), [[0] * 3, [0] * 3], [2, 2])
+    prediction = np.array([[0.0, 5.0], [5.0, 0.0]])
+    given = ("a0", "a1"), [(0, 1)], [prediction]
+    sound = DependenceScores.of(database.spec, "posts", *given)
+    assert caught(sound, database) == set()
+    assert check([sound], database, every=True).worst_ratio == 1.0
+    mutant = MarginsForFree.of(database.spec, "posts", *given)
+    assert caught(mutant, database) == {"l1", "l2", "linf"}
+
+
+class OwnMargins(DependenceScores):
+    """The prediction is raked to the rows' own margins instead of released ones."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        table = Histogram("posts", self.axes).evaluate(data) // GRID
+        predicted = np.outer(table.sum(1), table.sum(0)) / max(int(table.sum()), 1)
+        return np.array([round(float(np.abs(table - predicted).sum()) * GRID)], dtype=np.int64)
+
+
+def test_own_margins_in_a_score_of_dependence() -> None:
+    """One unit off the diagonal cell of all others moves it by almost 4, where 2 is claimed."""
+    cells = [0] * 20 + [1]
+    database = two_tables(range(21), [cells, cells], [2, 2])
+    given = ("a0", "a1"), [(0, 1)], [np.array([[19.0, 1], [1, 0]])]
+    sound = DependenceScores.of(database.spec, "posts", *given)
+    assert caught(sound, database) == set()
+    mutant = OwnMargins("posts", sound.axes, sound.pairs, sound.predictions, sound.penalties)
+    assert "linf" in caught(mutant, database)
 
 
 # √τ for τ ----------------------------------------------------------------------------------------

@@ -45,12 +45,14 @@ from privbench.privacy.queries import (
     FAN_OUT_BOUNDS,
     Children,
     Column,
+    DependenceScores,
     FanIn,
     FanOut,
     GridHistogram,
     Histogram,
     Joined,
     JointHistogram,
+    JointScores,
     LabelCounts,
     Owner,
     PairScores,
@@ -396,6 +398,24 @@ def test_pair_scores_are_half_the_distance_less_the_penalty() -> None:
     assert query.evaluate(database).tolist() == [round(expected * query.unit)]
     assert query.sensitivity(database.spec).linf == GRID == query.unit // 2
     assert query.sensitivity(with_relation(database.spec, REPLACE)).linf == 2 * GRID
+
+
+def test_scores_of_dependence_leave_out_what_margins_explain() -> None:
+    database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
+    given = database.spec, "posts", ("a0", "a1"), [(0, 1)]
+    table = np.array([[1.0, 0.0], [1.0, 1.0]])
+    prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
+    query = DependenceScores.of(*given, [prediction], penalties=[0.125])
+    off = [np.abs((table - prediction).sum(axis)).sum() for axis in (0, 1)]
+    expected = 0.5 * (np.abs(table - prediction).sum() - max(off)) - 0.125
+    assert query.evaluate(database).tolist() == [round(expected * query.unit)]
+    # A prediction of the right shape and the wrong size does not score.
+    twice = DependenceScores.of(*given, [2 * table])
+    assert twice.evaluate(database).tolist() == [0]
+    assert query.sensitivity(database.spec).linf == 2 * GRID
+    assert query.sensitivity(with_relation(database.spec, REPLACE)).linf == 4 * GRID
+    with pytest.raises(SchemaError, match="move by more"):
+        JointScores((query,))
 
 
 def test_split_scores_average_over_the_cut() -> None:

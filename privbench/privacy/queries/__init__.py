@@ -12,6 +12,7 @@ from privbench.privacy.queries.axes import (
     Whole,
 )
 from privbench.privacy.queries.bounds import GridHistogram
+from privbench.privacy.queries.dependence import DependenceScores
 from privbench.privacy.queries.fanin import FanIn
 from privbench.privacy.queries.fanout import FanOut
 from privbench.privacy.queries.histogram import Histogram, JointHistogram
@@ -30,6 +31,7 @@ __all__ = [
     "Axis",
     "Children",
     "Column",
+    "DependenceScores",
     "FanIn",
     "FanOut",
     "GridHistogram",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.dependence import DependenceScores
 from privbench.privacy.queries.regions import overlap
 from privbench.privacy.queries.scores import PairScores
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
@@ -47,6 +48,8 @@ class JointScores(Query):
     def __post_init__(self) -> None:
         if len({part.source for part in self.parts}) != 1:
             raise SchemaError("joint scores have parts, all of one table.")
+        if any(isinstance(part, DependenceScores) for part in self.parts):
+            raise SchemaError("scores of dependence move by more than joint scores claim.")
 
     @property
     def table(self) -> str:

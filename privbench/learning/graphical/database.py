@@ -1,0 +1,392 @@
+"""Fitting a whole database: sizes, then table by table with owners first, then references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from privbench.learning.graphical.budget import (
+    Budget,
+    PairBudget,
+    TableSize,
+    clipped_question,
+    fan_in_question,
+    one_way_questions,
+    size_questions,
+)
+from privbench.learning.graphical.columns import (
+    OUTSIDE,
+    Column,
+    Variable,
+    columns_of,
+    may_stay_inside,
+    scope_name,
+)
+from privbench.learning.graphical.estimate import Floats, Ints, law_of, one_way
+from privbench.learning.graphical.model import Population, TableLaw
+from privbench.learning.graphical.references import (
+    CAPS,
+    ReferenceLaw,
+    Targets,
+    fit_reference,
+    target_questions,
+)
+from privbench.learning.graphical.select import PairLearner
+from privbench.learning.graphical.sizes import (
+    MANY,
+    ONE,
+    UnitRows,
+    best_clip,
+    combine,
+    contributed,
+    references_per_target,
+    rows_per_unit,
+    tail_rows,
+    tilt,
+)
+from privbench.learning.graphical.table_model import Rows
+from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
+from privbench.privacy.queries import Total
+from privbench.privacy.queries.fanin import KEPT
+from privbench.privacy.units import bound, row_weights
+from privbench.rng import generator
+
+#: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time
+#: and memory alone.
+MOST_ROWS, LEAST_UNITS = 200_000, 3_000
+#: Standard deviations of noise from which on there are rows without an owner: else one table in six
+#: would have some by noise.
+PRESENT = 2.0
+#: Least share that is worth a group where no pairs are measured.
+PLAIN_FLOOR = 0.01
+#: Relative error of a size that the family of distributions tells, beside its posterior's. Half or
+#: double: not measured.
+SHAPE_ERROR = 0.1
+
+
+@dataclass
+class DatabaseFit:
+    """One fit under way.
+
+    Attributes:
+        session: The door to the private rows.
+        totals: Noisy rows per table, released before.
+        budget: Amounts of all measurements.
+        public_rows: Rows of the public tables.
+    """
+
+    session: Session
+    totals: Mapping[str, float]
+    budget: Budget
+    public_rows: dict[str, int]
+
+    def __post_init__(self) -> None:
+        self.spec: DatabaseSpec = self.session.spec
+        self.law = law_of(self.session.accounting)
+        self.sizes: dict[str, TableSize] = {}
+        self.variables: dict[str, list[Variable]] = {}
+        self.laws: dict[str, TableLaw] = {}
+        self.answers: dict[str, dict[str, tuple[Floats, float]]] = {}
+        self.unspent: dict[str, float] = {}
+        self.columns = {
+            name: columns_of(self.spec, name, self.public_rows) for name in self.spec.tables
+        }
+
+    def run(self) -> dict[tuple[str, str], ReferenceLaw]:
+        """Fit all tables (`laws`, owners first) and references."""
+        self._measure_sizes()
+        self.budget.divide(self.sizes, self.columns)
+        keys = {name: table.keys for name, table in self.spec.tables.items()}
+        largest = max((size.rows for size in self.sizes.values()), default=1.0)
+        units = min(self.sizes[self.spec.top(name)].rows for name in self.spec.tables)
+        scale = max(min(1.0, MOST_ROWS / largest), min(1.0, LEAST_UNITS / max(units, 1.0)))
+        self.people = Population(keys, scale, lambda *labels: generator(0, "fit", *labels))
+        for name in self.spec.order():
+            self._fit_table(name)
+        return {
+            (name, key.name): self._fit_reference(key)
+            for name, table in self.spec.tables.items()
+            for key in table.keys
+            if key.role == "ref"
+        }
+
+    # sizes ---------------------------------------------------------------------------------------
+
+    def _ask(self, questions: list[Measurement]) -> list[tuple[Floats, float]]:
+        """Noisy statistics and the standard deviations of their noise."""
+        answers = self.session.measure_all(questions)
+        return [
+            (noisy, self.session.noise_scale(item.query, item.amount))
+            for item, noisy in zip(questions, answers, strict=True)
+        ]
+
+    def _total(self, table: str) -> tuple[float, float]:
+        """The released total of a table and the standard deviation of its noise."""
+        sds = [
+            self.session.noise_scale(step.query, step.event.amount)
+            for step in self.session.trace
+            if step.query == Total(table)
+        ]
+        return max(float(self.totals.get(table, 1.0)), 1.0), min(sds, default=1.0)
+
+    def _measure_sizes(self) -> None:
+        for name in self.spec.order():
+            if self.spec.tables[name].own is None:
+                rows = self._total(name)[0]
+                self.sizes[name] = TableSize(rows, rows)
+        owned = [name for name in self.spec.order() if self.spec.tables[name].own is not None]
+        asked = [(name, size_questions(self.budget, name)) for name in owned]
+        answers = iter(self._ask([item for _, items in asked for item in items]))
+        first = {name: [next(answers) for _ in items] for name, items in asked}
+        free = {name: self._free(name, first[name]) for name in owned}
+        plain = {name: self._units(name, first[name][0], []) for name in owned}
+        clips = {name: self._clip(name, plain[name]) for name in owned}
+        sums = self._ask([clipped_question(self.budget, name, clips[name]) for name in owned])
+        for name, (noisy, sd) in zip(owned, sums, strict=True):
+            told = [(float(clips[name]), float(noisy[0]) - free[name], sd)]
+            if clips[name] != Total(name).clip:
+                total, noise = self._total(name)
+                told.append((float(Total(name).clip), total - free[name], noise))
+            self.sizes[name] = self._size(name, first[name][0], free[name], told)
+
+    def _free(self, table: str, answers: list[tuple[Floats, float]]) -> float:
+        """Rows without an owner; each is a unit of one row, of weight 1/τ or 1."""
+        if len(answers) == 1:
+            return 0.0
+        noisy, sd = answers[1]
+        bounded = self.spec.tables[table].bound == "truncation"
+        count = float(noisy[0]) * (1 if bounded else bound(self.spec, table))
+        return count if float(noisy[0]) > PRESENT * sd else 0.0
+
+    def _units(
+        self, table: str, answer: tuple[Floats, float], told: list[tuple[float, float, float]]
+    ) -> UnitRows:
+        units = self.sizes[self.spec.top(table)].rows
+        return rows_per_unit(*answer, units, self.law, told)
+
+    def _clip(self, table: str, found: UnitRows) -> int:
+        one = clipped_question(self.budget, table, 1)
+        return best_clip(found.units, self.session.noise_scale(one.query, one.amount))
+
+    def _size(
+        self,
+        table: str,
+        answer: tuple[Floats, float],
+        free: float,
+        told: list[tuple[float, float, float]],
+    ) -> TableSize:
+        """Rows by the precision of clipped sums and of the family; units tilted to them."""
+        found = self._units(table, answer, told)
+        units = found.units
+        spread = float(np.hypot(found.spread, SHAPE_ERROR * found.rows))
+        estimates = [(found.rows, spread)]
+        for clip, total, sd in told:
+            tail = tail_rows(units, clip)
+            estimates.append((total + tail, float(np.hypot(sd, 0.5 * tail))))
+        owned = max(combine(estimates)[0], 1.0)
+        count = max(float(units.sum()), 1e-9)
+        shares = units / count
+        units = count * tilt(shares, MANY.means(shares), owned / count)
+        tau = bound(self.spec, table)
+        each = 1.0 if self.spec.tables[table].bound == "truncation" else 1.0 / tau
+        weight = (contributed(units, tau) + free) * each
+        return TableSize(owned + free, max(weight, 1.0), free, units)
+
+    # tables --------------------------------------------------------------------------------------
+
+    def _fit_table(self, table: str) -> None:
+        size, columns = self.sizes[table], self.columns[table]
+        width = {name: [c.domain.size for c in held] for name, held in self.columns.items()}
+        self.people.start(table, size.owned, size.free)
+        context, weights = self.people.context(table, width), self._weights(table)
+        self._measure_one_ways(table, 1.0)
+        learner = self._learner(table, context, weights)
+        model, unspent = learner.learn(), learner.unspent
+        if unspent > 0 and not learner.found and self.answers[table]:
+            # Without pairs what they were to cost goes to one-ways.
+            given = sum(
+                self.budget.one_ways[table, column.name]
+                for column in columns
+                if column.name in self.answers[table]
+            )
+            self._measure_one_ways(table, unspent / given)
+            model, unspent = self._learner(table, context, weights).model, 0.0
+        top = self.spec.top(table)
+        self.unspent[top] = self.unspent.get(top, 0.0) + unspent
+        drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
+        self.people.finish(table, {column.name: drawn[at] for at, column in enumerate(columns)})
+        self.laws[table] = TableLaw(
+            size.owned,
+            size.free,
+            tuple(column.name for column in columns),
+            tuple(column.domain.size for column in columns),
+            self.spec.tables[table].keys,
+            model,
+        )
+
+    def _pair_budget(self, table: str) -> PairBudget:
+        """A table's own, and what tables before it in its tree could not use."""
+        own = self.budget.pairs[table]
+        if not own.picks:
+            return own
+        return replace(own, refine=own.refine + self.unspent.pop(self.spec.top(table), 0.0))
+
+    def _learner(self, table: str, context: Mapping[int, Ints], weights: Floats) -> PairLearner:
+        """A learner of pairs on released one-ways."""
+        columns, floor = self.columns[table], self._floor(table)
+        own = [Variable.of(column, self._shares(table, column), floor) for column in columns]
+        self.variables[table] = own
+        sampled = float((weights**2).sum() / max(weights.sum(), 1e-9))
+        return PairLearner(
+            self.session,
+            table,
+            [*own, *self._context(table, context, weights, floor)],
+            Rows(len(own), context, weights),
+            self.sizes[table].weight,
+            sampled * (1.0 + 1.0 / self.people.scale),
+            self._pair_budget(table),
+            self.law,
+            lambda *labels: self.people.stream(table, *labels),
+        )
+
+    def _measure_one_ways(self, table: str, factor: float) -> None:
+        """Measure own columns with a factor on their amounts; a second answer joins the first."""
+        known = self.answers.setdefault(table, {})
+        asked = one_way_questions(self.budget, table, self.columns[table])
+        again = [replace(question, amount=question.amount * factor) for _, question in asked]
+        for (column, _), (noisy, sd) in zip(asked, self._ask(again), strict=True):
+            if column.name in known:
+                before, noise = known[column.name]
+                first, second = noise**-2, sd**-2
+                noisy = (before * first + noisy * second) / (first + second)
+                sd = (first + second) ** -0.5
+            known[column.name] = noisy, sd
+
+    def _shares(self, table: str, column: Column) -> Floats:
+        """Released shares of the cells of an own column."""
+        answer = self.answers[table].get(column.name)
+        if column.kind == "degree":
+            return self._degrees(table, column, answer)
+        shares = np.ones(column.domain.size)
+        if answer is not None:
+            shares = one_way(*answer, column.domain, self.law)
+        shares[list(column.ruled)] = 0.0
+        total = float(shares.sum())
+        return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
+
+    def _degrees(self, table: str, column: Column, answer: tuple[Floats, float] | None) -> Floats:
+        """Shares of the buckets of a degree, with the mean that the sizes of both tables give."""
+        key = column.key
+        if key is None:
+            raise ValueError("a degree has a key")
+        size, child = self.sizes[table], self.sizes[key.table]
+        mean = child.owned / max(size.rows, 1.0)
+        if column.buckets is ONE:
+            return np.array([1.0 - min(mean, 1.0), min(mean, 1.0)])
+        if answer is None:
+            units = child.units if child.units is not None else np.ones(MANY.size)
+        else:
+            units = rows_per_unit(*answer, size.weight, self.law, []).units
+        shares = units / max(float(units.sum()), 1e-9)
+        return tilt(shares, MANY.means(shares), mean)
+
+    def _floor(self, table: str) -> float:
+        """Least share that is worth a group: two standard deviations of a pair's noise."""
+        budget = self.budget.pairs[table]
+        if not budget.picks:
+            return PLAIN_FLOOR
+        sd = self.session.noise_scale(Total(table, 1), budget.first)
+        return 2.0 * sd / self.sizes[table].weight
+
+    def _weights(self, table: str) -> Floats:
+        """Weights of the synthetic rows as the real ones have them; they sum to the table's."""
+        spec, units = self.spec.tables[table], self.people.units[table]
+        if spec.own is None or not len(units):
+            return np.full(len(units), self.sizes[table].weight / max(len(units), 1))
+        _, place, counts = np.unique(units, return_inverse=True, return_counts=True)
+        weights = row_weights(counts[place], bound(self.spec, table)).astype(np.float64)
+        if spec.bound == "truncation":
+            weights *= bound(self.spec, table)
+        return np.asarray(weights / weights.sum() * self.sizes[table].weight)
+
+    def _context(
+        self, table: str, codes: Mapping[int, Ints], weights: Floats, floor: float
+    ) -> list[Variable]:
+        """Columns of all ancestors with the shares that synthetic owners give them."""
+        found: list[Variable] = []
+        path: list[KeySpec] = []
+        place = len(self.columns[table])
+        key = self.spec.tables[table].own
+        while key is not None:
+            path.append(key)
+            for column in self.columns[key.parent]:
+                cells = column.domain.size + len(path)
+                counts = np.bincount(codes[place], weights, minlength=cells)
+                shares = counts / max(float(counts.sum()), 1e-9)
+                found.append(Variable.of_context(column, path, shares, floor))
+                place += 1
+            key = self.spec.tables[key.parent].own
+        return found
+
+    # references ----------------------------------------------------------------------------------
+
+    def _fit_reference(self, key: KeySpec) -> ReferenceLaw:
+        """How often rows are referred to, and by which of their columns."""
+        inside = may_stay_inside(self.spec, key)
+        scope = self.people.codes[key.table][scope_name(key.name)]
+        outside = self._weights(key.table) * (scope == OUTSIDE)
+        weight = float(outside.sum())
+        part = float((scope == OUTSIDE).mean()) if len(scope) else 0.0
+        rows = self.sizes[key.table].rows * part
+        target = self.sizes[key.parent]
+        variables = self.variables[key.parent]
+        question = fan_in_question(self.budget, key, len(variables), inside)
+        ((noisy, sd),) = self._ask([question])
+        mean = rows / max(target.rows, 1.0)
+        fan_in, random = references_per_target(
+            noisy.ravel(),
+            sd,
+            mean,
+            target.weight,
+            self._kept(key.table),
+            question.query.scale(self.spec),  # type: ignore[attr-defined]
+            self.spec.tables[key.parent].own is not None,
+        )
+        counted = fan_in * target.rows, weight / max(rows, 1.0)
+        cap = self._cap(target_questions(key, variables, self.budget, 1, inside), *counted)
+        answers = self._ask(target_questions(key, variables, self.budget, cap, inside))
+        targets = Targets(
+            self.variables[key.parent],
+            self.people.codes[key.parent],
+            self.people.rows(key.parent),
+            weight * self.people.scale,
+            cap,
+        )
+        numbers = self.people.stream("reference", key.table, key.name)
+        return fit_reference(fan_in, random, answers, targets, self.law, numbers)
+
+    def _cap(self, asked: list[Measurement], targets: Floats, each: float) -> int:
+        """κ of least squared error: noise of all groups against half of what is beyond κ.
+
+        Args:
+            asked: The marginals that will be measured.
+            targets: Targets per bucket of references.
+            each: Weight of a reference.
+        """
+
+        def error(cap: int) -> float:
+            query = replace(asked[0].query, cap=cap)  # type: ignore[type-var]
+            noise = self.session.noise_scale(query, asked[0].amount) ** 2 * prod(query.shape)
+            return noise + (0.5 * tail_rows(targets, cap / max(each, 1e-9)) * each) ** 2
+
+        return min(CAPS, key=error) if asked else 1
+
+    def _kept(self, table: str) -> float:
+        """Share of a table's rows among the first `KEPT` of their unit."""
+        size = self.sizes[table]
+        if size.units is None:
+            return 1.0
+        return min((contributed(size.units, KEPT) + size.free) / max(size.rows, 1.0), 1.0)

@@ -1,0 +1,253 @@
+"""Estimation from noisy histograms: shrinkage, smoothing, proportional fitting, systematic draws.
+
+Everything here is post-processing of released numbers. One estimator serves every histogram:
+counts are a prediction times a ratio, and the prior of the ratio is learned from the noisy counts
+themselves (`shrink`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+from privbench.domain import Domain
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: Law of the noise of a measurement: discrete Laplace under pure ε, discrete Gaussian under zCDP.
+Law = Literal["laplace", "gaussian"]
+
+#: Strata of prediction / noise sd: upper end, step of the grid of log ratios. Cells far above the
+#: noise need a finer grid, since a step must not pass one sd; half or double the steps: no change.
+STRATA = ((0.3, 0.25), (1.0, 0.25), (3.0, 0.25), (10.0, 0.1), (40.0, 0.03))
+#: Largest log ratio of a cell to its prediction on the grid; double: slower, no change.
+REACH = 4.0
+#: Prior sd of the log ratio. Half: true ratios above 3 are flattened; double: more noise is kept.
+RATIO_SD = 0.7
+#: Weight of that prior, in cells, against what the cells of a stratum say themselves.
+PRIOR_CELLS = 6.0
+#: Rounds of expectation maximisation; half or double: no change in the third digit.
+EM_ROUNDS = 30
+#: Noise sds from which on a cell that the grid does not reach counts as it was measured.
+SURE = 4.0
+#: Special cells that stand for values beyond all others.
+FAR = frozenset(("below", "above"))
+#: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
+#: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
+UNSEEN = 0.3
+#: Noise sds from which on such a cell, or an octave of a tail, is present. Half as much again: what
+#: a heavy tail holds is lost (stats5 3.4 for 2.8); half: averages are moved by noise.
+PRESENT = 2.0
+#: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
+ABSENT = 0.03
+#: Bandwidths of the smoother, in cells, chosen by leave-one-out error.
+BANDWIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
+#: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
+SWEEPS, CLOSE = 25, 0.01
+#: Least cell of a fitted table, as a share of its sum.
+TINY = 1e-12
+
+
+def law_of(accounting: str) -> Law:
+    """The law of the noise under an accounting."""
+    return "laplace" if accounting == "pure" else "gaussian"
+
+
+def log_likelihood(distance: Floats, sd: float | Floats, law: Law) -> Floats:
+    """Log density of noise of a standard deviation at a distance, up to a constant."""
+    z = np.abs(distance) / sd
+    return np.asarray(-np.sqrt(2.0) * z if law == "laplace" else -0.5 * z * z)
+
+
+def shrink(noisy: Floats, sd: float, prediction: Floats, law: Law) -> Floats:
+    """Posterior means of counts c = m·r given noisy counts c + noise.
+
+    r has a discrete prior on a logarithmic grid and 0, learned by expectation maximisation from
+    the cells of one stratum of m/sd (non-parametric empirical Bayes, Robbins 1956; the grid form is
+    that of Koenker and Mizera 2014). Cells whose prediction is far above the noise are averaged
+    with it by nothing: they come out as measured.
+
+    Args:
+        noisy: Noisy counts, any shape.
+        sd: Standard deviation of the noise.
+        prediction: m, same shape, at least 0.
+        law: Law of the noise.
+
+    Returns:
+        Counts above 0, same shape.
+    """
+    y = noisy.ravel().astype(np.float64)
+    m = np.maximum(prediction.ravel().astype(np.float64), 1e-9)
+    out, low = y.copy(), 0.0
+    for high, step in STRATA:
+        cells = np.flatnonzero((m >= low * sd) & (m < high * sd))
+        low = high
+        if len(cells):
+            out[cells] = _posterior_means(y[cells], sd, m[cells], step, law)
+    return np.asarray(np.maximum(out, 1e-3 * np.minimum(m, sd)).reshape(noisy.shape))
+
+
+def _posterior_means(y: Floats, sd: float, m: Floats, step: float, law: Law) -> Floats:
+    logs = np.arange(-REACH, REACH + step / 2, step)
+    ratios = np.append(0.0, np.exp(logs))
+    start = np.append(0.0, np.exp(-0.5 * (logs / RATIO_SD) ** 2))
+    start[0] = 0.02 * start.sum()
+    start /= start.sum()
+    like = log_likelihood(y[:, None] - m[:, None] * ratios, sd, law)
+    like = np.exp(like - like.max(axis=1, keepdims=True))
+    prior = start
+    for _ in range(EM_ROUNDS):
+        post = like * prior
+        post /= post.sum(axis=1, keepdims=True) + 1e-300
+        prior = (post.sum(axis=0) + PRIOR_CELLS * start) / (len(y) + PRIOR_CELLS)
+    post = like * prior
+    post /= post.sum(axis=1, keepdims=True) + 1e-300
+    mean = m * (post @ ratios)
+    beyond = (y > m * ratios[-1]) & (y > SURE * sd)
+    return np.asarray(np.where(beyond, np.maximum(y, mean), mean))
+
+
+def smooth(noisy: Floats) -> Floats:
+    """A local mean of the cells of an ordered histogram; the bandwidth by leave-one-out error."""
+    ones, delta = np.ones(len(noisy)), np.zeros(len(noisy))
+    delta[len(delta) // 2] = 1.0
+    best, found = np.inf, np.full(len(noisy), noisy.mean())
+    for width in BANDWIDTHS:
+        if width > len(noisy):
+            break
+        near = [gaussian_filter1d(part, width, mode="constant") for part in (noisy, ones, delta)]
+        itself = near[2].max()
+        others = (near[0] - itself * noisy) / np.maximum(near[1] - itself, TINY)
+        error = float(((noisy - others) ** 2).mean())
+        if error < 0.98 * best:
+            best, found = error, near[0] / near[1]
+    return np.asarray(found)
+
+
+def _tail(noisy: Floats, sd: float) -> Floats:
+    """What is expected beyond the released range, from it outwards.
+
+    Octaves of cells are expected to hold their mean as long as each sum stands above noise; from
+    there on half as much in every cell: one row far out moves an average more than all others.
+    """
+    found = np.full(len(noisy), TINY * sd)
+    start, size = 0, 1
+    while start < len(noisy):
+        part = noisy[start : start + size]
+        if float(part.sum()) < PRESENT * sd * np.sqrt(len(part)):
+            break
+        found[start : start + size] = part.mean()
+        start, size = start + size, 2 * size
+    if 0 < start < len(noisy):
+        found[start:] = found[start - 1] * 0.5 ** np.arange(1.0, len(noisy) - start + 1.0)
+    return found
+
+
+def one_way(noisy: Floats, sd: float, domain: Domain, law: Law) -> Floats:
+    """Shares of a column's cells from its noisy histogram.
+
+    Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
+    tails by their sum (`_tail`); special cells and NULL by themselves, those that stand for values
+    far out only if they stand above noise.
+    Then all are shrunk to the prediction.
+
+    Returns:
+        Shares, shape (cells,), that sum to 1.
+    """
+    prediction = np.maximum(noisy, UNSEEN * sd)
+    for name in FAR.intersection(domain.specials):
+        cell = domain.special_code(name)
+        prediction[cell] = noisy[cell] if noisy[cell] > PRESENT * sd else TINY * sd
+    low, high = domain.core or (0, domain.values)
+    if high - low > 1:
+        part = noisy[low:high]
+        guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
+        prediction[low:high] = np.maximum(guess, ABSENT * sd)
+    prediction[:low] = _tail(noisy[:low][::-1], sd)[::-1]
+    prediction[high : domain.values] = _tail(noisy[high : domain.values], sd)
+    counts = shrink(noisy, sd, prediction, law)
+    return np.asarray(counts / counts.sum())
+
+
+def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int = 12) -> Floats:
+    """The table nearest to ``table`` (relative entropy) with given margins, all at least 0."""
+    found = np.maximum(table, TINY)
+    for _ in range(sweeps):
+        found = found * (rows / np.maximum(found.sum(axis=1), TINY))[:, None]
+        found = found * (columns / np.maximum(found.sum(axis=0), TINY))[None]
+    return np.asarray(found)
+
+
+def conditional(
+    parents: Floats, own: Floats, targets: Sequence[Floats], groups: Sequence[Ints]
+) -> Floats:
+    """P(v | S) of greatest entropy that keeps P(S), P(v) and the pair tables of v with each of S.
+
+    Iterative proportional fitting (Deming and Stephan 1940; Csiszár 1975): the joint table starts
+    as P(S)·P(v) and is multiplied in turn by the ratio of each target to its margin.
+
+    Args:
+        parents: P(S), one axis per parent; sums to 1.
+        own: P(v) over its groups, at the finest level that a target has.
+        targets: For each parent s, the table P(s, v) with v at a level of its own.
+        groups: For each parent, the group of every group of v at the finest level.
+
+    Returns:
+        P(v | S), of the shape of ``parents`` and one more axis, also where P(S) is 0.
+    """
+    weights = parents + TINY / parents.size
+    weights = (weights / weights.sum())[..., None]
+    joint = weights * own
+    axes = tuple(range(parents.ndim))
+    for _ in range(SWEEPS):
+        worst = 0.0
+        for place, (target, group) in enumerate(zip(targets, groups, strict=True)):
+            one_hot = np.eye(target.shape[1])[group]
+            margin = joint.sum(axis=tuple(axis for axis in axes if axis != place)) @ one_hot
+            ratio = np.clip(target / np.maximum(margin, TINY), 1e-3, 1e3)
+            worst = max(worst, float(np.abs(np.log(ratio[target > 1e-6])).max(initial=0.0)))
+            shape = [1] * parents.ndim + [len(own)]
+            shape[place] = parents.shape[place]
+            joint *= (ratio @ one_hot.T).reshape(shape)
+        joint *= own / np.maximum(joint.sum(axis=axes), TINY)
+        joint *= weights / np.maximum(joint.sum(axis=-1, keepdims=True), 1e-300)
+        if worst < CLOSE:
+            break
+    total = joint.sum(axis=-1, keepdims=True)
+    found = np.where(total > 1e-200, joint / np.maximum(total, 1e-300), own / own.sum())
+    return np.asarray(found)
+
+
+def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> Ints:
+    """One column index per row from the distribution ``table[row]``.
+
+    Rows that share a distribution are stratified in random order, so that their counts are off
+    from the expected ones by less than 1 (systematic sampling).
+
+    Args:
+        table: Distributions, shape (distributions, cells); rows sum to 1.
+        rows: Distribution of every row, shape (n,).
+        generator: Source of randomness.
+    """
+    count = len(rows)
+    if not count or table.shape[1] == 1:
+        return np.zeros(count, np.int64)
+    kind = np.uint16 if len(table) <= 2**16 else np.int64
+    shuffled = generator.permutation(count)
+    order = shuffled[np.argsort(rows[shuffled].astype(kind), kind="stable")]
+    held = rows[order]
+    starts = np.flatnonzero(np.diff(held, prepend=-1))
+    sizes = np.diff(np.append(starts, count))
+    place = np.arange(count) - np.repeat(starts, sizes) + generator.random(count)
+    numbers = np.empty(count)
+    numbers[order] = place / np.repeat(sizes, sizes)
+    steps = np.cumsum(table, axis=1)
+    steps /= steps[:, -1:]
+    steps[:, -1] = 1.0
+    flat = (steps + np.arange(len(table))[:, None]).ravel()
+    found = np.searchsorted(flat, np.minimum(numbers, 1 - 1e-12) + rows, side="right")
+    return np.asarray(np.clip(found - rows * table.shape[1], 0, table.shape[1] - 1), np.int64)

@@ -1,0 +1,304 @@
+"""The model of a whole database, and rows from it: owners first, references last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from privbench.errors import ModelError
+from privbench.learning.graphical.columns import degree_name, scope_name
+from privbench.learning.graphical.estimate import Ints
+from privbench.learning.graphical.references import ReferenceLaw, attach
+from privbench.learning.graphical.sizes import MANY
+from privbench.learning.graphical.table_model import TableModel
+from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
+from privbench.privacy import KeySpec
+from privbench.rng import generator
+
+#: Most rows of a synthetic database: eight numbers of each row fit into this machine's memory.
+MOST_ROWS = min(2**36, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 64)
+#: How far numbers of children may be scaled to meet their table's size, either way.
+CALIBRATED = 1.5
+
+#: A generator for each purpose.
+Stream = Callable[..., np.random.Generator]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLaw:
+    """What is released of one table.
+
+    Attributes:
+        rows: Rows with an owner; of a root table all rows.
+        free: Rows of an owned table without an owner.
+        names: Names of its own columns, by place.
+        cells: Cells of its own columns, by place.
+        keys: Its keys.
+        model: The factors of its columns.
+    """
+
+    rows: float
+    free: float
+    names: tuple[str, ...]
+    cells: tuple[int, ...]
+    keys: tuple[KeySpec, ...]
+    model: TableModel
+
+    @property
+    def own(self) -> KeySpec | None:
+        """The OWN key, or None."""
+        return next((key for key in self.keys if key.role == "own"), None)
+
+
+@dataclass
+class Population:
+    """Synthetic rows, table by table, owners first.
+
+    Attributes:
+        scale: Factor on the number of units.
+        stream: A generator for each purpose.
+        keys: Keys of every table.
+        codes: Per table, cells of its own columns by name.
+        owners: Per owned table, row of the owner of every row, or `NULL`; those come last.
+        units: Per table, the unit of every row; the same numbers in all tables.
+    """
+
+    keys: Mapping[str, Sequence[KeySpec]]
+    scale: float
+    stream: Stream
+    codes: dict[str, dict[str, Ints]] = field(default_factory=dict)
+    owners: dict[str, Ints | None] = field(default_factory=dict)
+    units: dict[str, Ints] = field(default_factory=dict)
+    _next: int = 0
+
+    def own(self, table: str) -> KeySpec | None:
+        """The OWN key of a table, or None."""
+        return next((key for key in self.keys[table] if key.role == "own"), None)
+
+    def rows(self, table: str) -> int:
+        """Number of rows of a table that was started."""
+        return len(self.units[table])
+
+    def start(self, table: str, rows: float, free: float) -> None:
+        """Make the rows of a table, after its owner's are finished; see `TableLaw`.
+
+        Raises:
+            ModelError: There is no room for so many rows.
+        """
+        key = self.own(table)
+        if key is None:
+            count, owners = round(max(rows, 0.0) * self.scale), None
+        else:
+            degrees = self._degrees(key, rows)
+            alone = round(free * self.scale) if key.nullable else 0
+            _require_room(self._next + int(degrees.sum()) + alone)
+            held = np.repeat(np.arange(len(degrees)), degrees)
+            owners = np.append(held, np.full(alone, NULL)).astype(np.int64)
+            count = len(owners)
+        _require_room(self._next + count)
+        units = np.arange(self._next, self._next + count)
+        if owners is not None and key is not None and self.rows(key.parent):
+            units = np.where(owners >= 0, self.units[key.parent][np.maximum(owners, 0)], units)
+        self._next += count
+        self.owners[table], self.units[table] = owners, units
+
+    def _degrees(self, key: KeySpec, rows: float) -> Ints:
+        """Number of children of every owner, scaled toward the table's size."""
+        name, owners = degree_name(key), self.rows(key.parent)
+        codes = self.codes[key.parent].get(name)
+        needed = any(
+            other.unique and not other.nullable and other.parent == key.table
+            for other in self.keys[key.parent]
+        )
+        if key.unique:
+            every = needed and not key.nullable
+            return np.ones(owners, np.int64) if every or codes is None else codes
+        if codes is None:
+            raise ModelError("an OWN key in the model has no degrees.", table=key.parent)
+        numbers = self.stream("degrees", key.table)
+        degrees = MANY.draw(codes, _shares(codes), numbers)
+        have, want = int(degrees.sum()), rows * self.scale
+        if have and want:
+            factor = float(np.clip(want / have, 1 / CALIBRATED, CALIBRATED))
+            moved = np.floor(degrees * factor + numbers.random(owners)).astype(np.int64)
+            degrees = np.where(degrees > 0, np.maximum(moved, 1), 0)
+        return degrees
+
+    def context(self, table: str, width: Mapping[str, Sequence[int]]) -> dict[int, Ints]:
+        """Cells of all columns of all ancestors, by place after the table's own columns.
+
+        Args:
+            table: The table; it was started.
+            width: Cells of the own columns of every table.
+        """
+        found: dict[int, Ints] = {}
+        place = len(width[table])
+        lifts: list[tuple[Ints, int]] = []
+        key, owners = self.own(table), self.owners[table]
+        while key is not None and owners is not None:
+            lifts.append((owners, len(lifts)))
+            for column, cells in zip(
+                self.codes[key.parent].values(), width[key.parent], strict=True
+            ):
+                codes, missing = column, cells
+                for edges, _ in reversed(lifts):
+                    above = codes[np.maximum(edges, 0)] if len(codes) else np.zeros_like(edges)
+                    codes = np.where(edges >= 0, above, missing)
+                    missing += 1
+                found[place] = codes
+                place += 1
+            owners, key = self.owners[key.parent], self.own(key.parent)
+        return found
+
+    def finish(self, table: str, codes: dict[str, Ints]) -> None:
+        """Give a started table the cells of its own columns, in their order."""
+        self.codes[table] = codes
+
+
+def _shares(codes: Ints) -> Any:
+    counts = np.bincount(codes, minlength=MANY.size).astype(np.float64)
+    return counts / max(counts.sum(), 1.0)
+
+
+def _require_room(rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise ModelError(
+            f"the model asks for more than {MOST_ROWS:,} rows, for which this machine has no room.",
+            remedy="Use a smaller --scale.",
+        )
+
+
+def sample(
+    laws: Mapping[str, TableLaw],
+    references: Mapping[tuple[str, str], ReferenceLaw],
+    public_rows: Mapping[str, int],
+    attributes: Mapping[str, Mapping[str, np.dtype[Any]]],
+    scale: float,
+    seed: int | None,
+) -> SyntheticDatabase:
+    """Draw a synthetic database.
+
+    Args:
+        laws: Released laws of the tables, every owner before what it owns.
+        references: Released laws of references between private tables, by table and key.
+        public_rows: Rows of the public tables.
+        attributes: Type of the codes of every attribute, by table.
+        scale: Factor on the number of units, above 0.
+        seed: Public seed, or None for fresh entropy.
+
+    Raises:
+        ModelError: The scale is not above 0 and finite, or there is no room for so many rows.
+    """
+    if not 0 < scale < inf:
+        raise ModelError("the scale must be above 0 and finite.")
+
+    def stream(*labels: str | int) -> np.random.Generator:
+        return generator(seed, *labels)
+
+    people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
+    width = {name: law.cells for name, law in laws.items()}
+    for name, law in laws.items():
+        people.start(name, law.rows, law.free)
+        context = people.context(name, width)
+        drawn = law.model.sample(context, people.rows(name), stream("rows", name))
+        people.finish(name, {held: drawn[place] for place, held in enumerate(law.names)})
+    _prune(people, public_rows)
+    tables = {}
+    for name, law in laws.items():
+        codes = {
+            held: people.codes[name][held].astype(kind) for held, kind in attributes[name].items()
+        }
+        tables[name] = SyntheticTable(people.rows(name), codes, {})
+        for key in law.keys:
+            law_of_key = references.get((name, key.name))
+            tables[name].parents[key.name] = _edges(people, key, law_of_key, public_rows)
+    return SyntheticDatabase(tables)
+
+
+def _edges(
+    people: Population,
+    key: KeySpec,
+    law: ReferenceLaw | None,
+    public_rows: Mapping[str, int],
+) -> Ints:
+    """Row of the parent of every row by one key, or `NULL`."""
+    owners = people.owners[key.table]
+    if key.role == "own" and owners is not None:
+        return owners
+    numbers = people.stream("attach", key.table, key.name)
+    scope = people.codes[key.table][scope_name(key.name)]
+    if key.role == "public":
+        count = public_rows.get(key.parent, 0)
+        edges = np.where(scope < count, scope, NULL)
+        return _distinct(edges, count, key, numbers) if key.unique else edges
+    if law is None:
+        raise ModelError("a reference in the model has no law.", table=key.table)
+    units = people.units[key.table], people.units[key.parent]
+    edges = attach(law, key, scope, units, people.codes, numbers)
+    return _distinct(edges, people.rows(key.parent), key, numbers) if key.unique else edges
+
+
+def _distinct(edges: Ints, targets: int, key: KeySpec, numbers: np.random.Generator) -> Ints:
+    """No target twice: later rows take one that is free, or none."""
+    order = numbers.permutation(len(edges))
+    _, first = np.unique(edges[order], return_index=True)
+    keeps = np.zeros(len(edges), bool)
+    keeps[order[first]] = True
+    found = np.where(keeps & (edges >= 0), edges, NULL)
+    lost = np.flatnonzero((edges >= 0) & ~keeps)
+    unused = numbers.permutation(np.setdiff1d(np.arange(targets), found))
+    count = min(len(lost), len(unused))
+    found[lost[:count]] = unused[:count]
+    return found
+
+
+def _prune(people: Population, public_rows: Mapping[str, int]) -> None:
+    """Leave out rows that could never have a target they must have, with all that they own."""
+    while True:
+        over = [
+            (table, room)
+            for table in people.units
+            if (room := _room(people, table, public_rows)) < people.rows(table)
+        ]
+        if not over:
+            return
+        for table, room in over:
+            rows = people.rows(table)
+            if room < rows:
+                keep = np.zeros(rows, bool)
+                keep[np.linspace(0, rows, room, endpoint=False).astype(np.int64)] = True
+                _drop(people, table, keep)
+
+
+def _room(people: Population, table: str, public_rows: Mapping[str, int]) -> int:
+    """Most rows that the table's NOT NULL references can serve."""
+    room = MOST_ROWS
+    for key in people.keys[table]:
+        if key.role == "own" or key.nullable:
+            continue
+        public = key.role == "public"
+        targets = public_rows.get(key.parent, 0) if public else people.rows(key.parent)
+        if key.unique or not targets:
+            room = min(room, targets)
+    return room
+
+
+def _drop(people: Population, table: str, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    place = np.cumsum(keep) - 1
+    owners = people.owners[table]
+    people.owners[table] = None if owners is None else owners[keep]
+    people.units[table] = people.units[table][keep]
+    people.codes[table] = {name: held[keep] for name, held in people.codes[table].items()}
+    for child in list(people.units):
+        key, edges = people.own(child), people.owners[child]
+        if key is None or edges is None or key.parent != table:
+            continue
+        held = np.maximum(edges, 0)
+        stays = (edges < 0) | (keep[held] if len(keep) else False)
+        people.owners[child] = np.where(edges >= 0, place[held] if len(place) else NULL, edges)
+        _drop(people, child, np.asarray(stays, bool))

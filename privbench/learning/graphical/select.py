@@ -1,0 +1,301 @@
+"""Select, measure, estimate, generate: the pairs of one table.
+
+The loop is that of AIM (McKenna, Mullins, Sheldon and Miklau 2022): rounds of noisy maxima over all
+candidate marginals, scored by their distance from the current model, then noisy marginals of the
+chosen ones. A candidate is a pair of columns at one of three levels of groups. Predictions are
+counted on synthetic rows of the current model, so nothing needs to be inferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import pi, sqrt
+
+import numpy as np
+
+from privbench.learning.graphical.budget import ROUNDS, PairBudget
+from privbench.learning.graphical.columns import LEVELS, Variable
+from privbench.learning.graphical.estimate import Floats, Ints, Law, rake, shrink
+from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
+from privbench.privacy import GRID, DatabaseSpec, Measurement, Query, Session
+from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
+
+#: Expected noise of a pair, in units of its L1 norm, that its gap must beat to be selected. Double:
+#: coded Adult's 2-way divergence .0424 for .0407.
+PRICE = 0.25
+#: Standard deviations of chi-squared by which a measured pair must differ from its prediction.
+#: Half: false pairs in small trees; double: effects at a thousand units are lost.
+SIGNIFICANT = 2.5
+#: A pair is measured again at a finer level where that noise is below so many of its gap: shrinkage
+#: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
+#: same.
+FINER = 2.0
+
+#: Two places of variables, the first an own column.
+Ends = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pair of columns at a level."""
+
+    ends: Ends
+    level: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A noisy pair table.
+
+    Attributes:
+        candidate: What was measured.
+        noisy: Noisy weights, shape (groups, groups).
+        sd: Standard deviation of the noise.
+        prediction: What the model said before, same shape.
+        gap: Half of the L1 distance of the estimate from the prediction, in weight.
+    """
+
+    candidate: Candidate
+    noisy: Floats
+    sd: float
+    prediction: Floats
+    gap: float
+
+
+def candidates(variables: Sequence[Variable], own: int) -> list[Candidate]:
+    """All pairs of an own column with another one, at every level that differs from the last."""
+    found = []
+    for i in range(own):
+        for j in range(i + 1, len(variables)):
+            if not (variables[i].modelled and variables[j].modelled):
+                continue
+            shapes: set[tuple[int, int]] = set()
+            for level in range(len(LEVELS)):
+                shape = variables[i].groups(level), variables[j].groups(level)
+                if min(shape) > 1 and shape not in shapes:
+                    shapes.add(shape)
+                    found.append(Candidate((i, j), level))
+    return found
+
+
+def score_query(
+    spec: DatabaseSpec,
+    table: str,
+    variables: Sequence[Variable],
+    among: Sequence[Candidate],
+    predictions: Sequence[PublicArray],
+    penalties: Floats,
+) -> Query:
+    """Scores of candidates; beyond what margins explain, where the table has a context.
+
+    A root table's predictions have its released margins, so plain distances serve at half of the
+    sensitivity.
+    """
+    kind = PairScores if spec.tables[table].own is None else DependenceScores
+    axes = [variable.grouped(level) for variable in variables for level in range(len(LEVELS))]
+    pairs = [(c.ends[0] * len(LEVELS) + c.level, c.ends[1] * len(LEVELS) + c.level) for c in among]
+    costs = PublicArray.rounded(penalties, 2 * GRID)
+    return kind(table, tuple(axes), tuple(pairs), tuple(predictions), costs)
+
+
+def pair_query(table: str, variables: Sequence[Variable], candidate: Candidate) -> Histogram:
+    """The marginal of a candidate."""
+    i, j = candidate.ends
+    axes = variables[i].grouped(candidate.level), variables[j].grouped(candidate.level)
+    return Histogram(table, axes)
+
+
+@dataclass
+class PairLearner:
+    """The pairs and the model of one table, under way.
+
+    Attributes:
+        session: The door to the private rows.
+        table: The table.
+        variables: Own columns, then the context.
+        rows: Synthetic rows that the model is estimated and predicted on.
+        weight: Weight of the table's rows.
+        spread: Variance of a cell's sampling error over its count, of real and synthetic rows.
+        budget: Amounts.
+        law: Law of the noise.
+        stream: A generator for each purpose; the same in a resumed fit.
+    """
+
+    session: Session
+    table: str
+    variables: Sequence[Variable]
+    rows: Rows
+    weight: float
+    spread: float
+    budget: PairBudget
+    law: Law
+    stream: Callable[..., np.random.Generator]
+
+    def __post_init__(self) -> None:
+        self.found: list[Measured] = []
+        self.round = 0
+        self.unspent = 0.0
+        self._estimate()
+
+    def learn(self) -> TableModel:
+        """All rounds, then a second measurement of what was found."""
+        every = candidates(self.variables, self.rows.own)
+        left = self.budget.picks if every else 0
+        for number in range(ROUNDS):
+            chosen = self._select(every, -(-left // (ROUNDS - number)))
+            if not chosen:
+                break
+            left -= len(chosen)
+            hits = self._measure(chosen)
+            self._estimate()
+            if 3 * hits < len(chosen):
+                break
+        self.unspent = self.budget.refine + left * (self.budget.first + self.budget.select)
+        if self.found and self.unspent > 0:
+            self._refine(self.unspent)
+            self._estimate()
+            self.unspent = 0.0
+        return self.model
+
+    def _estimate(self) -> None:
+        """The model given all pairs, and synthetic rows of it."""
+        pairs = [self._pair(item) for item in self.found]
+        self.round += 1
+        generator = self.stream("estimate", self.round)
+        self._fine: dict[Ends, Floats] = {}
+        self.model, self.codes = estimate(self.variables, pairs, self.rows, generator)
+
+    def _pair(self, item: Measured) -> Pair:
+        i, j = item.candidate.ends
+        level = item.candidate.level
+        counts = shrink(item.noisy, item.sd, item.prediction, self.law)
+        rows, columns = (self.variables[at].mass(level) for at in (i, j))
+        return Pair(i, j, level, rake(counts, rows, columns), item.gap)
+
+    def _codes(self, place: int, level: int) -> Ints:
+        return self.variables[place].levels[level][self.codes[place]]
+
+    def _predict(self, candidate: Candidate) -> Floats:
+        """The pair table of the synthetic rows, in weight, with the released margins.
+
+        Counted once a round at the finest level, on evenly spaced rows where there are many.
+        """
+        i, j = candidate.ends
+        fine = len(LEVELS) - 1
+        if candidate.ends not in self._fine:
+            step = -(-len(self.rows.weights) // COUNTED)
+            shape = tuple(self.variables[at].groups(fine) for at in (i, j))
+            index = self._codes(i, fine)[::step] * shape[1] + self._codes(j, fine)[::step]
+            weights = self.rows.weights[::step]
+            counts = np.bincount(index, weights, minlength=shape[0] * shape[1]).reshape(shape)
+            margins = self.variables[i].mass(fine), self.variables[j].mass(fine)
+            table = rake(counts.astype(np.float64) + 1e-6, *margins, sweeps=3)
+            self._fine[candidate.ends] = table * self.weight
+        table = self._fine[candidate.ends]
+        if candidate.level == fine:
+            return table
+        merges = [
+            np.eye(item.groups(candidate.level))[item.coarser(fine, candidate.level)]
+            for item in (self.variables[i], self.variables[j])
+        ]
+        return np.asarray(merges[0].T @ table @ merges[1])
+
+    def _select(self, every: Sequence[Candidate], count: int) -> list[Candidate]:
+        """Candidates of largest noisy score, one for each pair of columns."""
+        if not count:
+            return []
+        taken = {item.candidate.ends for item in self.found}
+        among = [candidate for candidate in every if candidate.ends not in taken]
+        predictions = {candidate: self._predict(candidate) for candidate in among}
+        penalties = {item: self._penalty(table) for item, table in predictions.items()}
+        public = {item: PublicArray.rounded(table, GRID) for item, table in predictions.items()}
+        spec, chosen = self.session.spec, []
+        for _ in range(count):
+            if not among:
+                break
+            tables = [public[candidate] for candidate in among]
+            costs = np.array([penalties[candidate] for candidate in among])
+            query = score_query(spec, self.table, self.variables, among, tables, costs)
+            label = f"choice of a pair of {self.table}"
+            best = among[self.session.select(query, self.budget.select, label)]
+            chosen.append(best)
+            among = [candidate for candidate in among if candidate.ends != best.ends]
+        self._predictions = {candidate: predictions[candidate] for candidate in chosen}
+        return chosen
+
+    def _penalty(self, prediction: Floats) -> float:
+        """Expected distance by sampling alone, and part of that of the noise of measuring it."""
+        sampling = float(np.sqrt(2 / pi * prediction * self.spread).sum()) / 2
+        query = Histogram(self.table, ())
+        sd = self.session.noise_scale(query, self.budget.first)
+        return sampling + PRICE * sd * prediction.size / sqrt(2 * pi)
+
+    def _ask(
+        self, asked: Sequence[tuple[Candidate, float]], label: str
+    ) -> Iterator[tuple[Floats, float]]:
+        """Noisy pair tables and their standard deviations."""
+        questions = []
+        for candidate, amount in asked:
+            query = pair_query(self.table, self.variables, candidate)
+            questions.append(Measurement(query, amount, label))
+        for question, noisy in zip(questions, self.session.measure_all(questions), strict=True):
+            yield noisy, self.session.noise_scale(question.query, question.amount)
+
+    def _measure(self, chosen: Sequence[Candidate]) -> int:
+        """Measure pairs and keep those that differ from the model; how many do."""
+        asked = [(candidate, self.budget.first) for candidate in chosen]
+        answers = self._ask(asked, f"pair of {self.table}")
+        hits = 0
+        for candidate, (noisy, sd) in zip(chosen, answers, strict=True):
+            prediction = self._predictions[candidate]
+            gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
+            if self._significant(noisy, sd, prediction):
+                hits += 1
+                self.found.append(Measured(candidate, noisy, sd, prediction, gap))
+        return hits
+
+    def _significant(self, noisy: Floats, sd: float, prediction: Floats) -> bool:
+        """Whether chi-squared rejects the prediction with the noisy table's own margins."""
+        rows, columns = (np.maximum(noisy.sum(axis=axis), 1e-6) for axis in (1, 0))
+        expected = rake(prediction, rows, columns)
+        chi = float(((noisy - expected) ** 2 / (sd * sd + expected * self.spread)).sum())
+        free = (noisy.shape[0] - 1) * (noisy.shape[1] - 1)
+        # The fourth moment of Laplace noise is twice as large: so is the variance of its square.
+        scatter = sqrt((5.0 if self.law == "laplace" else 2.0) * free)
+        return bool(chi > free + SIGNIFICANT * scatter)
+
+    def _refine(self, amount: float) -> None:
+        """Measure what was found once more, finer where the gap pays for the noise of that."""
+        even = self.session.noise_scale(Histogram(self.table, ()), amount / len(self.found))
+        finer = [self._finer(item, even) for item in self.found]
+        shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
+        amounts = (amount * shares / shares.sum()).tolist()
+        label = f"pair of {self.table}, again"
+        answers = self._ask(list(zip(finer, amounts, strict=True)), label)
+        again = zip(self.found, finer, answers, strict=True)
+        self.found = [self._again(old, new, *answer) for old, new, answer in again]
+
+    def _cells(self, candidate: Candidate) -> int:
+        i, j = (self.variables[at].groups(candidate.level) for at in candidate.ends)
+        return i * j
+
+    def _finer(self, item: Measured, sd: float) -> Candidate:
+        """The finest level whose expected noise is below `FINER` times the pair's gap."""
+        found = item.candidate
+        while found.level + 1 < len(LEVELS):
+            next_level = replace(found, level=found.level + 1)
+            if sd * self._cells(next_level) / sqrt(2 * pi) > FINER * item.gap:
+                break
+            found = next_level
+        return found
+
+    def _again(self, old: Measured, new: Candidate, noisy: Floats, sd: float) -> Measured:
+        """Two measurements of a pair as one."""
+        if new.level == old.candidate.level:
+            first, second = 1 / old.sd**2, 1 / sd**2
+            mean = (old.noisy * first + noisy * second) / (first + second)
+            return replace(old, noisy=mean, sd=(first + second) ** -0.5)
+        prediction = self._predict(new)
+        gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
+        return Measured(new, noisy, sd, prediction, max(gap, old.gap))

@@ -1,0 +1,257 @@
+"""Distributions of counts: rows per unit, rows per owner, references per target.
+
+All of them stand on one grid of buckets and are predicted by one family of shapes, discretised
+lognormals and power laws with a cut, averaged by their posterior. The number of units that have any
+row, or, where the mean is known from sizes, that mean, fixes the amount; so heavy tails follow from
+a constraint and not from the few noisy cells in which they stand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import exp, log
+
+import numpy as np
+from scipy.stats import norm, poisson
+
+from privbench.learning.graphical.estimate import Floats, Ints, Law, shrink
+
+#: Relative error of a shape that the likelihood allows for. Half: shapes win over cells that the
+#: family cannot have; double: sizes of trees of a few hundred units scatter more.
+MISFIT = 0.15
+#: Log likelihood by which a law of references must beat targets at random. Half: noise is taken for
+#: hubs at a few hundred targets; double: weak hubs are lost.
+EVIDENCE = 4.0
+#: Weights that targets may have, against all rows' mean, where references fall at random.
+VISIBLE = (1.0, 0.5, 0.25, 0.1, 0.03)
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Half-octave buckets of a count.
+
+    Attributes:
+        lower: Lower ends, ascending from 0.
+        top: Largest count.
+    """
+
+    lower: tuple[int, ...]
+    top: int
+
+    @property
+    def size(self) -> int:
+        """Number of buckets."""
+        return len(self.lower)
+
+    @property
+    def ends(self) -> Ints:
+        """Largest count of every bucket."""
+        return np.append(np.array(self.lower[1:]) - 1, self.top).astype(np.int64)
+
+    def law(self, shares: Floats) -> Floats:
+        """Law of the count within each bucket, shape (top + 1,); sums to 1 over every bucket.
+
+        Log-linear, with the mean of the slopes to both neighbours.
+        """
+        low, end = np.array(self.lower, np.float64), self.ends.astype(np.float64)
+        middle = (low + end) / 2
+        density = np.log(np.maximum(shares, 1e-9) / (end - low + 1))
+        slopes = np.clip(np.diff(density) / np.diff(middle), -2.0, 2.0)
+        each = (np.append(slopes[:1], slopes) + np.append(slopes, slopes[-1:])) / 2
+        width = self.ends - np.array(self.lower) + 1
+        count = np.arange(self.top + 1)
+        power = np.repeat(each, width) * (count - np.repeat(middle, width))
+        starts = np.array(self.lower)
+        weight = np.exp(power - np.repeat(np.maximum.reduceat(power, starts), width))
+        return np.asarray(weight / np.repeat(np.add.reduceat(weight, starts), width))
+
+    def means(self, shares: Floats) -> Floats:
+        """Mean count of every bucket."""
+        return np.add.reduceat(self.law(shares) * np.arange(self.top + 1), np.array(self.lower))
+
+    def draw(self, codes: Ints, shares: Floats, generator: np.random.Generator) -> Ints:
+        """A count within the bucket of every row."""
+        steps = np.append(0.0, np.cumsum(self.law(shares)))
+        at = codes + generator.random(len(codes))
+        found = np.searchsorted(steps, at, side="right") - 1
+        return np.clip(found, np.array(self.lower)[codes], self.ends[codes])
+
+
+#: Buckets of a key that many rows may share, and of a unique one.
+MANY = Buckets(
+    (0, 1, 2, 3, 4, *(2**k + 1 + half for k in range(2, 15) for half in (0, 2 ** (k - 1))), 32769),
+    65536,
+)
+ONE = Buckets((0, 1), 1)
+
+
+def tilt(shares: Floats, means: Floats, mean: float) -> Floats:
+    """Shares of buckets whose mean count is ``mean``: positive ones times a power of their mean.
+
+    The share of 0 stays, as far as the mean can be reached with it.
+    """
+    held = shares[1:].sum()
+    if held <= 0 or mean <= 0:
+        return np.append(1.0, np.zeros(len(shares) - 1))
+    lowest, highest = -3.0, 3.0
+    base = np.log(np.maximum(means[1:], 1.0))
+    for _ in range(50):
+        power = (lowest + highest) / 2
+        found = shares[1:] * np.exp(power * (base - base.max()))
+        found *= held / max(found.sum(), 1e-300)
+        if float(found @ means[1:]) > mean:
+            highest = power
+        else:
+            lowest = power
+    factor = mean / max(float(found @ means[1:]), 1e-300)
+    found = found * min(factor, 1.0 / held)
+    return np.append(max(1.0 - found.sum(), 0.0), found)
+
+
+@cache
+def family() -> tuple[Floats, Floats, Floats]:
+    """Log prior, shares of the buckets above 0, and mean count of every shape.
+
+    The prior falls with the spread of a lognormal and, slowly, with the mean: without that a table
+    of a few noisy cells is given giants (the posterior mean of its size is ruled by them).
+    """
+    low, high = np.log(np.array(MANY.lower[1:]) - 0.5), np.log(MANY.ends[1:] + 0.5)
+    middle, width = np.exp((low + high) / 2), np.exp(high) - np.exp(low)
+    raw = [
+        (-(s**2) / 2, norm.cdf((high - mu) / s) - norm.cdf((low - mu) / s))
+        for mu in np.arange(-1.5, 9.6, 0.25)
+        for s in (0.08, 0.15, 0.3, 0.5, 0.8, 1.1, 1.5, 2.0)
+    ]
+    raw += [
+        (-0.5, (middle + shift) ** -power * np.exp(-middle / cut) * width)
+        for power in np.arange(0.6, 3.3, 0.3)
+        for shift in (0, 1, 4, 16)
+        for cut in (10, 30, 100, 300, 1000, 3000, 10000)
+    ]
+    shapes = np.array([shape / shape.sum() for _, shape in raw if shape.sum() > 1e-3])
+    priors = np.array([prior for prior, shape in raw if shape.sum() > 1e-3])
+    means = shapes @ middle
+    return priors - 0.5 * np.log(means), shapes, means
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """Rows per unit of an owned table, from a noisy histogram.
+
+    Attributes:
+        units: Units per bucket of `MANY`; they sum to the number of units.
+        rows: exp of the posterior mean of the log number of rows.
+        spread: Standard deviation of that.
+    """
+
+    units: Floats
+    rows: float
+    spread: float
+
+
+def rows_per_unit(
+    noisy: Floats, sd: float, units: float, law: Law, told: list[tuple[float, float, float]]
+) -> UnitRows:
+    """Posterior of the family, and the histogram shrunk to its mean.
+
+    Args:
+        noisy: Noisy units per bucket of `MANY`; bucket 0 is not looked at.
+        sd: Standard deviation of the noise.
+        units: Number of units.
+        law: Law of the noise.
+        told: For some C, a noisy Σ min(n, C) and its standard deviation.
+    """
+    prior, shapes, means = family()
+    amounts = np.geomspace(1.0, max(units, 2.0), 40)
+    expected = amounts[None, :, None] * shapes[:, None, :]
+    variance = sd * sd + (MISFIT * expected) ** 2
+    fit = -0.5 * ((noisy[1:] - expected) ** 2 / variance + np.log(variance)).sum(axis=2)
+    middle = (np.array(MANY.lower[1:]) + MANY.ends[1:]) / 2
+    for most, total, noise in told:
+        guess = amounts * (shapes @ np.minimum(middle, most))[:, None]
+        variance = noise * noise + (MISFIT * guess) ** 2
+        fit += -0.5 * ((total - guess) ** 2 / variance + np.log(variance))
+    fit += prior[:, None]
+    weight = np.exp(fit - fit.max())
+    weight /= weight.sum()
+    prediction = (weight * amounts).sum(axis=1) @ shapes
+    found = shrink(noisy[1:], sd, prediction, law)
+    found = np.where(prediction < 0.02 * sd, prediction, found)
+    logs = np.log(amounts[None, :] * means[:, None])
+    mean = float((weight * logs).sum())
+    spread = exp(mean) * float(np.sqrt((weight * (logs - mean) ** 2).sum()))
+    found *= min(1.0, units / max(found.sum(), 1e-9))
+    return UnitRows(np.append(max(units - found.sum(), 0.0), found), exp(mean), spread)
+
+
+def tail_rows(units: Floats, most: float) -> float:
+    """Σ max(n − most, 0) over units, from units per bucket of `MANY`."""
+    means = MANY.means(units / max(units.sum(), 1e-9))
+    return float(units @ np.maximum(means - most, 0.0))
+
+
+def best_clip(units: Floats, sd: float) -> int:
+    """C of least squared error: noise of C·sd against half of the rows beyond C."""
+    options = [int(end) for end in MANY.ends[1:24]]
+    return min(options, key=lambda c: (c * sd) ** 2 + (0.5 * tail_rows(units, c)) ** 2)
+
+
+def contributed(units: Floats, most: float) -> float:
+    """Σ min(n, most) over units, from units per bucket of `MANY`."""
+    means = MANY.means(units / max(units.sum(), 1e-9))
+    return float(units @ np.minimum(means, most))
+
+
+def references_per_target(
+    noisy: Floats, sd: float, mean: float, weight: float, kept: float, scale: int, owned: bool
+) -> tuple[Floats, bool]:
+    """Shares of targets by the bucket of their number of references, with a known mean.
+
+    The second value says whether targets at random explain them.
+
+    Args:
+        noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.
+        sd: Standard deviation of the noise.
+        mean: References per target.
+        weight: Weight of all targets.
+        kept: Share of the references that count.
+        scale: s of `FanIn`.
+        owned: Whether targets have owners, so that their weights differ.
+    """
+    prior, shapes, means = family()
+    counts = np.linspace(np.array(MANY.lower), MANY.ends, 7)
+    level = np.minimum(np.log2(1.0 + kept * counts / scale), len(noisy) - 1.0)
+    below = np.floor(level).astype(np.int64)
+    above = np.minimum(below + 1, len(noisy) - 1)
+    spread = np.zeros((MANY.size, len(noisy)))
+    for step in range(len(counts)):
+        at = np.arange(MANY.size)
+        np.add.at(spread, (at, below[step]), (1.0 - level[step] + below[step]) / len(counts))
+        np.add.at(spread, (at, above[step]), (level[step] - below[step]) / len(counts))
+    shares = np.minimum(mean / means, 1.0)[:, None] * shapes
+    laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
+    # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
+    told = slice(1 if owned else 0, None)
+    likely = _fit(noisy[told], (weight * laws @ spread)[:, told], sd) + prior
+    likely[(mean > means) & (means < means.max())] = -np.inf
+    random = np.diff(poisson.cdf(np.append(-1, MANY.ends), mean))
+    visible = np.array(VISIBLE if owned else VISIBLE[:1])
+    chance = weight * (random @ spread) * visible[:, None]
+    if likely.max() < float(_fit(noisy[told], chance[:, told], sd).max()) + EVIDENCE:
+        return np.asarray(random / random.sum()), True
+    chosen = np.exp(likely - likely.max())
+    return np.asarray((chosen / chosen.sum()) @ laws), False
+
+
+def _fit(noisy: Floats, expected: Floats, sd: float) -> Floats:
+    variance = sd * sd + (MISFIT * expected) ** 2
+    return np.asarray(-0.5 * ((noisy - expected) ** 2 / variance + np.log(variance)).sum(axis=-1))
+
+
+def combine(estimates: list[tuple[float, float]]) -> tuple[float, float]:
+    """Inverse-variance mean of estimates with their standard deviations, and its own."""
+    weights = [1.0 / max(sd, 1e-9) ** 2 for _, sd in estimates]
+    total = sum(weights)
+    mean = sum(w * value for w, (value, _) in zip(weights, estimates, strict=True)) / total
+    return mean, exp(-0.5 * log(total))

@@ -1,0 +1,292 @@
+"""The model of one table: a directed graphical model of bounded width, given its context.
+
+P(v₁ … v_d | context) = Π P(vᵢ | Sᵢ), where Sᵢ are at most `WIDTH` columns that stand before vᵢ
+or in the context, each at a level of its groups, and each factor is the one of greatest entropy
+that keeps the estimated pair tables of vᵢ with Sᵢ. What lies before is sampled already, so P(Sᵢ) is
+counted on synthetic rows and nothing is inferred. Within a group cells follow the one-way marginal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.errors import ModelError
+from privbench.learning.graphical.columns import Variable
+from privbench.learning.graphical.estimate import Floats, Ints, conditional, draw, rake
+
+#: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
+WIDTH = 5
+#: Most cells of a factor: wider pairs are taken at a coarser level. Half or double: no change.
+CELLS = 100_000
+#: Synthetic rows that P(S) is counted on, at most. Half: no change within scatter; double: slower.
+COUNTED = 60_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """The estimated marginal of two columns.
+
+    Attributes:
+        first: Place of the one column, an own one.
+        second: Place of the other one, greater; own columns come first, then the context.
+        level: Level of the groups of both.
+        table: Shares, shape (groups, groups).
+        gap: Half of the L1 distance from what was predicted without it, in weight.
+    """
+
+    first: int
+    second: int
+    level: int
+    table: Floats
+    gap: float
+
+    def seen_from(self, column: int) -> tuple[int, Floats]:
+        """The other column, and the table with the other column first."""
+        if column == self.first:
+            return self.second, self.table.T
+        return self.first, self.table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """P(v | S).
+
+    Attributes:
+        column: Place of v among the own columns.
+        parents: Places of S: own columns that stand before, or columns of the context.
+        parent_groups: Group of every cell of each of S.
+        groups: Group of every cell of v.
+        table: P(group of v | groups of S), shape (configurations of S, groups).
+        shares: Share of every cell of v.
+    """
+
+    column: int
+    parents: tuple[int, ...]
+    parent_groups: tuple[Ints, ...]
+    groups: Ints
+    table: Floats
+    shares: Floats
+
+    def draw(self, codes: Mapping[int, Ints], rows: int, generator: np.random.Generator) -> Ints:
+        """Cells of v of some rows, given those of S."""
+        index = np.zeros(rows, np.int64)
+        for parent, groups in zip(self.parents, self.parent_groups, strict=True):
+            index = index * (int(groups.max()) + 1) + groups[codes[parent]]
+        chosen = draw(self.table, index, generator)
+        inside = np.zeros((self.table.shape[1], len(self.shares)))
+        inside[self.groups, np.arange(len(self.shares))] = np.maximum(self.shares, 1e-12)
+        return draw(inside / inside.sum(axis=1, keepdims=True), chosen, generator)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableModel:
+    """The factors of one table, in the order in which they are drawn.
+
+    Attributes:
+        factors: One for every own column.
+    """
+
+    factors: tuple[Factor, ...]
+
+    def sample(
+        self, context: Mapping[int, Ints], rows: int, generator: np.random.Generator
+    ) -> dict[int, Ints]:
+        """Cells of all own columns, by place.
+
+        Args:
+            context: Cells of the columns of the context, by place.
+            rows: Number of rows.
+            generator: Source of randomness.
+        """
+        codes = dict(context)
+        for factor in self.factors:
+            codes[factor.column] = factor.draw(codes, rows, generator)
+        return {factor.column: codes[factor.column] for factor in self.factors}
+
+    def to_state(self) -> tuple[list[dict[str, Any]], dict[str, NDArray[Any]]]:
+        """A JSON value and arrays that `from_state` reads back."""
+        state: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray[Any]] = {}
+        for number, factor in enumerate(self.factors):
+            state.append({"column": factor.column, "parents": list(factor.parents)})
+            arrays[f"{number}/table"] = factor.table
+            arrays[f"{number}/shares"] = factor.shares
+            arrays[f"{number}/groups"] = factor.groups
+            for place, groups in enumerate(factor.parent_groups):
+                arrays[f"{number}/parent{place}"] = groups
+        return state, arrays
+
+    @classmethod
+    def from_state(
+        cls, state: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], own: int
+    ) -> Self:
+        """The model that `to_state` wrote; columns below ``own`` are the table's.
+
+        Raises:
+            ModelError: Damaged or hostile input.
+        """
+        factors, seen = [], set(range(own))
+        for number, item in enumerate(state):
+            parents = tuple(int(place) for place in item["parents"])
+            groups = _grouping(arrays[f"{number}/groups"])
+            lists = tuple(
+                _grouping(arrays[f"{number}/parent{place}"]) for place in range(len(parents))
+            )
+            shape = prod(int(held.max()) + 1 for held in lists), int(groups.max()) + 1
+            table = _distributions(arrays[f"{number}/table"], shape)
+            shares = _distributions(arrays[f"{number}/shares"][None], (1, len(groups)))[0]
+            factor = Factor(int(item["column"]), parents, lists, groups, table, shares)
+            if factor.column not in seen or any(parent in seen for parent in parents):
+                raise ModelError("the factors of a table in the model have no order.")
+            seen.discard(factor.column)
+            factors.append(factor)
+        if seen:
+            raise ModelError("a table in the model lacks the factor of a column.")
+        return cls(tuple(factors))
+
+    def check(self, cells: Sequence[int]) -> None:
+        """Refuse factors that do not fit the cells of own columns and context.
+
+        Raises:
+            ModelError: A column that is not there, or another number of cells.
+        """
+        for factor in self.factors:
+            held = [(factor.column, factor.groups)]
+            held += zip(factor.parents, factor.parent_groups, strict=True)
+            for place, groups in held:
+                if not 0 <= place < len(cells) or len(groups) != cells[place]:
+                    raise ModelError("a factor in the model does not fit its columns.")
+
+
+def _grouping(array: NDArray[Any]) -> Ints:
+    if array.ndim != 1 or array.dtype != np.int64 or not len(array):
+        raise ModelError("groups in the model are damaged.")
+    if int(array.min()) < 0 or int(array.max()) >= len(array):
+        raise ModelError("groups in the model are damaged.")
+    return array
+
+
+def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
+    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise ModelError("distributions in the model are damaged.")
+    if (array < 0).any() or (np.abs(array.sum(axis=1) - 1.0) > 1e-6).any():
+        raise ModelError("distributions in the model are damaged.")
+    return array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Synthetic rows of the table that is learned.
+
+    Attributes:
+        own: Number of own columns.
+        context: Cells of the columns of the context, by place.
+        weights: Weight of every row, shape (rows,).
+    """
+
+    own: int
+    context: Mapping[int, Ints]
+    weights: Floats
+
+
+def estimate(
+    variables: Sequence[Variable], pairs: Sequence[Pair], rows: Rows, generator: np.random.Generator
+) -> tuple[TableModel, dict[int, Ints]]:
+    """The model of greatest entropy, factor by factor, and synthetic rows of it.
+
+    Columns are placed in order of the gap of their pairs with what is placed. A pair whose table
+    would make a factor too large is taken at a coarser level, or left out.
+
+    Returns:
+        The model, and the cells of own columns and context by place.
+    """
+    count = len(rows.weights)
+    codes: dict[int, Ints] = dict(rows.context)
+    todo, factors = list(range(rows.own)), []
+    of: dict[int, list[Pair]] = {place: [] for place in range(len(variables))}
+    for pair in pairs:
+        of[pair.first].append(pair)
+        of[pair.second].append(pair)
+
+    def gain(column: int) -> tuple[float, float]:
+        placed = sum(pair.gap for pair in of[column] if pair.seen_from(column)[0] in codes)
+        return placed, sum(pair.gap for pair in of[column])
+
+    while todo:
+        column = max(todo, key=gain)
+        todo.remove(column)
+        near = [pair for pair in of[column] if pair.seen_from(column)[0] in codes]
+        near.sort(key=lambda pair: -pair.gap)
+        factor = _factor(column, near, variables, codes, rows.weights)
+        codes[column] = factor.draw(codes, count, generator)
+        factors.append(factor)
+    return TableModel(tuple(factors)), codes
+
+
+def _factor(
+    column: int,
+    near: Sequence[Pair],
+    variables: Sequence[Variable],
+    codes: Mapping[int, Ints],
+    weights: Floats,
+) -> Factor:
+    """The conditional of one column given those of its pairs that are placed."""
+    own = variables[column]
+    fine = max((pair.level for pair in near), default=0)
+    kept: list[tuple[Pair, int]] = []
+    size = own.groups(fine)
+    for pair in near:
+        other, level = variables[pair.seen_from(column)[0]], min(pair.level, fine)
+        while level and size * other.groups(level) > CELLS:
+            level -= 1
+        if len(kept) < WIDTH and size * other.groups(level) <= CELLS:
+            kept.append((pair, level))
+            size *= other.groups(level)
+    if not kept:
+        cells = np.zeros(len(own.shares), np.int64)
+        return Factor(column, (), (), cells, np.ones((1, 1)), own.shares)
+    places = [pair.seen_from(column)[0] for pair, _ in kept]
+    levels = [level for _, level in kept]
+    shape = [variables[place].groups(level) for place, level in zip(places, levels, strict=True)]
+    parents = _counted(places, levels, variables, codes, weights, shape)
+    targets, groups = [], []
+    for axis, (pair, level) in enumerate(kept):
+        other = variables[places[axis]]
+        table = pair.seen_from(column)[1]
+        merged = np.zeros((shape[axis], table.shape[1]))
+        np.add.at(merged, other.coarser(pair.level, level), table)
+        margin = parents.sum(axis=tuple(at for at in range(len(kept)) if at != axis))
+        targets.append(rake(merged, margin, own.mass(pair.level)))
+        groups.append(own.coarser(fine, pair.level))
+    table = conditional(parents, own.mass(fine), targets, groups)
+    return Factor(
+        column,
+        tuple(places),
+        tuple(variables[p].levels[at] for p, at in zip(places, levels, strict=True)),
+        own.levels[fine],
+        table.reshape(-1, table.shape[-1]),
+        own.shares,
+    )
+
+
+def _counted(
+    places: Sequence[int],
+    levels: Sequence[int],
+    variables: Sequence[Variable],
+    codes: Mapping[int, Ints],
+    weights: Floats,
+    shape: Sequence[int],
+) -> Floats:
+    """P(S) on synthetic rows, evenly spaced ones where there are many."""
+    step = -(-len(weights) // COUNTED)
+    index = np.zeros(len(weights[::step]), np.int64)
+    for place, level, size in zip(places, levels, shape, strict=True):
+        index = index * size + variables[place].levels[level][codes[place][::step]]
+    found = np.bincount(index, weights[::step], minlength=prod(shape)).reshape(shape)
+    return np.asarray(found / max(float(found.sum()), 1e-12))

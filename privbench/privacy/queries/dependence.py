@@ -1,0 +1,58 @@
+"""Selection scores of dependence: what the margins of a pair do not explain (P18)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.pairtables import pair_tables
+from privbench.privacy.queries.scores import PairScores
+from privbench.privacy.query import Integers, Sensitivity
+from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import contribution
+
+
+@dataclass(frozen=True, slots=True)
+class DependenceScores(PairScores):
+    """How far each pair of axes is from a released prediction, beyond what its margins are off.
+
+    Statistic: for every candidate pair (i, j), with H its weighted histogram, P the released
+    prediction on the integer grid, and Hᵢ, Hⱼ, Pᵢ, Pⱼ their margins:
+    ‖H − P‖₁ − max(‖Hᵢ − Pᵢ‖₁, ‖Hⱼ − Pⱼ‖₁), minus a public penalty. This is twice the score
+    ½‖H − P‖₁ − ½ max(…) − penalty; `unit` is twice the grid. A column that is only generated with a
+    wrong margin does not score: no joint table comes nearer to H than its margins do.
+
+    Sensitivity: P, its margins and the penalty are public constants. Removing a unit takes from H a
+    table D ≥ 0 with ‖D‖₁ ≤ C (`units.contribution`). By the reverse triangle inequality ‖H − P‖₁
+    moves by at most C; the margins of D have L1 norm at most C, so each of the two distances of
+    margins, and with them their maximum, moves by at most C. The two terms may move against each
+    other: 2C for each entry, reached where the row's cell is above its prediction and its margins
+    are below theirs. All of q entries may move: 2qC in L1, 2√q·C in L2. Replace doubles all.
+    Source: P18.
+    """
+
+    kind = "dependence scores"
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        total, count = 2 * contribution(spec, self.source), len(self.pairs)
+        claim = Sensitivity(total * count, up(total * math.sqrt(count)), total)
+        return doubled(spec, claim)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """Doubled scores in grid units."""
+        tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
+        found = [
+            _beyond_margins(table.reshape(predicted.shape) - predicted.values)
+            for table, predicted in zip(tables, self.predictions, strict=True)
+        ]
+        return np.array(found, dtype=np.int64) - self.penalties.values
+
+
+def _beyond_margins(difference: Integers) -> int:
+    margins = (int(np.abs(difference.sum(axis=axis)).sum()) for axis in (0, 1))
+    return int(np.abs(difference).sum()) - max(margins)

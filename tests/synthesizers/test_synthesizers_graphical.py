@@ -1,0 +1,269 @@
+"""The graphical synthesizer: what it finds, what it keeps through ownership, what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from privbench.domain import Domain
+from privbench.errors import ModelError
+from privbench.learning.graphical.estimate import conditional, draw, one_way, rake, shrink
+from privbench.learning.graphical.sizes import MANY, rows_per_unit, tilt
+from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.synthesizers.graphical import GraphicalSynthesizer
+
+BIT = Domain(2)
+PUBLIC = {"countries": 12}
+
+
+def fit(started, public=None):
+    session, totals, amount = started
+    return GraphicalSynthesizer().fit(session, totals, amount, public)
+
+
+# estimation --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_shrinkage_is_nearer_than_the_noisy_counts_and_than_the_prediction(law):
+    g = np.random.default_rng(1)
+    prediction = g.exponential(30.0, (24, 24))
+    counts = prediction * np.exp(g.normal(0, 0.5, prediction.shape))
+    noise = (
+        g.laplace(0, 12 / 2**0.5, counts.shape) if law == "laplace" else g.normal(0, 12, (24, 24))
+    )
+    found = shrink(counts + noise, 12.0, prediction, law)
+    error = np.abs(found - counts).sum()
+    assert error < 0.8 * np.abs(noise).sum()
+    assert error < 0.8 * np.abs(prediction - counts).sum()
+    assert (found > 0).all()
+
+
+def test_shrinkage_of_nothing_but_noise_goes_to_the_prediction():
+    g = np.random.default_rng(2)
+    prediction = np.full(500, 5.0)
+    found = shrink(prediction + g.normal(0, 50, 500), 50.0, prediction, "gaussian")
+    assert np.abs(found - prediction).max() < 15
+    far = shrink(np.array([400.0, 5.0]), 10.0, np.array([0.01, 5.0]), "gaussian")
+    assert far[0] == pytest.approx(400.0)
+
+
+def test_a_conditional_keeps_its_targets_and_the_parents():
+    g = np.random.default_rng(3)
+    joint = g.random((3, 4, 5))
+    joint /= joint.sum()
+    parents, own = joint.sum(axis=2), joint.sum(axis=(0, 1))
+    coarse = np.array([0, 0, 1, 1, 2])
+    second = joint.sum(axis=0) @ np.eye(3)[coarse]
+    found = conditional(parents, own, [joint.sum(axis=1), second], [np.arange(5), coarse])
+    made = parents[..., None] * found
+    assert np.allclose(found.sum(axis=-1), 1.0)
+    assert np.abs(made.sum(axis=1) - joint.sum(axis=1)).max() < 2e-3
+    assert np.abs(made.sum(axis=0) @ np.eye(3)[coarse] - second).max() < 2e-3
+
+
+def test_draws_are_off_by_less_than_one_row():
+    g = np.random.default_rng(4)
+    table = rake(g.random((6, 9)), np.ones(6), np.full(9, 6 / 9))
+    table /= table.sum(axis=1, keepdims=True)
+    rows = g.integers(0, 6, 5000)
+    counts = np.zeros((6, 9))
+    np.add.at(counts, (rows, draw(table, rows, g)), 1)
+    expected = table * np.bincount(rows, minlength=6)[:, None]
+    assert np.abs(counts - expected).max() < 2
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.9, 3.0, 40.0])
+def test_a_tilt_has_the_mean_that_is_known(mean):
+    shares = np.append(0.4, 0.6 * np.arange(MANY.size - 1, 0, -1.0) ** 6)
+    shares[1:] *= 0.6 / shares[1:].sum()
+    means = MANY.means(shares)
+    found = tilt(shares, means, mean)
+    assert found @ means == pytest.approx(mean, rel=1e-6)
+    assert found.sum() == pytest.approx(1.0)
+    assert (found >= 0).all()
+
+
+def test_rows_of_few_units_are_not_giants():
+    """A heavy tail is found at many units; at noise alone there is next to nothing."""
+    g = np.random.default_rng(5)
+    rows = np.floor(g.pareto(1.5, 5000) * 3).astype(int)
+    exact = np.bincount(np.searchsorted(MANY.lower, rows, side="right") - 1, minlength=MANY.size)
+    found = rows_per_unit(exact + g.normal(0, 10, MANY.size), 10.0, 5000.0, "gaussian", [])
+    assert found.rows == pytest.approx(rows.sum(), rel=0.35)
+    empty = rows_per_unit(g.normal(0, 10, MANY.size), 10.0, 300.0, "gaussian", [])
+    assert empty.rows < 300
+
+
+# databases ---------------------------------------------------------------------------------------
+
+
+def planted(owners: int, seed: int = 1) -> PrivateDatabase:
+    """People of two kinds; those of kind 1 own three times as many visits, and other ones."""
+    g = np.random.default_rng(seed)
+    kind = g.integers(0, 2, owners)
+    counts = g.poisson(np.where(kind == 1, 6.0, 2.0))
+    owner = np.repeat(np.arange(owners), counts)
+    state = (g.random(len(owner)) < np.where(kind[owner] == 1, 0.8, 0.3)).astype(int)
+    key = KeySpec("person", "visits", "people", "own")
+    spec = DatabaseSpec(
+        {"people": TableSpec("people", {}), "visits": TableSpec("visits", {}, (key,))}
+    )
+    tables = {
+        "people": PrivateTable(
+            owners, {"kind": Cells(kind, BIT), "x": Cells(g.integers(0, 4, owners), Domain(4))}, {}
+        ),
+        "visits": PrivateTable(len(owner), {"state": Cells(state, BIT)}, {"person": owner}),
+    }
+    return PrivateDatabase(spec, tables)
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
+    made = fit(begin(planted(3000), 3.2, accounting)).sample(1.0, 3)
+    edges, state = made.tables["visits"].parents["person"], made.tables["visits"].codes["state"]
+    kind = made.tables["people"].codes["kind"]
+    shares = [state[kind[edges] == value].mean() for value in (0, 1)]
+    assert shares[1] - shares[0] == pytest.approx(0.5, abs=0.15)
+    numbers = np.bincount(edges, minlength=len(kind))
+    ratio = numbers[kind == 1].mean() / numbers[kind == 0].mean()
+    assert ratio == pytest.approx(3.0, rel=0.3)
+    other = made.tables["people"].codes["x"][edges]
+    assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
+
+
+def test_the_same_noise_gives_the_same_model_and_the_same_seed_the_same_rows(shop, begin):
+    models = [fit(begin(shop(800), 8.0, "zcdp", noise=5), PUBLIC) for _ in range(2)]
+    arrays = [model.to_state()[1] for model in models]
+    assert arrays[0].keys() == arrays[1].keys()
+    # Which rows of a unit count for references is drawn anew with every database.
+    kept = [name for name in arrays[0] if name.startswith("table")]
+    assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in kept)
+    drawn = [models[0].sample(1.0, seed) for seed in (4, 4, 5)]
+    codes = [database.tables["users"].codes["age"] for database in drawn]
+    assert np.array_equal(codes[0], codes[1])
+    assert not np.array_equal(codes[0], codes[2])
+
+
+def test_circuits_have_the_one_ways_of_attributes_alone(shop, begin):
+    circuits = fit(begin(shop(300)), PUBLIC).circuits
+    assert set(circuits) == set(shop(1).spec.tables)
+    assert set(circuits["orders"].domains) == {"state"}
+
+
+# damaged models ----------------------------------------------------------------------------------
+
+
+def _first(header, table):
+    return next(item for item in header["tables"] if item["name"] == table)
+
+
+def _late_owner(header, arrays):
+    header["tables"].reverse()
+
+
+def _no_degrees(header, arrays):
+    _first(header, "users")["columns"][2] = "else"
+
+
+def _wrong_column(header, arrays):
+    _first(header, "orders")["factors"][0]["column"] = 99
+
+
+def _two_factors(header, arrays):
+    factors = _first(header, "users")["factors"]
+    factors[0]["column"] = factors[1]["column"]
+
+
+def _late_parent(header, arrays):
+    factors = _first(header, "users")["factors"]
+    factors[0]["parents"] = [factors[-1]["column"]]
+
+
+def _role(header, arrays):
+    _first(header, "orders")["keys"][0]["role"] = "root"
+
+
+def _rows(header, arrays):
+    _first(header, "users")["rows"] = float("nan")
+
+
+def _no_reference(header, arrays):
+    header["references"].clear()
+
+
+def _negative(header, arrays):
+    arrays["table/0/0/shares"][0] = -1.0
+
+
+def _far_group(header, arrays):
+    arrays["table/0/0/groups"][0] = 10**6
+
+
+def _text(header, arrays):
+    arrays["table/0/0/table"] = np.array([["x"]])
+
+
+def _fan_in(header, arrays):
+    arrays["reference/0/fan-in"] *= 2
+
+
+def _missing(header, arrays):
+    del arrays["table/0/0/shares"]
+
+
+FAULTS = [
+    _late_owner,
+    _no_degrees,
+    _wrong_column,
+    _two_factors,
+    _late_parent,
+    _role,
+    _rows,
+    _no_reference,
+    _negative,
+    _far_group,
+    _text,
+    _fan_in,
+    _missing,
+]
+
+
+def test_damaged_models_are_refused(shop, begin):
+    header, arrays = fit(begin(shop(300), 80.0), PUBLIC).to_state()
+    text = json.dumps(header)
+    assert GraphicalSynthesizer.load(json.loads(text), arrays).sample(1.0, 1).tables["users"].rows
+    for fault in FAULTS:
+        damaged, parts = json.loads(text), {name: held.copy() for name, held in arrays.items()}
+        fault(damaged, parts)
+        with pytest.raises(ModelError):
+            GraphicalSynthesizer.load(damaged, parts)
+
+
+def test_a_scale_beyond_this_machine_is_refused(shop, begin):
+    model = fit(begin(shop(50)), PUBLIC)
+    for scale in (1e15, 0.0, float("inf")):
+        with pytest.raises(ModelError):
+            model.sample(scale, 1)
+
+
+def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
+    """A row far out moves an average more than all others do."""
+    g = np.random.default_rng(6)
+    domain = Domain(60, ordered=True, specials=("above",), core=(10, 40))
+    exact = np.zeros(61)
+    exact[10:40] = 300.0
+    far = []
+    for seed in range(20):
+        noisy = exact + np.random.default_rng(seed).normal(0, 20, 61)
+        far.append(float(one_way(noisy, 20.0, domain, "gaussian")[45:].sum()))
+    # Two standard deviations: one cell or octave in forty is made of noise.
+    assert np.mean(np.array(far) > 1e-3) < 0.2
+    exact[40:44] = 200.0
+    exact[60] = 400.0
+    found = one_way(exact + g.normal(0, 20, 61), 20.0, domain, "gaussian") * exact.sum()
+    assert found[40:60].sum() == pytest.approx(800, rel=0.3)
+    assert found[60] == pytest.approx(400, rel=0.2)
