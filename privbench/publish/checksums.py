@@ -20,7 +20,9 @@ from privbench.publish.facts import SIGNATURE, SUMS
 #: memory of a check; bundles of `publish` stay below half of them, unless a row is that large.
 MAX_DATA, MAX_TEXT, MAX_FILES = 512 * 2**20, 256 * 2**20, 200_000
 _HEAD = "# sha256 of the lines below: "
-_LINE = re.compile(r"([0-9a-f]{64})  ((?:[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]*/)*[A-Za-z0-9_%$-][\w.%$-]*)")
+_LINE = re.compile(
+    r"([0-9a-f]{64})  ((?:[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]*/)*[A-Za-z0-9_%$-][\w.%$-]*)"
+)
 _DEPTH = 5
 
 
@@ -107,7 +109,7 @@ def check(folder: Path, present: Iterable[str]) -> tuple[dict[str, tuple[str, in
     """
     files = set(present) - {SUMS, SIGNATURE}
     data = read(folder, SUMS)
-    head, _, lines = data.partition(b"\n")
+    lines = data.partition(b"\n")[2]
     stated = {}
     for line in lines.decode("ascii", "replace").splitlines():
         found = _LINE.fullmatch(line)

@@ -2,48 +2,40 @@
 
 ``bundle.json`` names tables, files and sequences; ``certificate.json`` says what the release
 guarantees and what it spent. Whoever wrote them may be a stranger, so both are checked field by
-field, and each has one form: the bytes are those that `text` gives for what was read.
+field, and each has one form: its bytes are those that `text` gives for what was read.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from privbench.errors import ModelError
-from privbench.pipeline.header import MAX_DEPTH, Name, Space, depth
+from privbench.pipeline.header import MAX_DEPTH, MAX_NAME, depth
 from privbench.privacy import Event
 from privbench.schema import TableName
 
-VERSION = 1
 BUNDLE, CERTIFICATE = "bundle.json", "certificate.json"
 BEFORE, AFTER = "schema/before.sql", "schema/after.sql"
 WORKLOAD, QUERIES = "workload/workload.json", "workload/queries.sql"
 SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 
-#: A line break or another control character in a name or a line would end a line of psql.
+#: No control characters: a line break would end a line of psql.
 _PLAIN = r"^[^\x00-\x1f\x7f]*$"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PART = r"[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}"
+_DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
+_KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
+
 Line = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Kind = Annotated[
-    str,
-    Field(
-        pattern=r"^(?:bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
-        r"|decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\))$"
-    ),
-]
-#: A folder of a table's files: how `privbench.pipeline.sampling.file_name` spells it.
-Folder = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}(?:/[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250})?$"
-    ),
-]
+#: What a column is in Parquet.
+Kind = Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]
+#: A folder of a table's files: as `privbench.pipeline.sampling.file_name` spells it.
+Folder = Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
 
 
 class Strict(BaseModel):
@@ -52,15 +44,25 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Column(Strict):
-    """A column that the files hold.
+class Named(Strict):
+    """Something of a PostgreSQL schema."""
 
-    Attributes:
-        name: Its name.
-        type: As PostgreSQL writes the type.
-        kind: What it is in Parquet.
-        required: Whether it is NOT NULL.
-    """
+    schema_: Name = Field(alias="schema")
+    name: Name
+
+    @property
+    def key(self) -> str:
+        """Its qualified name."""
+        return str(TableName(self.schema_, self.name))
+
+    @property
+    def sql(self) -> str:
+        """Its qualified name, quoted."""
+        return f"{quoted(self.schema_)}.{quoted(self.name)}"
+
+
+class Column(Strict):
+    """A column that the files hold; ``type`` is as PostgreSQL writes it."""
 
     name: Name
     type: Line
@@ -72,24 +74,21 @@ class Key(Strict):
     """A foreign key."""
 
     columns: list[Name]
-    schema_: Space = Field(alias="schema")
-    table: Name
+    table: Named
     ref_columns: list[Name]
 
 
-class Table(Strict):
+class Table(Named):
     """A table and its files.
 
     Attributes:
         folder: Where they lie, under ``data/``.
         public: Whether its rows are the source's own, declared public.
         columns: What the files hold: all but generated columns.
-        chunks: Rows of each file, in order.
-        rows: Their sum; of a table without columns there is no file.
+        rows: Number of rows.
+        chunks: Rows of each file, in order; a table without columns has no file.
     """
 
-    schema_: Space = Field(alias="schema")
-    name: Name
     folder: Folder
     public: bool
     columns: list[Column]
@@ -98,11 +97,6 @@ class Table(Strict):
     rows: Count
     chunks: Annotated[list[Count], Field(max_length=99_999)]
 
-    @property
-    def key(self) -> TableName:
-        """Its qualified name."""
-        return TableName(self.schema_, self.name)
-
     def files(self, form: Literal["csv", "parquet"]) -> list[str]:
         """Its files of a format, in order."""
         places = range(1, len(self.chunks) + 1)
@@ -110,34 +104,24 @@ class Table(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        names = [column.name for column in self.columns]
-        if len(set(names)) < len(names) or not set(self.primary_key) <= set(names):
+        names = {column.name for column in self.columns}
+        used = {*self.primary_key, *(name for key in self.foreign_keys for name in key.columns)}
+        if len(names) < len(self.columns) or not used <= names:
             raise ValueError("the columns are not those of one table")
-        if self.columns and (sum(self.chunks) != self.rows or not self.chunks):
+        if bool(names) != bool(self.chunks) or (names and sum(self.chunks) != self.rows):
             raise ValueError("the files do not hold the rows")
-        if not self.columns and self.chunks:
-            raise ValueError("a table without columns has no file")
         return self
 
 
-class Sequence(Strict):
-    """Where a sequence stands."""
+class Sequence(Named):
+    """Where a sequence stands, and whether that value was given out."""
 
-    schema_: Space = Field(alias="schema")
-    name: Name
     value: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     called: bool
 
 
-class View(Strict):
-    """A materialised view that holds rows."""
-
-    schema_: Space = Field(alias="schema")
-    name: Name
-
-
 class Bundle(Strict):
-    """``bundle.json``."""
+    """``bundle.json``; ``views`` are materialised ones that hold rows."""
 
     format: Literal["privbench-bundle"]
     version: Literal[1]
@@ -147,29 +131,22 @@ class Bundle(Strict):
     published: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
     privbench: Line
     server: Annotated[int, Field(ge=9, le=99)]
-    extensions: list[Name]
     tables: list[Table]
     sequences: list[Sequence]
-    views: list[View]
+    views: list[Named]
     workload: Literal["generated", "declared public", "none"]
     lost: list[Line]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        folders = [table.folder.lower() for table in self.tables]
-        if len(set(folders)) < len(folders):
+        if len({table.folder.lower() for table in self.tables}) < len(self.tables):
             raise ValueError("two tables share their files")
-        for name in self.names():
-            if _CONTROL.search(name):
-                raise ValueError("a name holds a control character")
         return self
 
-    def names(self) -> Iterator[str]:
-        """Every name that a script may write."""
-        for item in (*self.tables, *self.sequences, *self.views):
-            yield from (item.schema_, item.name)
-        for table in self.tables:
-            yield from (column.name for column in table.columns)
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return sum(table.rows for table in self.tables)
 
 
 class Release(Strict):
@@ -190,7 +167,7 @@ class Certificate(Strict):
 
     Attributes:
         promise: The guarantee.
-        owners: Of every private table the key to its owner as ``columns``, or "" for none.
+        owners: Of every private table the columns that name its owner, or "" for none.
         owned_by: Of every owned table its owner.
         public: Tables that were copied verbatim.
         config: The config of the fit, which is public knowledge.
@@ -207,7 +184,7 @@ class Certificate(Strict):
     config: dict[str, JsonValue]
     synthesizer: Line
     model: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    versions: dict[Line, Line]
+    versions: dict[Literal["privbench", "opendp", "postgresql"], Line]
     events: list[Event]
 
 
@@ -226,9 +203,9 @@ def parse(kind: type[_File], data: bytes) -> _File:
     Raises:
         ModelError: It is no such file; the message names the field.
     """
+    if depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data)) > MAX_DEPTH:
+        raise ModelError("it is nested too deeply.")
     try:
-        if depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data)) > MAX_DEPTH:
-            raise ModelError("it is nested too deeply.")
         found = kind.model_validate_json(data)
     except ValidationError as error:
         fault = error.errors(include_input=False, include_url=False)[0]
@@ -237,3 +214,8 @@ def parse(kind: type[_File], data: bytes) -> _File:
     if text(found) != data:
         raise ModelError("it is not in the form that privbench writes.")
     return found
+
+
+def quoted(name: str) -> str:
+    """A name in SQL."""
+    return '"' + name.replace('"', '""') + '"'

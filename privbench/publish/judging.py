@@ -8,33 +8,30 @@ of its statements alone, so that no comment is there to deceive whoever reads it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from privbench.errors import ModelError, UsageError
 from privbench.pgsql import SqlError, Statement, statements, tokens
 from privbench.pgsql.ddl import allowed
-from privbench.pgsql.judge import relation_name
+from privbench.pgsql.judge import Name, relation_name
 from privbench.workload import Query, Workload
 from privbench.workload.safety import check
-
-Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
     """What the DDL of a bundle makes: tables that rows may go into, sequences that may be moved."""
 
-    tables: frozenset[Name]
-    sequences: frozenset[Name]
-    views: frozenset[Name]
+    tables: set[Name] = field(default_factory=set)
+    sequences: set[Name] = field(default_factory=set)
+    views: set[Name] = field(default_factory=set)
 
 
 def joined(found: Iterable[Statement | str]) -> str:
     """Statements as the text of a file, one after the other."""
-    texts = (item if isinstance(item, str) else item.text for item in found)
-    return "".join(f"{text};\n" for text in texts)
+    return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in found)
 
 
 def judge_ddl(before: str, after: str) -> Made:
@@ -46,28 +43,31 @@ def judge_ddl(before: str, after: str) -> Made:
     found = allowed(before, after)
     if found.left_out:
         raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
+    made = Made()
     for text, part in zip((before, after), found.parts, strict=True):
         if text != joined(part):
             raise ModelError("the schema holds more than its statements.")
-        refuse_variables(text)
-    both = [*found.parts[0], *found.parts[1]]
-    return Made(
-        frozenset(_relation(item) for item in both if item.tree.kind == "CreateStmt"),
-        frozenset(name for item in both for name in _sequences(item)),
-        frozenset(
-            relation_name(item.tree.nodes("into")[0].nodes("rel")[0])  # type: ignore[misc]
-            for item in both
-            if item.tree.kind == "CreateTableAsStmt"
-        ),
-    )
+        _refuse_variables(text)
+        for item in part:
+            _note(item, made)
+    return made
 
 
-def refuse_variables(text: str) -> None:
-    """Refuse what psql may take for one of its variables, ``:name`` and the like.
+def _note(item: Statement, made: Made) -> None:
+    """Remember what a statement makes; sequences also come with identity columns."""
+    tree = item.tree
+    if tree.kind == "CreateStmt":
+        made.tables.add(relation_name(tree.nodes("relation")[0]))
+    elif tree.kind == "CreateSeqStmt":
+        made.sequences.add(relation_name(tree.nodes("sequence")[0]))
+    elif tree.kind == "CreateTableAsStmt":
+        made.views.add(relation_name(tree.nodes("into")[0].nodes("rel")[0]))
+    for node in tree.walk():
+        if node.kind == "DefElem" and node.get("defname") == "sequence_name":
+            made.sequences.add(node.nodes("arg")[0].names("items"))
 
-    Raises:
-        ModelError: There is one.
-    """
+
+def _refuse_variables(text: str) -> None:
     for colon, after in pairwise(tokens(text)):
         if colon.text == ":" and colon.end == after.start:
             raise ModelError(f"psql would take :{after.text[:63]} for a variable.")
@@ -81,33 +81,19 @@ def judge_workload(workload: Workload) -> None:
     """
     try:
         check(workload)
-        # Cut again from the file that psql gets: as many statements, and the same.
-        if [item.text for item in statements(queries_text(workload.queries))] != [
-            statements(query.sql)[0].text for query in workload
-        ]:
+        text = queries_text(workload.queries)
+        # Cut again from the file that psql gets: the same statements.
+        if joined(statements(text)) != text:
             raise ModelError("psql would cut the queries otherwise.")
-        refuse_variables(queries_text(workload.queries))
+        _refuse_variables(text)
     except (UsageError, SqlError) as error:
         raise ModelError(str(error)) from None
 
 
 def queries_text(queries: Iterable[Query]) -> str:
-    """The queries as a file for psql, one a statement."""
-    return joined(statements(query.sql)[0].text for query in queries)
+    """The queries as a file for psql, one a statement.
 
-
-def _relation(item: Statement) -> Name:
-    schema, name = relation_name(item.tree.nodes("relation")[0])
-    return schema, name
-
-
-def _sequences(item: Statement) -> Iterator[Name]:
-    """Sequences that a statement makes: by itself, or for an identity column."""
-    if item.tree.kind == "CreateSeqStmt":
-        schema, name = relation_name(item.tree.nodes("sequence")[0])
-        yield schema, name
-    for node in item.tree.walk():
-        if node.kind == "DefElem" and node.get("defname") == "sequence_name":
-            (listed,) = node.nodes("arg")
-            schema, name = listed.names("items")
-            yield schema, name
+    Raises:
+        SqlError: One cannot be read.
+    """
+    return joined(statements(query.sql)[0] for query in queries)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
+
+from psycopg import sql
 
 from privbench import __version__, pipeline
 from privbench.errors import UsageError
@@ -32,22 +32,20 @@ from privbench.publish.facts import Bundle, Certificate
 from privbench.publish.judging import joined, judge_ddl, judge_workload
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
-from privbench.publish.tabular import (
-    copy_out,
-    kind_of,
-    settle_kinds,
-    where_sequences_stand,
-    write_parquet,
-)
-from privbench.schema import Schema, Table, TableName
-from privbench.workload import KINDS, Plan, Query, Workload, generate_from_source, write
+from privbench.publish.tabular import copy_out, write_parquet
+from privbench.schema import Schema, Table
+from privbench.workload import KINDS, Query, Workload, generate_from_source, write
 
-#: Joins of two or three tables around rows that join: no answer is zero.
+#: Joins around rows that join: no answer is zero, however long the query.
 _KIND = "joins"
 _FILLED: LiteralString = """
 SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'm' AND c.relispopulated ORDER BY c.oid
+"""
+_MOVED: LiteralString = """
+SELECT schemaname, sequencename, last_value FROM pg_catalog.pg_sequences
+WHERE last_value IS NOT NULL ORDER BY 1, 2
 """
 
 
@@ -70,15 +68,7 @@ class About:
 
 @dataclass(frozen=True)
 class Published:
-    """What was written.
-
-    Attributes:
-        folder: The bundle.
-        bundle: Its facts.
-        certificate: Its guarantee.
-        files: Number of files.
-        size: Bytes of all files.
-    """
+    """What was written: where, its facts, its guarantee, and how many files and bytes."""
 
     folder: Path
     bundle: Bundle
@@ -88,11 +78,11 @@ class Published:
 
     def render(self) -> str:
         """Plain text for people."""
-        rows = sum(table.rows for table in self.bundle.tables)
         promise = self.certificate.promise
         lines = [
-            f"{self.folder}: {len(self.bundle.tables)} tables, {rows:,} rows, {self.files} files, "
-            f"{self.size:,} bytes; ε = {promise.epsilon:g}, δ = {promise.delta:g}.",
+            f"{self.folder}: {len(self.bundle.tables)} tables, {self.bundle.rows:,} rows, "
+            f"{self.files} files, {self.size:,} bytes; ε = {promise.epsilon:g}, "
+            f"δ = {promise.delta:g}.",
             *(f"PUBLIC, COPIED VERBATIM: {name}" for name in self.certificate.public),
             *self.bundle.lost,
             f"Next: privbench verify {self.folder}",
@@ -138,129 +128,74 @@ def publish(
         UsageError: The folder, the workload or the key cannot be used, or there is no server.
         DatabaseError: The server refused.
     """
-    teller, folder = reporter or Reporter(), Path(output)
-    found = Model.load(model)
-    certificate_of(found, Path(model), "")  # What is not private is refused before any work.
-    _require_empty(folder)
-    scratch = Path(tempfile.mkdtemp(dir=_parent(folder), prefix=".privbench-"))
-    try:
-        with ExitStack() as stack:
-            if database is None:
-                database = stack.enter_context(_server()).dsn
-            report = pipeline.load(model, database, scale=scale, seed=seed, reporter=teller)
-            with teller.stage("export"):
-                connection = stack.enter_context(reading(database, ROWS))
-                made = _export(scratch, found, connection, about or About(), report.losses)
-            with teller.stage("workload"):
-                made = _add_workload(scratch, made, connection, database, workload, queries)
-                version = connection.info.parameter_status("server_version") or ""
-        certificate = certificate_of(found, Path(model), version.split()[0])
+    teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
+    certificate = certificate_of(found, Path(model), "")
+    with ExitStack() as stack:
+        scratch = _scratch(folder)
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        dsn = database or stack.enter_context(_server()).dsn
+        report = pipeline.load(model, dsn, scale=scale, seed=seed, reporter=teller)
+        connection = stack.enter_context(reading(dsn, ROWS))
+        with teller.stage("export"):
+            schema = introspect(connection)
+            ddl, lost = _ddl(connection, schema)
+            data = _described(connection, scratch, schema, ddl, {*found.public})
+        with teller.stage("workload"):
+            bound, origin, why = _workload(connection, dsn, schema, workload, queries)
+        version = connection.info.parameter_status("server_version") or ""
+        certificate = certificate.model_copy(
+            update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
+        )
+        lines = [" ".join(line.split())[:1000] for line in (*report.losses, *lost, *why)]
+        said = vars(about or About())
+        said = {**said, "published": said["published"] or datetime.now(UTC).date().isoformat()}
+        bundle = _checked({**data, **said, "workload": origin, "lost": lines})
         with teller.stage("finish"):
-            _finish(scratch, made, certificate, Path(key) if key else None)
-            size = sum((scratch / path).stat().st_size for path in walk(scratch))
+            _finish(scratch, bundle, certificate, ddl, bound, Path(key) if key else None)
         if folder.exists():
             folder.rmdir()
         os.replace(scratch, folder)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
-    return Published(folder, made.bundle, certificate, len(walk(folder)), size)
+    files = walk(folder)
+    size = sum((folder / path).stat().st_size for path in files)
+    return Published(folder, bundle, certificate, len(files), size)
 
 
-@dataclass(frozen=True)
-class _Made:
-    """What a bundle is made of so far."""
-
-    bundle: Bundle
-    ddl: Ddl
-    schema: Schema
-    workload: Workload | None = None
+def _scratch(folder: Path) -> Path:
+    """A folder beside the bundle's, which takes its place once it is whole."""
+    try:
+        if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
+            raise UsageError(f"{folder} is not empty.", remedy="Name a new folder.")
+        parent = folder.resolve().parent
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=parent, prefix=".privbench-"))
+    except OSError as error:
+        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
 
 
 def _server() -> embedded.Server:
-    if embedded.embedded_programs():
-        return embedded.embedded_server()
-    return embedded.machine_server()
+    installed = embedded.embedded_programs()
+    return embedded.embedded_server() if installed else embedded.machine_server()
 
 
-def _export(
-    folder: Path, model: Model, connection: Connection, about: About, losses: list[str]
-) -> _Made:
-    """Schema and rows of the clone."""
-    schema = introspect(connection)
+def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
+    """The DDL of a clone without what the reader's server need not know: roles, for one."""
     dumped = dump_ddl(connection, schema)
-    ddl, without = _travelling(dumped)
-    made = judge_ddl(ddl.pre_data, ddl.post_data)
-    (folder / "schema").mkdir()
-    (folder / facts.BEFORE).write_bytes(ddl.pre_data.encode())
-    (folder / facts.AFTER).write_bytes(ddl.post_data.encode())
-    folders = file_names([table.name for table in schema], "csv")
-    names = {table: path.removesuffix(".csv") for table, path in folders.items()}
-    sequences = where_sequences_stand(
-        connection,
-        [
-            (item.name.schema, item.name.name)
-            for item in schema.sequences
-            if (item.name.schema, item.name.name) in made.sequences
-        ],
-    )
-    with database_errors("reading materialised views"):
-        filled = connection.execute(_FILLED).fetchall()
-    data = {
-        "format": "privbench-bundle",
-        "version": facts.VERSION,
-        "title": about.title,
-        "publisher": about.publisher,
-        "licence": about.licence,
-        "published": about.published or datetime.now(UTC).date().isoformat(),
-        "privbench": __version__,
-        "server": major_version(connection),
-        "extensions": list(ddl.extensions),
-        "tables": [
-            _table(folder, names[table.name], table, schema, connection, table.key in model.public)
-            for table in schema
-        ],
-        "sequences": [
-            {"schema": space, "name": name, "value": value, "called": called}
-            for space, name, value, called in sequences
-        ],
-        "views": [
-            {"schema": space, "name": name} for space, name in filled if (space, name) in made.views
-        ],
-        "workload": "none",
-        "lost": [" ".join(line.split())[:1000] for line in (*losses, *without)],
-    }
-    return _Made(_checked(data), ddl, schema)
-
-
-def _checked(data: dict[str, object]) -> Bundle:
-    try:
-        return Bundle.model_validate(data)
-    except ValueError as error:
-        said = str(error).splitlines()
-        raise UsageError(f"the bundle cannot be described: {' '.join(said[1:3])[:300]}.") from None
-
-
-def _travelling(ddl: Ddl) -> tuple[Ddl, list[str]]:
-    """The DDL without what the reader's server need not know: roles, extensions nobody needs."""
-    before, after = allowed(ddl.pre_data, ddl.post_data).parts
-    spaces = {
-        item.schema for item in ddl.script(trust=False).extensions if item.needed and item.schema
-    }
+    before, after = allowed(dumped.pre_data, dumped.post_data).parts
     made = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}
+    extensions = [item for item in dumped.script(trust=False).extensions if item.needed]
     first = [
-        f'CREATE SCHEMA IF NOT EXISTS "{space.replace(chr(34), chr(34) * 2)}"'
-        for space in sorted(spaces - made - {"public"})
+        f"CREATE SCHEMA IF NOT EXISTS {facts.quoted(space)}"
+        for space in sorted({item.schema or "public" for item in extensions} - made - {"public"})
     ]
     kept = [
         item
         for item in before
-        if item.tree.kind != "CreateExtensionStmt" or item.tree.get("extname") in ddl.extensions
+        if item.tree.kind != "CreateExtensionStmt" or item.tree.get("extname") in dumped.extensions
     ]
     roles = [item for item in after if _speaks_of_roles(item)]
-    rest = [item for item in after if item not in roles]
-    lines = [f"left out, since it speaks of a role: {' '.join(s.text.split())[:200]}" for s in roles]
-    return replace(ddl, pre_data=joined([*first, *kept]), post_data=joined(rest)), lines
+    rest = [item for item in after if not _speaks_of_roles(item)]
+    ddl = Ddl(joined([*first, *kept]), joined(rest))
+    return ddl, [f"left out, since it speaks of a role: {item.text[:200]}" for item in roles]
 
 
 def _speaks_of_roles(item: Statement) -> bool:
@@ -270,39 +205,59 @@ def _speaks_of_roles(item: Statement) -> bool:
     )
 
 
-def _table(
-    folder: Path,
-    name: str,
-    table: Table,
-    schema: Schema,
-    connection: Connection,
-    public: bool,
-) -> dict[str, object]:
-    """A table's files, and what the bundle says of it."""
+def _described(
+    connection: Connection, folder: Path, schema: Schema, ddl: Ddl, public: set[str]
+) -> dict[str, Any]:
+    """Write schema and rows; what ``bundle.json`` says of them."""
+    made = judge_ddl(ddl.pre_data, ddl.post_data)
+    (folder / "schema").mkdir()
+    (folder / facts.BEFORE).write_bytes(ddl.pre_data.encode())
+    (folder / facts.AFTER).write_bytes(ddl.post_data.encode())
+    files = file_names([table.name for table in schema], "csv")
+    with database_errors("reading sequences and materialised views"):
+        sequences = connection.execute(_MOVED).fetchall()
+        views = connection.execute(_FILLED).fetchall()
+    return {
+        "format": "privbench-bundle",
+        "version": 1,
+        "privbench": __version__,
+        "server": major_version(connection),
+        "tables": [
+            _table(connection, folder, files[table.name][:-4], table)
+            | {"public": table.key in public}
+            for table in schema
+        ],
+        "sequences": [
+            {"schema": space, "name": name, "value": value, "called": True}
+            for space, name, value in sequences
+            if (space, name) in made.sequences
+        ],
+        "views": [
+            {"schema": space, "name": name} for space, name in views if (space, name) in made.views
+        ],
+    }
+
+
+def _table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
+    """Write a table's files; what ``bundle.json`` says of them."""
     columns = [column for column in table.columns if not column.generated]
     names = [column.name for column in columns]
-    kinds, chunks, rows = [], [], 0
-    place = folder / "data" / name
+    kinds: list[str] = []
+    chunks: list[int] = []
     if columns:
+        place = folder / "data" / name
         place.mkdir(parents=True)
-        chunks = copy_out(
-            connection, table, names, (place / f"{number:05d}.csv" for number in count(1))
-        )
-        rows = sum(chunks)
-        files = [place / f"{number + 1:05d}.csv" for number in range(len(chunks))]
-        kinds = settle_kinds(files, names, [kind_of(column) for column in columns])
-        for file in files:
-            write_parquet(file, file.with_suffix(".parquet"), names, kinds)
-    else:
-        rows = _count(connection, table.name)
-    known = {item.name for item in schema}
-    keys = [key for key in table.foreign_keys if key.ref_table in known]
+        chunks = copy_out(connection, table, names, place)
+        kinds = write_parquet([place / f"{n + 1:05d}.csv" for n in range(len(chunks))], columns)
+    count = sql.SQL("SELECT pg_catalog.count(*) FROM {}")
+    with database_errors("counting rows", table.key):
+        counted = count.format(sql.Identifier(table.name.schema, table.name.name))
+        rows = connection.execute(counted).fetchall()[0][0]
     primary = table.primary_key.columns if table.primary_key else ()
     return {
         "schema": table.name.schema,
         "name": table.name.name,
         "folder": name,
-        "public": public,
         "columns": [
             {"name": c.name, "type": c.type.sql, "kind": kind, "required": c.not_null}
             for c, kind in zip(columns, kinds, strict=True)
@@ -311,11 +266,10 @@ def _table(
         "foreign_keys": [
             {
                 "columns": list(key.columns),
-                "schema": key.ref_table.schema,
-                "table": key.ref_table.name,
+                "table": {"schema": key.ref_table.schema, "name": key.ref_table.name},
                 "ref_columns": list(key.ref_columns),
             }
-            for key in keys
+            for key in table.foreign_keys
             if set(key.columns) <= set(names)
         ],
         "rows": rows,
@@ -323,59 +277,57 @@ def _table(
     }
 
 
-def _count(connection: Connection, name: TableName) -> int:
-    from psycopg import sql
-
-    statement = sql.SQL("SELECT pg_catalog.count(*) FROM {}")
-    with database_errors("counting rows", str(name)):
-        row = connection.execute(
-            statement.format(sql.Identifier(name.schema, name.name))
-        ).fetchone()
-    return int(row[0]) if row else 0
+def _checked(data: dict[str, Any]) -> Bundle:
+    try:
+        return Bundle.model_validate(data)
+    except ValueError as error:
+        said = " ".join(str(error).splitlines()[1:3])[:300]
+        raise UsageError(f"the bundle cannot be described: {said}.") from None
 
 
-def _add_workload(
-    folder: Path,
-    made: _Made,
-    connection: Connection,
-    database: str,
-    given: str | Path | None,
-    queries: int,
-) -> _Made:
-    """The workload, generated from the clone's rows or bound anew to them."""
-    lost = list(made.bundle.lost)
+def _workload(
+    connection: Connection, dsn: str, schema: Schema, given: str | Path | None, queries: int
+) -> tuple[Workload | None, str, list[str]]:
+    """The workload, its origin, and what it lacks: generated from the clone, or bound to it."""
+    if given is None and not queries:
+        return None, "none", []
+    why: list[str] = []
     if given is not None:
-        bound = pipeline.rebind(given, on=database)
-        lost += [f"of the workload, {len(bound.left_out)} queries could not be bound anew"] * bool(
-            bound.left_out
-        )
-        texts, origin = [Query("", query.sql) for query in bound.workload], "declared public"
-    elif queries:
-        plan: Plan = replace(KINDS[_KIND].plan, queries=queries)
-        try:
-            drawn = generate_from_source(connection, _KIND, made.schema, plan)
-        except UsageError as error:
-            lost.append(f"no workload: {error.message}")
-            return replace(made, bundle=made.bundle.model_copy(update={"lost": lost}))
-        texts, origin = list(drawn), "generated"
+        bound = pipeline.rebind(given, on=dsn)
+        found, origin = [Query("", query.sql) for query in bound.workload], "declared public"
+        if bound.left_out:
+            why = [f"of the workload, {len(bound.left_out)} queries that cannot be bound anew"]
     else:
-        return made
-    numbered = tuple(replace(query, id=f"q{place}") for place, query in enumerate(texts, 1))
-    whole = Workload("workload", numbered)
+        plan = replace(KINDS[_KIND].plan, queries=queries)
+        try:
+            found, origin = [*generate_from_source(connection, _KIND, schema, plan)], "generated"
+        except UsageError as error:
+            return None, "none", [f"a workload: {error.message}"]
+    numbered = (replace(query, id=f"q{place}") for place, query in enumerate(found, 1))
+    whole = Workload("workload", tuple(numbered))
     judge_workload(whole)
-    (folder / "workload").mkdir()
-    write(whole, folder / facts.WORKLOAD, "native")
-    bundle = made.bundle.model_copy(update={"workload": origin, "lost": lost})
-    return replace(made, bundle=bundle, workload=whole)
+    return whole, origin, why
 
 
-def _finish(folder: Path, made: _Made, certificate: Certificate, key: Path | None) -> None:
+def _finish(
+    folder: Path,
+    bundle: Bundle,
+    certificate: Certificate,
+    ddl: Ddl,
+    workload: Workload | None,
+    key: Path | None,
+) -> None:
     """The texts that follow from the others, checksums, the signature, and rights to read."""
-    (folder / facts.BUNDLE).write_bytes(facts.text(made.bundle))
-    (folder / facts.CERTIFICATE).write_bytes(facts.text(certificate))
+    if workload is not None:
+        (folder / "workload").mkdir()
+        write(workload, folder / facts.WORKLOAD, "native")
     digests = {path: digest(folder, path) for path in walk(folder)}
     rows = {path: value for path, value in digests.items() if path.startswith("data/")}
-    texts = rendered(made.bundle, certificate, made.ddl, made.workload, rows)
+    texts = {
+        facts.BUNDLE: facts.text(bundle),
+        facts.CERTIFICATE: facts.text(certificate),
+        **rendered(bundle, certificate, ddl, workload, rows),
+    }
     for path, text in texts.items():
         (folder / path).write_bytes(text)
         digests[path] = digest(folder, path)
@@ -383,26 +335,5 @@ def _finish(folder: Path, made: _Made, certificate: Certificate, key: Path | Non
     (folder / facts.SUMS).write_bytes(sums)
     if key is not None:
         (folder / facts.SIGNATURE).write_bytes(sign(sums, key))
-    for place in _all(folder):
+    for place in (folder, *folder.rglob("*")):
         place.chmod(0o755 if place.is_dir() else 0o644)
-
-
-def _all(folder: Path) -> Iterator[Path]:
-    yield folder
-    yield from folder.rglob("*")
-
-
-def _parent(folder: Path) -> Path:
-    parent = folder.resolve().parent
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot make {parent}: {error.strerror}.") from error
-    return parent
-
-
-def _require_empty(folder: Path) -> None:
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise UsageError(f"{folder} is no folder.", remedy="Name a new one.")
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty.", remedy="Name a new one.")

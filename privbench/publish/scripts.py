@@ -6,38 +6,37 @@ metadata of a stranger has to be read, or trusted, by itself.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
 from privbench.publish import catalogues, facts
-from privbench.publish.accounts import paragraphs, rows_of_events, unit_lines
-from privbench.publish.facts import Bundle, Certificate, Sequence, Table
+from privbench.publish.accounts import paragraphs, unit_lines
+from privbench.publish.facts import Bundle, Certificate, Sequence, Table, quoted
 from privbench.publish.judging import queries_text
-from privbench.publish.registry import deployment
 from privbench.workload import Workload
 
-README, START, COMPOSE, LOAD = "README.md", "start.sh", "compose.yaml", "load.sql"
-CROISSANT, PACKAGE = "croissant.json", "datapackage.json"
-STATEMENT, REGISTRY = "certificate.md", "deployment.yaml"
-
-_SETTINGS = """\
-SET client_encoding = 'UTF8';
-SET standard_conforming_strings = on;
-SET backslash_quote = safe_encoding;
-SET check_function_bodies = off;
-SET client_min_messages = warning;
-SET xmloption = content;
-SET row_security = off;
-SET timezone = 'UTC';
-SET datestyle = 'ISO, YMD';
-SET intervalstyle = 'postgres';
-SET lc_monetary = 'C';
-SELECT pg_catalog.set_config('search_path', '', false) \\g /dev/null
-"""
+_TEMPLATES = ("README.md", "certificate.md", "deployment.yaml", "compose.yaml", "start.sh")
+#: Settings under which a server reads the rows and the DDL as they were written.
+_SETTINGS = {
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "backslash_quote": "safe_encoding",
+    "check_function_bodies": "off",
+    "client_min_messages": "warning",
+    "xmloption": "content",
+    "row_security": "off",
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "lc_monetary": "C",
+    "search_path": "",
+}
 
 
 def rendered(
@@ -56,27 +55,21 @@ def rendered(
         workload: Its workload, if it has one.
         digests: SHA-256 and size of every file of rows.
     """
+    used = Counter(event.mechanism for event in certificate.events)
     shown = {
         "bundle": bundle,
         "certificate": certificate,
         "paragraphs": paragraphs(certificate),
         "units": unit_lines(certificate),
-        "events": rows_of_events(certificate),
+        "mechanisms": [f"{number} × {name}" for name, number in sorted(used.items())],
         "literals": literals(ddl),
         "queries": len(workload) if workload else 0,
-        "rows": sum(table.rows for table in bundle.tables),
         "size": sum(size for _, size in digests.values()),
     }
-    texts = {
-        README: _template("README.md.j2").render(shown),
-        STATEMENT: _template("certificate.md.j2").render(shown),
-        START: _template("start.sh").render(shown),
-        COMPOSE: _template("compose.yaml.j2").render(shown),
-        LOAD: load_script(bundle),
-        CROISSANT: catalogues.croissant(bundle, digests),
-        PACKAGE: catalogues.data_package(bundle, digests),
-        REGISTRY: deployment(bundle, certificate),
-    }
+    texts = {name: _environment().get_template(f"{name}.j2").render(shown) for name in _TEMPLATES}
+    texts["load.sql"] = load_script(bundle)
+    texts["croissant.json"] = catalogues.croissant(bundle, digests)
+    texts["datapackage.json"] = catalogues.data_package(bundle, digests)
     if workload is not None:
         texts[facts.QUERIES] = queries_text(workload.queries)
     return {path: text.encode() for path, text in texts.items()}
@@ -84,51 +77,48 @@ def rendered(
 
 def load_script(bundle: Bundle) -> str:
     """What psql runs to make the database, all or nothing, in an empty one."""
-    lines = ["\\set ON_ERROR_STOP on", _SETTINGS + "BEGIN;", f"\\i {facts.BEFORE}"]
-    lines += [line for table in bundle.tables for line in _rows(table)]
-    lines.append(f"\\i {facts.AFTER}")
-    lines += [_setval(sequence) for sequence in bundle.sequences]
-    views = [quoted(view.schema_, view.name) for view in bundle.views]
-    lines += [f"REFRESH MATERIALIZED VIEW {view};" for view in views]
-    tables = [quoted(table.schema_, table.name) for table in bundle.tables]
-    lines += ["COMMIT;", *(f"VACUUM (ANALYZE) {name};" for name in (*tables, *views)), ""]
-    return "\n".join(lines)
-
-
-def quoted(*names: str) -> str:
-    """A qualified name in SQL."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+    filled = [*bundle.tables, *bundle.views]
+    lines = [
+        "\\set ON_ERROR_STOP on",
+        *(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()),
+        "BEGIN;",
+        f"\\i {facts.BEFORE}",
+        *(line for table in bundle.tables for line in _rows(table)),
+        f"\\i {facts.AFTER}",
+        *(_setval(sequence) for sequence in bundle.sequences),
+        *(f"REFRESH MATERIALIZED VIEW {view.sql};" for view in bundle.views),
+        "COMMIT;",
+        *(f"VACUUM (ANALYZE) {item.sql};" for item in filled),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _rows(table: Table) -> list[str]:
-    name = quoted(table.schema_, table.name)
     if not table.columns:
         series = f"pg_catalog.generate_series(1, {table.rows})"
-        return [f"INSERT INTO {name} SELECT FROM {series};"]
+        return [f"INSERT INTO {table.sql} SELECT FROM {series};"]
     columns = ", ".join(quoted(column.name) for column in table.columns)
     return [
-        f"\\copy {name} ({columns}) from '{path}' with (format csv, header true)"
+        f"\\copy {table.sql} ({columns}) from '{path}' with (format csv, header true)"
         for path in table.files("csv")
     ]
 
 
 def _setval(sequence: Sequence) -> str:
-    name = quoted(sequence.schema_, sequence.name).replace("'", "''")
-    called = "true" if sequence.called else "false"
+    name, called = sequence.sql.replace("'", "''"), str(sequence.called).lower()
     return f"SELECT pg_catalog.setval('{name}', {sequence.value}, {called}) \\g /dev/null"
 
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("privbench.publish"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  Markdown, and names in code
+        autoescape=False,  # noqa: S701  Markdown, YAML and a script
     )
-
-
-def _template(name: str):  # type: ignore[no-untyped-def]
-    return _environment().get_template(name)
+    made.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    made.filters["cell"] = lambda text: " ".join(text.replace("|", "\\|").split())
+    return made

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from privbench.errors import GateFailed, ModelError, PrivbenchError
+from privbench.errors import GateFailed, ModelError, UsageError
 from privbench.postgres.ddl import Ddl
 from privbench.publish import facts
 from privbench.publish.accounts import require_sound
 from privbench.publish.checksums import check, read, shown, walk
 from privbench.publish.facts import Bundle, Certificate
-from privbench.publish.judging import Made, judge_ddl, judge_workload
+from privbench.publish.judging import judge_ddl, judge_workload
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import signer
 from privbench.publish.twins import compare
 from privbench.workload import Workload
-from privbench.workload.formats import by_name
+from privbench.workload import read as read_workload
 
 
 @dataclass(frozen=True)
@@ -43,37 +43,37 @@ class Verified:
 
     def render(self) -> str:
         """Plain text for people."""
-        promise = self.certificate.promise
-        rows = sum(table.rows for table in self.bundle.tables)
+        bundle, promise = self.bundle, self.certificate.promise
         holds = [
-            f"{self.files} files, {self.size:,} bytes: each has its checksum, and there is no other",
-            f"the schema makes {len(self.bundle.tables)} tables and passes what a load allows",
+            f"{self.files} files, {self.size:,} bytes: each has its checksum, there is no other",
+            f"the schema makes {len(bundle.tables)} tables and passes what a load allows",
             "every script, readme and metadata file is what privbench writes for these facts",
-            f"CSV and Parquet hold the same {rows:,} rows",
+            f"CSV and Parquet hold the same {bundle.rows:,} rows",
             f"{len(self.certificate.events)} events, priced again, cost no more than the stated "
             f"ε = {promise.epsilon:g}, δ = {promise.delta:g}",
         ]
-        if self.bundle.workload != "none":
-            holds.append("the queries of the workload only read")
         trust = [
-            f"{self.bundle.publisher}: that this release was made as its certificate says, with "
-            "units and public tables declared truly; no output shows whether noise was drawn",
-            f"your PostgreSQL {self.bundle.server} and psql, which run the schema; with compose, "
-            f"the image postgres:{self.bundle.server} of your registry",
+            f"the publisher ({bundle.publisher}): that this release was made as its certificate "
+            "says, with units and public tables declared truly; no output shows whether noise was "
+            "drawn",
+            f"your PostgreSQL and psql, {bundle.server} or later, which run the schema; with "
+            f"compose, the image postgres:{bundle.server} of your registry",
             "that nobody changes the folder between this check and the load",
+            *(f"that {name}, copied verbatim, is public" for name in self.certificate.public),
         ]
-        trust += [f"the tables copied verbatim: {name}" for name in self.certificate.public]
-        if self.bundle.workload == "declared public":
-            trust.append("the text of the workload, declared public")
+        if bundle.workload != "none":
+            holds.append("the queries of the workload only read")
+        if bundle.workload == "declared public":
+            trust.append("that the text of the workload is public, as declared")
         if self.signed is None:
             trust.insert(0, "whoever gave you these files: they are not signed")
         elif self.expected:
-            holds.append(f"signed by the key you named, {self.signed}")
+            holds.append(f"signed by the key that you named, {self.signed}")
         else:
             trust.insert(0, f"the key {self.signed}, which signed it: compare it, or use --key")
+        parts = {"What holds:": holds, "What you have to trust:": trust}
         return "\n".join(
-            ["What holds:", *(f"  {line}" for line in holds)]
-            + ["What you have to trust:", *(f"  {line}" for line in trust)]
+            line for head, lines in parts.items() for line in (head, *(f"  {x}" for x in lines))
         )
 
 
@@ -89,42 +89,46 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         UsageError: A signature cannot be checked here.
     """
     folder = Path(bundle)
-    with _named(""):
+    with _named():
         present = walk(folder)
         digests, faults = check(folder, present)
-    if faults:
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        raise GateFailed(f"{faults[0]}{more}.")
+    _refuse(faults)
     signed = _signed(folder, present, Path(key) if key else None)
     with _named(facts.BUNDLE):
         about = facts.parse(Bundle, read(folder, facts.BUNDLE))
     with _named(facts.CERTIFICATE):
         certificate = facts.parse(Certificate, read(folder, facts.CERTIFICATE))
         require_sound(certificate)
-    _require_files(about, set(digests))
+    files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
+    primary = {facts.BUNDLE, facts.CERTIFICATE, facts.BEFORE, facts.AFTER, *files}
+    primary |= {facts.WORKLOAD} if about.workload != "none" else set()
+    _refuse(f"{path}: missing" for path in primary - digests.keys())
     ddl = _schema(folder, about, certificate)
-    workload = _workload(folder, about)
-    rows = {path: value for path, value in digests.items() if path.startswith("data/")}
+    workload = _workload(folder) if about.workload != "none" else None
     with _named(facts.BUNDLE):
+        rows = {path: value for path, value in digests.items() if path in files}
         try:
             texts = rendered(about, certificate, ddl, workload, rows)
-        except (LookupError, ValueError) as error:
+        except (LookupError, ValueError, ArithmeticError) as error:
             raise ModelError(f"no bundle can be made of it ({type(error).__name__}).") from None
-    for path, text in texts.items():
-        with _named(path):
-            if read(folder, path) != text:
-                raise ModelError(
-                    "it is not what privbench writes for this bundle"
-                    f" (made with version {about.privbench})."
-                )
-    with _named(""):
+    _refuse(f"{path}: missing" for path in texts.keys() - digests.keys())
+    _refuse(
+        f"{shown(path)}: unknown: no part of this bundle"
+        for path in digests.keys() - texts.keys() - primary
+    )
+    _refuse(
+        f"{path}: not what privbench writes for this bundle, which version {about.privbench} made"
+        for path, text in texts.items()
+        if read(folder, path) != text
+    )
+    with _named():
         compare(folder, about)
     size = sum(size for _, size in digests.values())
     return Verified(about, certificate, len(present), size, signed, key is not None)
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _named(path: str = "") -> Iterator[None]:
     """Tell of a fault in a file.
 
     Raises:
@@ -132,80 +136,61 @@ def _named(path: str) -> Iterator[None]:
     """
     try:
         yield
-    except GateFailed:
-        raise
-    except PrivbenchError as error:
-        if not isinstance(error, ModelError):
-            raise
+    except ModelError as error:
         raise GateFailed(f"{path}: {error}" if path else str(error)) from None
+
+
+def _refuse(faults: Iterator[str] | list[str]) -> None:
+    """Name the first fault, and how many more there are.
+
+    Raises:
+        GateFailed: There is one.
+    """
+    found = sorted(faults)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise GateFailed(f"{found[0]}{more}.")
 
 
 def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
     if facts.SIGNATURE not in present:
-        if key is not None:
-            raise GateFailed(f"{facts.SIGNATURE}: missing, so that no key has signed the bundle.")
+        _refuse([f"{facts.SIGNATURE}: missing: no key has signed the bundle"] if key else [])
         return None
     with _named(facts.SIGNATURE):
         return signer(read(folder, facts.SUMS), read(folder, facts.SIGNATURE, 2**16), key)
 
 
-def _require_files(bundle: Bundle, found: set[str]) -> None:
-    """Refuse a file that follows from nothing, though it has a checksum, and miss none."""
-    from privbench.publish import scripts
-
-    wanted = {facts.BUNDLE, facts.CERTIFICATE, facts.BEFORE, facts.AFTER, scripts.README}
-    wanted |= {scripts.START, scripts.COMPOSE, scripts.LOAD, scripts.CROISSANT, scripts.PACKAGE}
-    wanted |= {scripts.STATEMENT, scripts.REGISTRY}
-    if bundle.workload != "none":
-        wanted |= {facts.WORKLOAD, facts.QUERIES}
-    for table in bundle.tables:
-        wanted |= {*table.files("csv"), *table.files("parquet")}
-    if found - wanted:
-        raise GateFailed(f"{shown(min(found - wanted))}: unknown: no part of a bundle.")
-    if wanted - found:
-        raise GateFailed(f"{min(wanted - found)}: missing.")
-
-
 def _schema(folder: Path, bundle: Bundle, certificate: Certificate) -> Ddl:
     """The DDL, judged; what the facts name is what it makes."""
-    texts = []
+    texts: list[str] = []
     for path in (facts.BEFORE, facts.AFTER):
         with _named(path):
             texts.append(_text(read(folder, path)))
     with _named(f"{facts.BEFORE}, {facts.AFTER}"):
         made = judge_ddl(*texts)
     with _named(facts.BUNDLE):
-        _require_made(bundle, made)
-        public = sorted(str(table.key) for table in bundle.tables if table.public)
-        stated = {*certificate.owners, *certificate.public}
-        if public != certificate.public or stated != {str(table.key) for table in bundle.tables}:
+        for items, known in (
+            (bundle.tables, made.tables),
+            (bundle.sequences, made.sequences),
+            (bundle.views, made.views),
+        ):
+            for item in items:
+                if (item.schema_, item.name) not in known:
+                    raise ModelError(f"the schema does not make {item.key!a}.")
+                known.discard((item.schema_, item.name))
+        stated = dict.fromkeys(certificate.owners, False) | dict.fromkeys(certificate.public, True)
+        if stated != {table.key: table.public for table in bundle.tables}:
             raise ModelError("its tables are not those of the certificate.")
-    return Ddl(texts[0], texts[1], tuple(bundle.extensions))
+    return Ddl(texts[0], texts[1])
 
 
-def _require_made(bundle: Bundle, made: Made) -> None:
-    """Refuse rows, sequences and views of anything that the schema does not make."""
-    for what, items, known in (
-        ("table", bundle.tables, made.tables),
-        ("sequence", bundle.sequences, made.sequences),
-        ("materialised view", bundle.views, made.views),
-    ):
-        names = [(item.schema_, item.name) for item in items]  # type: ignore[attr-defined]
-        if len(set(names)) < len(names) or not set(names) <= known:
-            raise ModelError(f"a {what} is not one that the schema makes.")
-
-
-def _workload(folder: Path, bundle: Bundle) -> Workload | None:
-    if bundle.workload == "none":
-        return None
+def _workload(folder: Path) -> Workload:
     with _named(facts.WORKLOAD):
         _text(read(folder, facts.WORKLOAD))
         try:
-            found = by_name("native").read(folder / facts.WORKLOAD)
-        except PrivbenchError as error:
-            raise ModelError(error.message) from None
-        except RecursionError:
-            raise ModelError("it is nested too deeply.") from None
+            found = read_workload(folder / facts.WORKLOAD, "native")
+        except (UsageError, RecursionError) as error:
+            raise ModelError(f"it is no workload ({error}).") from None
         if found.confidential:
             raise ModelError("it is CONFIDENTIAL.")
         judge_workload(found)
