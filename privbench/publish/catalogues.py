@@ -24,7 +24,7 @@ _CONTEXT: dict[str, Any] = {
     **{
         name: f"cr:{name}"
         for name in (
-            "column extract field fileObject fileSet includes key recordSet references source"
+            "citeAs column extract field fileSet includes key recordSet references source"
         ).split()
     },
 }
@@ -62,8 +62,8 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
     sets = [
         {
             "@type": "cr:FileSet",
-            "@id": f"files of {table.key}",
-            "name": f"files of {table.key}",
+            "@id": f"files-{_id(table.key)}",
+            "name": f"files-{_id(table.key)}",
             "encodingFormat": _PARQUET,
             "includes": f"data/{table.folder}/*.parquet",
         }
@@ -78,6 +78,7 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
             "conformsTo": "http://mlcommons.org/croissant/1.0",
             "creator": {"@type": "sc:Organization", "name": bundle.publisher},
             "license": bundle.licence,
+            "citeAs": f"{bundle.publisher}: {bundle.title}, {bundle.published}",
             "url": ".",
             "version": "1.0.0",
             "datePublished": bundle.published,
@@ -89,7 +90,7 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
 
 def _records(table: Table, known: set[str]) -> dict[str, Any]:
     def part(column: str, of: str = table.key) -> dict[str, str]:
-        return {"@id": f"{of}/{column}"}
+        return {"@id": f"{_id(of)}/{_id(column)}"}
 
     leads = {
         key.columns[0]: part(key.ref_columns[0], key.table.key)
@@ -100,11 +101,11 @@ def _records(table: Table, known: set[str]) -> dict[str, Any]:
         {
             "@type": "cr:Field",
             **part(column.name),
-            "name": f"{table.key}/{column.name}",
-            "description": column.type,
+            "name": part(column.name)["@id"],
+            "description": f"{column.name}, {column.type}",
             "dataType": _TYPES[_family(column)][0],
             "source": {
-                "fileSet": {"@id": f"files of {table.key}"},
+                "fileSet": {"@id": f"files-{_id(table.key)}"},
                 "extract": {"column": column.name},
             },
             **_given(references={"field": leads[column.name]} if column.name in leads else None),
@@ -114,8 +115,8 @@ def _records(table: Table, known: set[str]) -> dict[str, Any]:
     key = [part(name) for name in table.primary_key]
     return {
         "@type": "cr:RecordSet",
-        "@id": table.key,
-        "name": table.key,
+        "@id": _id(table.key),
+        "name": _id(table.key),
         **_given(key=key),
         "field": fields,
     }
@@ -192,6 +193,11 @@ def _given(**items: Any) -> dict[str, Any]:
 
 def _json(data: dict[str, Any]) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _id(text: str) -> str:
+    """A name without blanks and signs, which no ``@id`` may hold: each is its number."""
+    return re.sub(r"[^A-Za-z0-9_.-]", lambda found: f"-{ord(found[0]):x}-", text)
 
 
 def _slug(text: str) -> str:
