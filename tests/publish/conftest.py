@@ -11,7 +11,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "pip
 import market
 
 from privbench import pipeline
-from privbench.publish import publish
+from privbench.publish import publish, tabular
 from privbench.publish.making import About
 
 
@@ -31,7 +31,9 @@ def original(model, make_database, tmp_path_factory):
     """The bundle of that model; not to be changed."""
     folder = tmp_path_factory.mktemp("published") / "bundle"
     about = About("The |market|", "A publisher", "CC0-1.0", "2026-01-31")
-    publish(model, folder, about=about, database=make_database(), queries=12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular, "CHUNK_ROWS", 50)
+        publish(model, folder, about=about, database=make_database(), queries=12)
     return folder
 
 
