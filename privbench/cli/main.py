@@ -20,6 +20,8 @@ _MODULES = {
     "sample": "model",
     "load": "model",
     "clone": "clone",
+    "publish": "publish",
+    "verify": "publish",
     "workload": "workload",
     "run": "compare",
     "compare": "compare",

@@ -1,0 +1,85 @@
+"""``publish`` and ``verify``: a bundle for others, and whether one may be started."""
+
+from __future__ import annotations
+
+import click
+
+from privbench import publish as publishing
+from privbench.cli.options import State, lock_option
+from privbench.publish.making import About
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option("-o", "--output", required=True, metavar="DIR", help="The bundle's folder.")
+@click.option("--title", metavar="TEXT", help="Its name.")
+@click.option("--publisher", metavar="TEXT", help="Who answers for it.")
+@click.option("--licence", metavar="TEXT", help="Under which licence it may be used.")
+@click.option("--date", metavar="DATE", help="Day of publication, YYYY-MM-DD; today otherwise.")
+@click.option("-w", "--workload", metavar="FILE", help="Queries whose text you declare public; "
+              "literals are bound anew. Otherwise some are generated.")  # fmt: skip
+@click.option("--queries", type=click.IntRange(0), default=100, show_default=True, metavar="N",
+              help="How many to generate; 0 for none.")  # fmt: skip
+@click.option("--database", metavar="DSN", help="An empty database that the clone is loaded into, "
+              "to be read from there; an embedded server otherwise.")  # fmt: skip
+@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
+@click.option("--key", metavar="FILE", help="Private key of OpenSSH to sign the checksums with.")
+@lock_option
+@click.pass_obj
+def publish(
+    state: State,
+    model: str,
+    output: str,
+    title: str | None,
+    publisher: str | None,
+    licence: str | None,
+    date: str | None,
+    workload: str | None,
+    queries: int,
+    database: str | None,
+    scale: float,
+    seed: int | None,
+    key: str | None,
+) -> None:
+    """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
+
+    It holds the schema, rows as CSV and Parquet, a workload, a script and a compose file that start
+    it, a readme, Croissant and Frictionless metadata, checksums, and a certificate with every event
+    of the release. All of it is made from MODEL; no source is read. A model that is NOT PRIVATE is
+    refused.
+
+    \b
+    Example:
+      privbench publish prod.privbench -o bundle/ --title "Shop benchmark" --publisher "Shop Ltd"
+    """
+    given = {"title": title, "publisher": publisher, "licence": licence, "published": date}
+    found = publishing.publish(
+        model,
+        output,
+        about=About(**{name: value for name, value in given.items() if value is not None}),
+        database=database,
+        workload=workload,
+        queries=queries,
+        scale=scale,
+        seed=seed,
+        key=key,
+        reporter=state.reporter,
+    )
+    click.echo(found.render())
+
+
+@click.command()
+@click.argument("bundle", metavar="BUNDLE")
+@click.option("--key", metavar="FILE", help="Public key of OpenSSH that has to have signed it.")
+def verify(bundle: str, key: str | None) -> None:
+    """Check a BUNDLE before it is started, and say what remains to be trusted.
+
+    Nothing of it is run. Exit code 1 names the first file that is damaged, unknown, or not what
+    privbench writes.
+
+    \b
+    Example:
+      privbench verify bundle/ --key publisher.pub
+    """
+    click.echo(publishing.verify(bundle, key=key).render())

@@ -1,0 +1,8 @@
+"""A bundle that may leave the house: made from a model alone, and checked before it is used.
+
+Names are imported when they are first used; `__init__.pyi` says whence.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

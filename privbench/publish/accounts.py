@@ -1,0 +1,146 @@
+"""The certificate: what a model promises, in plain words, and whether its events add up to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+
+from privbench.errors import ModelError, PrivacyRefusal
+from privbench.pipeline import Model
+from privbench.privacy import Event, loss_of
+from privbench.privacy.budget import round_down
+from privbench.publish.facts import Certificate, Release
+
+#: Rounding of sums of floats: the zCDP conversion minimises over a grid, to about 10⁻¹². Twice as
+#: much would let through what no reader can tell apart either.
+_ROUNDING = 1e-9
+
+
+def certificate_of(model: Model, path: Path, server: str) -> Certificate:
+    """The certificate of a model.
+
+    Args:
+        model: The model.
+        path: Its file.
+        server: Version of the PostgreSQL that the clone was made on.
+
+    Raises:
+        PrivacyRefusal: The noise was seeded.
+    """
+    if not model.promise.private:
+        raise PrivacyRefusal(
+            "the noise of this model was seeded: it is NOT PRIVATE and must not be published.",
+            remedy="Fit it again without --seed.",
+        )
+    owners, owned_by = dict.fromkeys(model.tables, ""), {}
+    for name, made in model.tables.items():
+        for key in model.schema.table(name).foreign_keys:
+            if key.name == made["own"]:
+                owners[name], owned_by[name] = ", ".join(key.columns), str(key.ref_table)
+    return Certificate(
+        promise=Release(**{**vars(model.promise), "roots": list(model.promise.roots)}),
+        owners=owners,
+        owned_by=owned_by,
+        public=sorted(model.public),
+        config=model.config,
+        synthesizer=model.synthesizer,
+        model=hashlib.sha256(path.read_bytes()).hexdigest(),
+        versions={
+            "privbench": version("privbench"), "opendp": version("opendp"), "postgresql": server,
+        },
+        events=[Event.from_json(item) for item in model.events],
+    )  # fmt: skip
+
+
+def require_sound(certificate: Certificate) -> None:
+    """Price every event again, and refuse a certificate that states less than they add up to.
+
+    Each event's own claim is checked against OpenDP's privacy map of its mechanism.
+
+    Raises:
+        ModelError: It states less, or its parts do not fit each other.
+    """
+    promise, events = certificate.promise, certificate.events
+    for place, event in enumerate(events):
+        if (
+            event.id != place
+            or not event.private
+            or event.neighbours != promise.neighbours
+            or not {*event.roots} <= {*promise.roots}
+            or not event.roots
+        ):
+            raise ModelError(f"event {place} is not one of this release.")
+    private = {*certificate.owners}
+    if not {*certificate.owned_by} <= private or not {*promise.roots} <= private:
+        raise ModelError("the units are not made of the private tables.")
+    try:
+        rest = Fraction(promise.delta) - _thresholds(events)
+        found = loss_of(events, promise.accounting, max(round_down(rest), 0.0))
+    except PrivacyRefusal as error:
+        raise ModelError(str(error)) from None
+    except Exception as error:
+        # What a stranger states may be no number that a mechanism takes.
+        raise ModelError(f"the events have no price ({type(error).__name__}).") from None
+    if rest < 0 or found.epsilon > promise.epsilon * (1 + _ROUNDING):
+        raise ModelError(
+            f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
+        )
+
+
+def _thresholds(events: Iterable[Event]) -> Fraction:
+    """δ of the lists of labels: the largest sum over root tables."""
+    sums: dict[str, Fraction] = {}
+    for event in events:
+        for root in event.roots:
+            sums[root] = sums.get(root, Fraction(0)) + Fraction(event.delta)
+    return max(sums.values(), default=Fraction(0))
+
+
+def unit_lines(certificate: Certificate) -> list[str]:
+    """The privacy unit, a line for every table whose rows begin one."""
+    if certificate.promise.unit == "row":
+        return [f"one row of {table}" for table in certificate.owners]
+    lines = []
+    for root in certificate.promise.roots:
+        owned = [root]
+        for above in owned:
+            below = (table for table, owner in certificate.owned_by.items() if owner == above)
+            owned += [table for table in below if table not in owned]
+        line = f"one row of {root}"
+        if certificate.owners.get(root):
+            line += f" without an owner ({certificate.owners[root]} is NULL)"
+        rest = ", ".join(owned[1:])
+        lines.append(f"{line}, with all the rows that it owns in {rest}" if rest else line)
+    return lines
+
+
+def paragraphs(certificate: Certificate) -> dict[str, str]:
+    """What the numbers mean, in plain words, by topic."""
+    promise = certificate.promise
+    change = (
+        "one unit more or less"
+        if promise.neighbours == "add-remove"
+        else "one unit replaced by another of the same root table"
+    )
+    failure = f", up to a failure probability of {promise.delta:.3g}" if promise.delta else ""
+    how = {
+        "pure": "Losses are pure ε and are added up.",
+        "zcdp": "Losses are ρ of zero-concentrated differential privacy; they are added up, and "
+        "converted once to (ε, δ).",
+    }
+    who = {
+        "declared": "declared by the data's owner",
+        "proposed": "proposed by the tool from the catalog and accepted by the data's owner",
+    }
+    return {
+        "means": f"Two databases are neighbours if they differ by {change}. Any outcome of the "
+        f"release is at most e^{promise.epsilon:.4g} times as likely with one as with the other"
+        f"{failure}.",
+        "accounting": f"{how[promise.accounting]} An event is charged to every root table whose "
+        "units can change it, and what is stated is the largest sum: a unit lies in one root "
+        "table.",
+        "roles": f"Which table owns which was {who[promise.roles]}.",
+    }

@@ -1,0 +1,128 @@
+"""The files of a bundle and their checksums, read as those of a stranger.
+
+``SHA256SUMS`` is what ``sha256sum -c`` reads. Its first line, a comment, is the checksum of the
+others: a fault in the list itself is told from a fault in a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from privbench.errors import ModelError
+from privbench.publish.facts import SIGNATURE, SUMS
+
+#: Largest file of rows, and of anything else; files of a bundle. Twice as many bytes are twice the
+#: memory of a check; bundles of `publish` stay below half of them, unless a row is that large.
+MAX_DATA, MAX_TEXT, MAX_FILES = 512 * 2**20, 256 * 2**20, 200_000
+_HEAD = "# sha256 of the lines below: "
+_LINE = re.compile(
+    r"([0-9a-f]{64})  ((?:[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]*/)*[A-Za-z0-9_%$-][\w.%$-]*)"
+)
+_DEPTH = 5
+
+
+def walk(folder: Path) -> list[str]:
+    """Paths of all files, relative and sorted.
+
+    Raises:
+        ModelError: It is no folder, or holds what is neither file nor folder, or too much.
+    """
+    try:
+        found = sorted(_walk(folder, "", 0))
+    except OSError as error:
+        raise ModelError(f"{folder} cannot be read: {error.strerror}.") from None
+    if len(found) > MAX_FILES:
+        raise ModelError(f"the bundle has more than {MAX_FILES:,} files.")
+    return found
+
+
+def _walk(folder: Path, prefix: str, depth: int) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for number, entry in enumerate(entries):
+            path = f"{prefix}{entry.name}"
+            if number > MAX_FILES or depth > _DEPTH:
+                raise ModelError(f"{shown(path)}: the bundle has too many files or folders.")
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(folder / entry.name, f"{path}/", depth + 1)
+            elif entry.is_file(follow_symlinks=False):
+                yield path
+            else:
+                raise ModelError(f"{shown(path)} is a link or a device, which no bundle holds.")
+
+
+def shown(path: str) -> str:
+    """A path for people: what a stranger calls a file must not move their cursor."""
+    return ascii(path[:300]).strip("'")
+
+
+def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        ModelError: It is no plain file, or larger than the limit.
+    """
+    try:
+        handle = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
+                raise ModelError(f"{shown(path)} is no file, or has more than {limit:,} bytes.")
+            return file.read(limit + 1)
+    except OSError as error:
+        raise ModelError(f"{shown(path)} cannot be read: {error.strerror}.") from None
+
+
+def digest(folder: Path, path: str) -> tuple[str, int]:
+    """SHA-256 and size of a file.
+
+    Raises:
+        ModelError: As `read`.
+    """
+    data = read(folder, path, MAX_DATA if path.startswith("data/") else MAX_TEXT)
+    return hashlib.sha256(data).hexdigest(), len(data)
+
+
+def sums_text(digests: Mapping[str, tuple[str, int]]) -> bytes:
+    """The file of checksums."""
+    lines = "".join(f"{digests[path][0]}  {path}\n" for path in sorted(digests)).encode()
+    return f"{_HEAD}{hashlib.sha256(lines).hexdigest()}\n".encode() + lines
+
+
+def check(folder: Path, present: Iterable[str]) -> tuple[dict[str, tuple[str, int]], list[str]]:
+    """Compare files with their checksums.
+
+    Args:
+        folder: The bundle.
+        present: What `walk` found.
+
+    Returns:
+        Digest and size of every file that is there and listed; and every fault, a line each that
+        begins with the file's name.
+
+    Raises:
+        ModelError: The list itself is missing or damaged.
+    """
+    files = set(present) - {SUMS, SIGNATURE}
+    data = read(folder, SUMS)
+    lines = data.partition(b"\n")[2]
+    stated = {}
+    for line in lines.decode("ascii", "replace").splitlines():
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise ModelError(f"{SUMS} is damaged: a line of it names no file of a bundle.")
+        stated[found[2]] = found[1]
+    if data != sums_text({path: (value, 0) for path, value in stated.items()}):
+        raise ModelError(f"{SUMS} is damaged: it is not what its first line says.")
+    faults = [f"{shown(path)}: unknown: {SUMS} does not list it" for path in files - stated.keys()]
+    faults += [f"{path}: missing" for path in stated.keys() - files]
+    digests = {}
+    for path in sorted(stated.keys() & files):
+        digests[path] = digest(folder, path)
+        if digests[path][0] != stated[path]:
+            faults.append(f"{path}: damaged: it does not match its checksum")
+    return digests, sorted(faults)

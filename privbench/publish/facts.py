@@ -1,0 +1,221 @@
+"""What a bundle says of itself: two JSON files from which all its other texts follow.
+
+``bundle.json`` names tables, files and sequences; ``certificate.json`` says what the release
+guarantees and what it spent. Whoever wrote them may be a stranger, so both are checked field by
+field, and each has one form: its bytes are those that `text` gives for what was read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from privbench.errors import ModelError
+from privbench.pipeline.header import MAX_DEPTH, MAX_NAME, depth
+from privbench.privacy import Event
+from privbench.schema import TableName
+
+BUNDLE, CERTIFICATE = "bundle.json", "certificate.json"
+BEFORE, AFTER = "schema/before.sql", "schema/after.sql"
+WORKLOAD, QUERIES = "workload/workload.json", "workload/queries.sql"
+SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
+
+#: No control characters: a line break would end a line of psql.
+_PLAIN = r"^[^\x00-\x1f\x7f]*$"
+_PART = r"[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}"
+_DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
+_KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
+
+Line = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+#: What a column is in Parquet.
+Kind = Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]
+#: A folder of a table's files: as `privbench.pipeline.sampling.file_name` spells it.
+Folder = Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
+
+
+class Strict(BaseModel):
+    """A part of either file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Named(Strict):
+    """Something of a PostgreSQL schema."""
+
+    schema_: Name = Field(alias="schema")
+    name: Name
+
+    @property
+    def key(self) -> str:
+        """Its qualified name."""
+        return str(TableName(self.schema_, self.name))
+
+    @property
+    def sql(self) -> str:
+        """Its qualified name, quoted."""
+        return f"{quoted(self.schema_)}.{quoted(self.name)}"
+
+
+class Column(Strict):
+    """A column that the files hold; ``type`` is as PostgreSQL writes it."""
+
+    name: Name
+    type: Line
+    kind: Kind
+    required: bool
+
+
+class Key(Strict):
+    """A foreign key."""
+
+    columns: list[Name]
+    table: Named
+    ref_columns: list[Name]
+
+
+class Table(Named):
+    """A table and its files.
+
+    Attributes:
+        folder: Where they lie, under ``data/``.
+        public: Whether its rows are the source's own, declared public.
+        columns: What the files hold: all but generated columns.
+        rows: Number of rows.
+        chunks: Rows of each file, in order; a table without columns has no file.
+    """
+
+    folder: Folder
+    public: bool
+    columns: list[Column]
+    primary_key: list[Name]
+    foreign_keys: list[Key]
+    rows: Count
+    chunks: Annotated[list[Count], Field(max_length=99_999)]
+
+    def files(self, form: Literal["csv", "parquet"]) -> list[str]:
+        """Its files of a format, in order."""
+        places = range(1, len(self.chunks) + 1)
+        return [f"data/{self.folder}/{place:05d}.{form}" for place in places]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        names = {column.name for column in self.columns}
+        used = {*self.primary_key, *(name for key in self.foreign_keys for name in key.columns)}
+        if len(names) < len(self.columns) or not used <= names:
+            raise ValueError("the columns are not those of one table")
+        if bool(names) != bool(self.chunks) or (names and sum(self.chunks) != self.rows):
+            raise ValueError("the files do not hold the rows")
+        return self
+
+
+class Sequence(Named):
+    """Where a sequence stands, and whether that value was given out."""
+
+    value: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    called: bool
+
+
+class Bundle(Strict):
+    """``bundle.json``; ``views`` are materialised ones that hold rows."""
+
+    format: Literal["privbench-bundle"]
+    version: Literal[1]
+    title: Line
+    publisher: Line
+    licence: Line
+    published: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    privbench: Line
+    server: Annotated[int, Field(ge=9, le=99)]
+    tables: list[Table]
+    sequences: list[Sequence]
+    views: list[Named]
+    workload: Literal["generated", "declared public", "none"]
+    lost: list[Line]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len({table.folder.lower() for table in self.tables}) < len(self.tables):
+            raise ValueError("two tables share their files")
+        return self
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return sum(table.rows for table in self.tables)
+
+
+class Release(Strict):
+    """The guarantee, as the model states it (`privbench.pipeline.Promise`)."""
+
+    epsilon: Annotated[float, Field(ge=0)]
+    delta: Annotated[float, Field(ge=0, lt=1)]
+    accounting: Literal["pure", "zcdp"]
+    neighbours: Literal["add-remove", "replace"]
+    unit: Literal["owner", "row"]
+    roots: list[Line]
+    private: Literal[True]
+    roles: Literal["declared", "proposed"]
+
+
+class Certificate(Strict):
+    """``certificate.json``.
+
+    Attributes:
+        promise: The guarantee.
+        owners: Of every private table the columns that name its owner, or "" for none.
+        owned_by: Of every owned table its owner.
+        public: Tables that were copied verbatim.
+        config: The config of the fit, which is public knowledge.
+        synthesizer: Who learned the model.
+        model: SHA-256 of the model file.
+        versions: Programs at the publishing.
+        events: Every use of a mechanism on private rows.
+    """
+
+    promise: Release
+    owners: dict[Line, Line]
+    owned_by: dict[Line, Line]
+    public: list[Line]
+    config: dict[str, JsonValue]
+    synthesizer: Line
+    model: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    versions: dict[Literal["privbench", "opendp", "postgresql"], Line]
+    events: list[Event]
+
+
+_File = TypeVar("_File", Bundle, Certificate)
+
+
+def text(found: Bundle | Certificate) -> bytes:
+    """The one form of a file."""
+    data = found.model_dump(mode="json", by_alias=True)
+    return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+def parse(kind: type[_File], data: bytes) -> _File:
+    """What `text` wrote.
+
+    Raises:
+        ModelError: It is no such file; the message names the field.
+    """
+    if depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data)) > MAX_DEPTH:
+        raise ModelError("it is nested too deeply.")
+    try:
+        found = kind.model_validate_json(data)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])
+        raise ModelError(f"{place}: {fault['msg'].removeprefix('Value error, ')}.") from None
+    if text(found) != data:
+        raise ModelError("it is not in the form that privbench writes.")
+    return found
+
+
+def quoted(name: str) -> str:
+    """A name in SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,99 @@
+"""What of a bundle psql and the reader's server would run: its DDL and its queries, judged.
+
+DDL passes the allow-list of a load (`privbench.pgsql.ddl`), here without anything left out. It
+goes through psql, which reads words of its own: a backslash outside of quotes never parses as SQL,
+and a colon before a name, which psql may take for a variable, is refused. The text has to be that
+of its statements alone, so that no comment is there to deceive whoever reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from privbench.errors import ModelError, UsageError
+from privbench.pgsql import SqlError, Statement, statements, tokens
+from privbench.pgsql.ddl import allowed
+from privbench.pgsql.judge import Name, relation_name
+from privbench.workload import Query, Workload
+from privbench.workload.safety import check
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the DDL of a bundle makes: tables that rows may go into, sequences that may be moved."""
+
+    tables: set[Name] = field(default_factory=set)
+    sequences: set[Name] = field(default_factory=set)
+    views: set[Name] = field(default_factory=set)
+
+
+def joined(found: Iterable[Statement | str]) -> str:
+    """Statements as the text of a file, one after the other."""
+    return "".join(f"{item if isinstance(item, str) else item.text};\n" for item in found)
+
+
+def judge_ddl(before: str, after: str) -> Made:
+    """Judge the DDL of a bundle.
+
+    Raises:
+        ModelError: It is not on the allow-list, or psql may read it otherwise than PostgreSQL.
+    """
+    found = allowed(before, after)
+    if found.left_out:
+        raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
+    made = Made()
+    for text, part in zip((before, after), found.parts, strict=True):
+        if text != joined(part):
+            raise ModelError("the schema holds more than its statements.")
+        _refuse_variables(text)
+        for item in part:
+            _note(item, made)
+    return made
+
+
+def _note(item: Statement, made: Made) -> None:
+    """Remember what a statement makes; sequences also come with identity columns."""
+    tree = item.tree
+    if tree.kind == "CreateStmt":
+        made.tables.add(relation_name(tree.nodes("relation")[0]))
+    elif tree.kind == "CreateSeqStmt":
+        made.sequences.add(relation_name(tree.nodes("sequence")[0]))
+    elif tree.kind == "CreateTableAsStmt":
+        made.views.add(relation_name(tree.nodes("into")[0].nodes("rel")[0]))
+    for node in tree.walk():
+        if node.kind == "DefElem" and node.get("defname") == "sequence_name":
+            made.sequences.add(node.nodes("arg")[0].names("items"))
+
+
+def _refuse_variables(text: str) -> None:
+    for colon, after in pairwise(tokens(text)):
+        if colon.text == ":" and colon.end == after.start:
+            raise ModelError(f"psql would take :{after.text[:63]} for a variable.")
+
+
+def judge_workload(workload: Workload) -> None:
+    """Refuse a workload that does more than read, or that psql may read otherwise.
+
+    Raises:
+        ModelError: It does.
+    """
+    try:
+        check(workload)
+        text = queries_text(workload.queries)
+        # Cut again from the file that psql gets: the same statements.
+        if joined(statements(text)) != text:
+            raise ModelError("psql would cut the queries otherwise.")
+        _refuse_variables(text)
+    except (UsageError, SqlError) as error:
+        raise ModelError(str(error)) from None
+
+
+def queries_text(queries: Iterable[Query]) -> str:
+    """The queries as a file for psql, one a statement.
+
+    Raises:
+        SqlError: One cannot be read.
+    """
+    return joined(statements(query.sql)[0] for query in queries)

@@ -1,0 +1,339 @@
+"""``publish``: a model as a bundle that starts on PostgreSQL, made without the source."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, LiteralString
+
+from psycopg import sql
+
+from privbench import __version__, pipeline
+from privbench.errors import UsageError
+from privbench.pgsql import Statement
+from privbench.pgsql.ddl import allowed
+from privbench.pipeline import Model, Reporter
+from privbench.pipeline.sampling import file_names
+from privbench.postgres import embedded
+from privbench.postgres.connect import Connection, major_version
+from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.postgres.failures import database_errors
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import ROWS, reading
+from privbench.publish import facts
+from privbench.publish.accounts import certificate_of
+from privbench.publish.checksums import digest, sums_text, walk
+from privbench.publish.facts import Bundle, Certificate
+from privbench.publish.judging import joined, judge_ddl, judge_workload
+from privbench.publish.scripts import rendered
+from privbench.publish.signing import sign
+from privbench.publish.tabular import copy_out, write_parquet
+from privbench.schema import Schema, Table
+from privbench.workload import KINDS, Query, Workload, generate_from_source, write
+
+#: Joins around rows that join: no answer is zero, however long the query.
+_KIND = "joins"
+_FILLED: LiteralString = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'm' AND c.relispopulated ORDER BY c.oid
+"""
+_MOVED: LiteralString = """
+SELECT schemaname, sequencename, last_value FROM pg_catalog.pg_sequences
+WHERE last_value IS NOT NULL ORDER BY 1, 2
+"""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a publisher says of a bundle; none of it is learned from rows.
+
+    Attributes:
+        title: Its name.
+        publisher: Who answers for it.
+        licence: Under which licence it may be used.
+        published: The day, as ``2026-01-31``; None for today.
+    """
+
+    title: str = "Synthetic benchmark database"
+    publisher: str = "not stated"
+    licence: str = "not stated"
+    published: str | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written: where, its facts, its guarantee, and how many files and bytes."""
+
+    folder: Path
+    bundle: Bundle
+    certificate: Certificate
+    files: int
+    size: int
+
+    def render(self) -> str:
+        """Plain text for people."""
+        promise = self.certificate.promise
+        lines = [
+            f"{self.folder}: {len(self.bundle.tables)} tables, {self.bundle.rows:,} rows, "
+            f"{self.files} files, {self.size:,} bytes; ε = {promise.epsilon:g}, "
+            f"δ = {promise.delta:g}.",
+            *(f"PUBLIC, COPIED VERBATIM: {name}" for name in self.certificate.public),
+            *self.bundle.lost,
+            f"Next: privbench verify {self.folder}",
+        ]
+        return "\n".join(lines)
+
+
+def publish(
+    model: str | Path,
+    output: str | Path,
+    *,
+    about: About | None = None,
+    database: str | None = None,
+    workload: str | Path | None = None,
+    queries: int = 100,
+    scale: float = 1.0,
+    seed: int | None = None,
+    key: str | Path | None = None,
+    reporter: Reporter | None = None,
+) -> Published:
+    """Write a bundle: schema, rows, workload, certificate, and what starts and describes them.
+
+    The clone is loaded into a database first, where its rows are made to keep every rule of the
+    schema, and everything in the bundle is read from there or from the model. Programs of the
+    model (functions, triggers) are left out, as a load without trust leaves them out.
+
+    Args:
+        model: The model file.
+        output: A folder that is empty or does not exist.
+        about: What the publisher says of it.
+        database: DSN of an empty database for the clone; None for an embedded server.
+        workload: Queries whose text is declared public: their literals are bound anew to rows of
+            the clone, their weights and answers dropped. None to generate some.
+        queries: How many to generate; 0 for none.
+        scale: Size of the clone.
+        seed: Seed of the sampling, not of any noise.
+        key: A private key of OpenSSH to sign with.
+        reporter: Told of stages.
+
+    Raises:
+        PrivacyRefusal: The model is NOT PRIVATE.
+        ModelError: The model is damaged, or its schema holds what no bundle may hold.
+        UsageError: The folder, the workload or the key cannot be used, or there is no server.
+        DatabaseError: The server refused.
+    """
+    teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
+    certificate = certificate_of(found, Path(model), "")
+    with ExitStack() as stack:
+        scratch = _scratch(folder)
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        dsn = database or stack.enter_context(_server()).dsn
+        report = pipeline.load(model, dsn, scale=scale, seed=seed, reporter=teller)
+        connection = stack.enter_context(reading(dsn, ROWS))
+        with teller.stage("export"):
+            schema = introspect(connection)
+            ddl, lost = _ddl(connection, schema)
+            data = _described(connection, scratch, schema, ddl, {*found.public})
+        with teller.stage("workload"):
+            bound, origin, why = _workload(connection, dsn, schema, workload, queries)
+        version = connection.info.parameter_status("server_version") or ""
+        certificate = certificate.model_copy(
+            update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
+        )
+        lines = [" ".join(line.split())[:1000] for line in (*report.losses, *lost, *why)]
+        said = vars(about or About())
+        said = {**said, "published": said["published"] or datetime.now(UTC).date().isoformat()}
+        bundle = _checked({**data, **said, "workload": origin, "lost": lines})
+        with teller.stage("finish"):
+            _finish(scratch, bundle, certificate, ddl, bound, Path(key) if key else None)
+        if folder.exists():
+            folder.rmdir()
+        os.replace(scratch, folder)
+    files = walk(folder)
+    size = sum((folder / path).stat().st_size for path in files)
+    return Published(folder, bundle, certificate, len(files), size)
+
+
+def _scratch(folder: Path) -> Path:
+    """A folder beside the bundle's, which takes its place once it is whole."""
+    try:
+        if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
+            raise UsageError(f"{folder} is not empty.", remedy="Name a new folder.")
+        parent = folder.resolve().parent
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=parent, prefix=".privbench-"))
+    except OSError as error:
+        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
+
+
+def _server() -> embedded.Server:
+    installed = embedded.embedded_programs()
+    return embedded.embedded_server() if installed else embedded.machine_server()
+
+
+def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
+    """The DDL of a clone without what the reader's server need not know: roles, for one."""
+    dumped = dump_ddl(connection, schema)
+    before, after = allowed(dumped.pre_data, dumped.post_data).parts
+    made = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}
+    extensions = [item for item in dumped.script(trust=False).extensions if item.needed]
+    first = [
+        f"CREATE SCHEMA IF NOT EXISTS {facts.quoted(space)}"
+        for space in sorted({item.schema or "public" for item in extensions} - made - {"public"})
+    ]
+    kept = [
+        item
+        for item in before
+        if item.tree.kind != "CreateExtensionStmt" or item.tree.get("extname") in dumped.extensions
+    ]
+    roles = [item for item in after if _speaks_of_roles(item)]
+    rest = [item for item in after if not _speaks_of_roles(item)]
+    ddl = Ddl(joined([*first, *kept]), joined(rest))
+    return ddl, [f"left out, since it speaks of a role: {item.text[:200]}" for item in roles]
+
+
+def _speaks_of_roles(item: Statement) -> bool:
+    return item.tree.kind == "CreatePolicyStmt" and any(
+        node.kind == "RoleSpec" and node.get("roletype") != "ROLESPEC_PUBLIC"
+        for node in item.tree.walk()
+    )
+
+
+def _described(
+    connection: Connection, folder: Path, schema: Schema, ddl: Ddl, public: set[str]
+) -> dict[str, Any]:
+    """Write schema and rows; what ``bundle.json`` says of them."""
+    made = judge_ddl(ddl.pre_data, ddl.post_data)
+    (folder / "schema").mkdir()
+    (folder / facts.BEFORE).write_bytes(ddl.pre_data.encode())
+    (folder / facts.AFTER).write_bytes(ddl.post_data.encode())
+    files = file_names([table.name for table in schema], "csv")
+    with database_errors("reading sequences and materialised views"):
+        sequences = connection.execute(_MOVED).fetchall()
+        views = connection.execute(_FILLED).fetchall()
+    return {
+        "format": "privbench-bundle",
+        "version": 1,
+        "privbench": __version__,
+        "server": major_version(connection),
+        "tables": [
+            _table(connection, folder, files[table.name][:-4], table)
+            | {"public": table.key in public}
+            for table in schema
+        ],
+        "sequences": [
+            {"schema": space, "name": name, "value": value, "called": True}
+            for space, name, value in sequences
+            if (space, name) in made.sequences
+        ],
+        "views": [
+            {"schema": space, "name": name} for space, name in views if (space, name) in made.views
+        ],
+    }
+
+
+def _table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
+    """Write a table's files; what ``bundle.json`` says of them."""
+    columns = [column for column in table.columns if not column.generated]
+    names = [column.name for column in columns]
+    kinds: list[str] = []
+    chunks: list[int] = []
+    if columns:
+        place = folder / "data" / name
+        place.mkdir(parents=True)
+        chunks = copy_out(connection, table, names, place)
+        kinds = write_parquet([place / f"{n + 1:05d}.csv" for n in range(len(chunks))], columns)
+    count = sql.SQL("SELECT pg_catalog.count(*) FROM {}")
+    with database_errors("counting rows", table.key):
+        counted = count.format(sql.Identifier(table.name.schema, table.name.name))
+        rows = connection.execute(counted).fetchall()[0][0]
+    primary = table.primary_key.columns if table.primary_key else ()
+    return {
+        "schema": table.name.schema,
+        "name": table.name.name,
+        "folder": name,
+        "columns": [
+            {"name": c.name, "type": c.type.sql, "kind": kind, "required": c.not_null}
+            for c, kind in zip(columns, kinds, strict=True)
+        ],
+        "primary_key": list(primary) if set(primary) <= set(names) else [],
+        "foreign_keys": [
+            {
+                "columns": list(key.columns),
+                "table": {"schema": key.ref_table.schema, "name": key.ref_table.name},
+                "ref_columns": list(key.ref_columns),
+            }
+            for key in table.foreign_keys
+            if set(key.columns) <= set(names)
+        ],
+        "rows": rows,
+        "chunks": chunks,
+    }
+
+
+def _checked(data: dict[str, Any]) -> Bundle:
+    try:
+        return Bundle.model_validate(data)
+    except ValueError as error:
+        said = " ".join(str(error).splitlines()[1:3])[:300]
+        raise UsageError(f"the bundle cannot be described: {said}.") from None
+
+
+def _workload(
+    connection: Connection, dsn: str, schema: Schema, given: str | Path | None, queries: int
+) -> tuple[Workload | None, str, list[str]]:
+    """The workload, its origin, and what it lacks: generated from the clone, or bound to it."""
+    if given is None and not queries:
+        return None, "none", []
+    why: list[str] = []
+    if given is not None:
+        bound = pipeline.rebind(given, on=dsn)
+        found, origin = [Query("", query.sql) for query in bound.workload], "declared public"
+        if bound.left_out:
+            why = [f"of the workload, {len(bound.left_out)} queries that cannot be bound anew"]
+    else:
+        plan = replace(KINDS[_KIND].plan, queries=queries)
+        try:
+            found, origin = [*generate_from_source(connection, _KIND, schema, plan)], "generated"
+        except UsageError as error:
+            return None, "none", [f"a workload: {error.message}"]
+    numbered = (replace(query, id=f"q{place}") for place, query in enumerate(found, 1))
+    whole = Workload("workload", tuple(numbered))
+    judge_workload(whole)
+    return whole, origin, why
+
+
+def _finish(
+    folder: Path,
+    bundle: Bundle,
+    certificate: Certificate,
+    ddl: Ddl,
+    workload: Workload | None,
+    key: Path | None,
+) -> None:
+    """The texts that follow from the others, checksums, the signature, and rights to read."""
+    if workload is not None:
+        (folder / "workload").mkdir()
+        write(workload, folder / facts.WORKLOAD, "native")
+    digests = {path: digest(folder, path) for path in walk(folder)}
+    rows = {path: value for path, value in digests.items() if path.startswith("data/")}
+    texts = {
+        facts.BUNDLE: facts.text(bundle),
+        facts.CERTIFICATE: facts.text(certificate),
+        **rendered(bundle, certificate, ddl, workload, rows),
+    }
+    for path, text in texts.items():
+        (folder / path).write_bytes(text)
+        digests[path] = digest(folder, path)
+    sums = sums_text(digests)
+    (folder / facts.SUMS).write_bytes(sums)
+    if key is not None:
+        (folder / facts.SIGNATURE).write_bytes(sign(sums, key))
+    for place in (folder, *folder.rglob("*")):
+        place.chmod(0o755 if place.is_dir() else 0o644)

@@ -1,0 +1,98 @@
+"""Signatures of OpenSSH over the checksums: keys that people have, a program that they have too."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from privbench.errors import ModelError, UsageError
+
+_NAMESPACE = "privbench-bundle"
+_ARMOUR = re.compile(
+    rb"-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)\n-----END SSH SIGNATURE-----\n"
+)
+
+
+def sign(data: bytes, key: Path) -> bytes:
+    """Sign some bytes with a private key of OpenSSH.
+
+    Raises:
+        UsageError: ssh-keygen is missing, or does not take the key.
+    """
+    done = _keygen(["-Y", "sign", "-q", "-f", str(key), "-n", _NAMESPACE], data)
+    if done.returncode != 0 or not done.stdout:
+        raise UsageError(f"ssh-keygen does not sign with {key}: {_said(done)}")
+    return done.stdout
+
+
+def signer(data: bytes, signature: bytes, public: Path | None) -> str:
+    """Who signed some bytes: the fingerprint of the key.
+
+    Args:
+        data: The bytes.
+        signature: What `sign` gave.
+        public: A file of a public key (``ssh-ed25519 AAAA…``) whose signature it has to be.
+
+    Raises:
+        ModelError: The signature is not one of these bytes, or not of that key.
+        UsageError: ssh-keygen or the key is missing.
+    """
+    found = _ARMOUR.fullmatch(signature)
+    if found is None or _armoured(found[1]) != signature:
+        raise ModelError("it is no signature of OpenSSH.")
+    with tempfile.TemporaryDirectory(prefix="pb-sig-") as scratch:
+        path = Path(scratch) / "signature"
+        path.write_bytes(signature)
+        common = ["-n", _NAMESPACE, "-s", str(path)]
+        if public is None:
+            done = _keygen(["-Y", "check-novalidate", *common], data)
+        else:
+            allowed = Path(scratch) / "allowed"
+            allowed.write_text(f"publisher {_public(public)}\n", encoding="ascii")
+            done = _keygen(["-Y", "verify", "-f", str(allowed), "-I", "publisher", *common], data)
+    print_ = re.search(rb"key (SHA256:\S+)", done.stdout)
+    if done.returncode != 0 or print_ is None:
+        whose = "that key's signature of these checksums" if public else "a signature of them"
+        raise ModelError(f"it is not {whose}: {_said(done)}")
+    return print_[1].decode()
+
+
+def _armoured(body: bytes) -> bytes:
+    """The one form of a signature: no bit of the file can change without a fault."""
+    try:
+        text = base64.b64encode(base64.b64decode(body.replace(b"\n", b""), validate=True))
+    except ValueError:
+        return b""
+    lines = [text[at : at + 70] for at in range(0, len(text), 70)]
+    begin, end = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
+    return b"\n".join([begin, *lines, end, b""])
+
+
+def _public(path: Path) -> str:
+    try:
+        words = path.read_text(encoding="ascii").split()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the public key {path} cannot be read.") from error
+    if len(words) < 2 or not re.fullmatch(r"[\w@.-]+", words[0]):
+        raise UsageError(f"{path} is no public key of OpenSSH.")
+    return " ".join(words[:2])
+
+
+def _keygen(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(  # noqa: S603
+            ["ssh-keygen", *arguments],  # noqa: S607
+            input=data, capture_output=True, timeout=120, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UsageError(
+            "ssh-keygen is needed for signatures, and does not run.",
+            remedy="Install the client programs of OpenSSH.",
+        ) from error
+
+
+def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+    return " ".join((done.stderr or done.stdout).decode(errors="replace").split())[:300]

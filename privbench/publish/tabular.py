@@ -1,0 +1,152 @@
+"""Rows as files: CSV as PostgreSQL prints them, and Parquet with types, chunk by chunk.
+
+The Parquet file of a chunk is read from its CSV file, so that both hold the same rows. A column
+whose values do not all fit its Arrow type (``infinity``, a year before Christ) is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as papq
+from psycopg import sql
+from pyarrow import csv
+
+from privbench.errors import ModelError
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.publish.facts import quoted
+from privbench.schema import Column, Table
+
+#: Rows and bytes after which the next file begins. Twice as many is twice the memory that a
+#: reader of one file needs; half as many is twice the number of files.
+CHUNK_ROWS, CHUNK_BYTES = 250_000, 128 * 2**20
+
+_ARROW = {
+    "bool": pa.bool_(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
+    "float32": pa.float32(), "float64": pa.float64(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", "UTC"), "text": pa.string(),
+}  # fmt: skip
+_KINDS = {
+    "bool": "bool", "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32",
+    "float8": "float64", "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz",
+}  # fmt: skip
+_BROKEN = re.compile(r"column #(\d+)")
+
+
+def kind_of(column: Column) -> str:
+    """What a column is in Parquet, if all its values fit."""
+    precision, scale = column.type.precision or 0, column.type.scale or 0
+    if column.type.base == "numeric" and 0 <= scale <= precision <= 38 and precision:
+        return f"decimal({precision},{scale})"
+    return _KINDS.get(column.type.base, "text")
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """The Arrow type of a kind."""
+    if kind.startswith("decimal("):
+        return pa.decimal128(*map(int, kind[8:-1].split(",")))
+    return _ARROW[kind]
+
+
+def copy_out(
+    connection: Connection, table: Table, columns: Sequence[str], folder: Path
+) -> list[int]:
+    """Write a table's rows as CSV files with headers, ``00001.csv`` and so on.
+
+    Args:
+        connection: Under settings by which values print alike everywhere.
+        table: The table.
+        columns: Which columns, at least one.
+        folder: Where to.
+
+    Returns:
+        Rows of each file, of which there is at least one.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    listed = sql.SQL(", ").join(sql.Identifier(name) for name in columns)
+    named = sql.Identifier(table.name.schema, table.name.name)
+    statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)").format(listed, named)
+    counts: list[int] = []
+    with (
+        database_errors("reading rows", table.key),
+        connection.cursor() as cursor,
+        cursor.copy(statement) as copy,
+    ):
+        # The protocol brings one row a message.
+        rows = iter(copy)
+        row = next(rows, None)
+        while row is not None or not counts:
+            counts.append(0)
+            with (folder / f"{len(counts):05d}.csv").open("wb") as file:
+                file.write(_head(columns))
+                while row is not None and counts[-1] < CHUNK_ROWS and file.tell() < CHUNK_BYTES:
+                    file.write(row)
+                    counts[-1] += 1
+                    row = next(rows, None)
+    return counts
+
+
+def _head(names: Sequence[str]) -> bytes:
+    return ",".join(map(quoted, names)).encode() + b"\n"
+
+
+def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Table:
+    """The rows of a CSV file with a header, an empty cell without quotes being NULL.
+
+    Raises:
+        pyarrow.ArrowInvalid: A cell does not fit its column's type, or a row has other columns.
+        ModelError: The header is another.
+    """
+    data, head = path.read_bytes(), _head(names)
+    types = [arrow_type(kind) for kind in kinds]
+    if not data.startswith(head):
+        raise ModelError(f"the first line of {path.name} does not name the table's columns.")
+    if len(data) == len(head):
+        return pa.table([pa.array([], kind) for kind in types], list(names))
+    places = [f"c{place}" for place in range(len(names))]
+    found = csv.read_csv(
+        pa.BufferReader(pa.py_buffer(data).slice(len(head))),
+        csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=places),
+        csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        csv.ConvertOptions(
+            column_types=dict(zip(places, types, strict=True)),
+            null_values=[""],
+            true_values=["t"],
+            false_values=["f"],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return found.rename_columns(list(names))
+
+
+def write_parquet(files: Sequence[Path], columns: Sequence[Column]) -> list[str]:
+    """Write a Parquet file beside every CSV file of a table.
+
+    Returns:
+        What the columns are: where a value does not fit, text.
+
+    Raises:
+        ModelError: A file cannot be read again.
+    """
+    names, kinds = [column.name for column in columns], [kind_of(column) for column in columns]
+    for path in files:
+        while True:
+            try:
+                read_chunk(path, names, kinds)
+                break
+            except pa.ArrowInvalid as error:
+                found = _BROKEN.search(str(error))
+                if found is None or kinds[int(found[1])] == "text":
+                    raise ModelError(f"{path.name} cannot be read again.") from None
+                kinds[int(found[1])] = "text"
+    for path in files:
+        chunk = read_chunk(path, names, kinds)
+        papq.write_table(chunk, path.with_suffix(".parquet"), compression="zstd")
+    return kinds

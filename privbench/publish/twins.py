@@ -1,0 +1,87 @@
+"""Whether the Parquet files of a bundle hold the rows of its CSV files, in a process of its own.
+
+A spoilt Parquet file can crash its reader, and a small one can unpack to more than any memory
+holds. So it is read here, under limits of memory and time, and the end of this process is only a
+refusal. What comes in is JSON: the folder, and of every chunk its paths, rows, names and kinds.
+What goes out is, line by line, what is wrong if the process ends there; last of all ``done``.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as papq
+
+from privbench.errors import ModelError
+from privbench.publish.facts import Bundle
+from privbench.publish.tabular import read_chunk
+
+#: Bytes of memory and seconds of processor, for all files one after the other. A chunk of `publish`
+#: needs a tenth of the memory; half of it would do for all but rows of a hundred megabytes.
+_MEMORY, _SECONDS = 6 * 2**30, 3600
+
+
+def compare(folder: Path, bundle: Bundle) -> None:
+    """Refuse a bundle whose two forms of the rows differ, or cannot be read.
+
+    Raises:
+        ModelError: They do; the message begins with the file's name.
+    """
+    asked = []
+    for table in bundle.tables:
+        columns = [(column.name, column.kind) for column in table.columns]
+        files = zip(table.files("csv"), table.files("parquet"), table.chunks, strict=True)
+        asked += [[*chunk, *zip(*columns, strict=True)] for chunk in files]
+    done = subprocess.run(
+        [sys.executable, "-m", "privbench.publish.twins"],
+        input=json.dumps([str(folder.resolve()), asked]).encode(),
+        capture_output=True,
+        check=False,
+    )
+    said = done.stdout.decode(errors="replace").splitlines()
+    if not said or said[-1] != "done":
+        raise ModelError(said[-1] if said else "the files of rows cannot be read.")
+
+
+def _serve() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    folder, asked = json.load(sys.stdin)
+    for csv, parquet, rows, names, kinds in asked:
+        _expect(f"{csv}: it cannot be read as CSV of its table.")
+        table = read_chunk(Path(folder, csv), names, kinds)
+        _expect(f"{csv}: it holds another number of rows than stated.", table.num_rows == rows)
+        _expect(f"{parquet}: it cannot be read as Parquet.")
+        file = papq.ParquetFile(Path(folder, parquet), memory_map=False)
+        _expect(
+            f"{parquet}: its columns or rows are not as many or not of the kind of {csv}.",
+            file.metadata.num_rows == rows,
+            file.schema_arrow.remove_metadata().equals(table.schema),
+        )
+        found = file.read(use_threads=False)
+        same = (_plain(found[name]).equals(_plain(table[name])) for name in names)
+        _expect(f"{parquet}: its rows are not those of {csv}.", *same)
+    _expect("done")
+
+
+def _expect(fault: str, *holds: bool) -> None:
+    """Say what is wrong unless these hold; or, with none given, if the process ends next."""
+    if not all(holds) or not holds:
+        print(fault, flush=True)
+    if not all(holds):
+        sys.exit(1)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column that equals itself: NaN does not."""
+    return column.cast(pa.string()) if pa.types.is_floating(column.type) else column
+
+
+if __name__ == "__main__":
+    _serve()

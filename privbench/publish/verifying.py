@@ -1,0 +1,204 @@
+"""``verify``: whether a bundle is whole, harmless to start, and in agreement with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from privbench.errors import GateFailed, ModelError, UsageError
+from privbench.postgres.ddl import Ddl
+from privbench.publish import facts
+from privbench.publish.accounts import require_sound
+from privbench.publish.checksums import check, read, shown, walk
+from privbench.publish.facts import Bundle, Certificate
+from privbench.publish.judging import judge_ddl, judge_workload
+from privbench.publish.scripts import rendered
+from privbench.publish.signing import signer
+from privbench.publish.twins import compare
+from privbench.workload import Workload
+from privbench.workload import read as read_workload
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What holds of a bundle, and what nobody can check.
+
+    Attributes:
+        bundle: Its facts.
+        certificate: Its guarantee.
+        files: Number of files.
+        size: Bytes of all files with a checksum.
+        signed: Fingerprint of the key that signed it; None if nobody did.
+        expected: Whether that key was asked for.
+    """
+
+    bundle: Bundle
+    certificate: Certificate
+    files: int
+    size: int
+    signed: str | None
+    expected: bool
+
+    def render(self) -> str:
+        """Plain text for people."""
+        bundle, promise = self.bundle, self.certificate.promise
+        holds = [
+            f"{self.files} files, {self.size:,} bytes: each has its checksum, there is no other",
+            f"the schema makes {len(bundle.tables)} tables and passes what a load allows",
+            "every script, readme and metadata file is what privbench writes for these facts",
+            f"CSV and Parquet hold the same {bundle.rows:,} rows",
+            f"{len(self.certificate.events)} events, priced again, cost no more than the stated "
+            f"ε = {promise.epsilon:g}, δ = {promise.delta:g}",
+        ]
+        trust = [
+            f"the publisher ({bundle.publisher}): that this release was made as its certificate "
+            "says, with units and public tables declared truly; no output shows whether noise was "
+            "drawn",
+            f"your PostgreSQL and psql, {bundle.server} or later, which run the schema; with "
+            f"compose, the image postgres:{bundle.server} of your registry",
+            "that nobody changes the folder between this check and the load",
+            *(f"that {name}, copied verbatim, is public" for name in self.certificate.public),
+        ]
+        if bundle.workload != "none":
+            holds.append("the queries of the workload only read")
+        if bundle.workload == "declared public":
+            trust.append("that the text of the workload is public, as declared")
+        if self.signed is None:
+            trust.insert(0, "whoever gave you these files: they are not signed")
+        elif self.expected:
+            holds.append(f"signed by the key that you named, {self.signed}")
+        else:
+            trust.insert(0, f"the key {self.signed}, which signed it: compare it, or use --key")
+        parts = {"What holds:": holds, "What you have to trust:": trust}
+        return "\n".join(
+            line for head, lines in parts.items() for line in (head, *(f"  {x}" for x in lines))
+        )
+
+
+def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
+    """Check a bundle, which may be a stranger's; nothing in it is run.
+
+    Args:
+        bundle: The folder.
+        key: A public key of OpenSSH that has to have signed it.
+
+    Raises:
+        GateFailed: It is not whole, or holds what no bundle may hold; the message names the file.
+        UsageError: A signature cannot be checked here.
+    """
+    folder = Path(bundle)
+    with _named():
+        present = walk(folder)
+        digests, faults = check(folder, present)
+    _refuse(faults)
+    signed = _signed(folder, present, Path(key) if key else None)
+    with _named(facts.BUNDLE):
+        about = facts.parse(Bundle, read(folder, facts.BUNDLE))
+    with _named(facts.CERTIFICATE):
+        certificate = facts.parse(Certificate, read(folder, facts.CERTIFICATE))
+        require_sound(certificate)
+    files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
+    primary = {facts.BUNDLE, facts.CERTIFICATE, facts.BEFORE, facts.AFTER, *files}
+    primary |= {facts.WORKLOAD} if about.workload != "none" else set()
+    _refuse(f"{path}: missing" for path in primary - digests.keys())
+    ddl = _schema(folder, about, certificate)
+    workload = _workload(folder) if about.workload != "none" else None
+    with _named(facts.BUNDLE):
+        rows = {path: value for path, value in digests.items() if path in files}
+        try:
+            texts = rendered(about, certificate, ddl, workload, rows)
+        except (LookupError, ValueError, ArithmeticError) as error:
+            raise ModelError(f"no bundle can be made of it ({type(error).__name__}).") from None
+    _refuse(f"{path}: missing" for path in texts.keys() - digests.keys())
+    _refuse(
+        f"{shown(path)}: unknown: no part of this bundle"
+        for path in digests.keys() - texts.keys() - primary
+    )
+    _refuse(
+        f"{path}: not what privbench writes for this bundle, which version {about.privbench} made"
+        for path, text in texts.items()
+        if read(folder, path) != text
+    )
+    with _named():
+        compare(folder, about)
+    size = sum(size for _, size in digests.values())
+    return Verified(about, certificate, len(present), size, signed, key is not None)
+
+
+@contextmanager
+def _named(path: str = "") -> Iterator[None]:
+    """Tell of a fault in a file.
+
+    Raises:
+        GateFailed: There is one.
+    """
+    try:
+        yield
+    except ModelError as error:
+        raise GateFailed(f"{path}: {error}" if path else str(error)) from None
+
+
+def _refuse(faults: Iterator[str] | list[str]) -> None:
+    """Name the first fault, and how many more there are.
+
+    Raises:
+        GateFailed: There is one.
+    """
+    found = sorted(faults)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise GateFailed(f"{found[0]}{more}.")
+
+
+def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
+    if facts.SIGNATURE not in present:
+        _refuse([f"{facts.SIGNATURE}: missing: no key has signed the bundle"] if key else [])
+        return None
+    with _named(facts.SIGNATURE):
+        return signer(read(folder, facts.SUMS), read(folder, facts.SIGNATURE, 2**16), key)
+
+
+def _schema(folder: Path, bundle: Bundle, certificate: Certificate) -> Ddl:
+    """The DDL, judged; what the facts name is what it makes."""
+    texts: list[str] = []
+    for path in (facts.BEFORE, facts.AFTER):
+        with _named(path):
+            texts.append(_text(read(folder, path)))
+    with _named(f"{facts.BEFORE}, {facts.AFTER}"):
+        made = judge_ddl(*texts)
+    with _named(facts.BUNDLE):
+        for items, known in (
+            (bundle.tables, made.tables),
+            (bundle.sequences, made.sequences),
+            (bundle.views, made.views),
+        ):
+            for item in items:
+                if (item.schema_, item.name) not in known:
+                    raise ModelError(f"the schema does not make {item.key!a}.")
+                known.discard((item.schema_, item.name))
+        stated = dict.fromkeys(certificate.owners, False) | dict.fromkeys(certificate.public, True)
+        if stated != {table.key: table.public for table in bundle.tables}:
+            raise ModelError("its tables are not those of the certificate.")
+    return Ddl(texts[0], texts[1])
+
+
+def _workload(folder: Path) -> Workload:
+    with _named(facts.WORKLOAD):
+        _text(read(folder, facts.WORKLOAD))
+        try:
+            found = read_workload(folder / facts.WORKLOAD, "native")
+        except (UsageError, RecursionError) as error:
+            raise ModelError(f"it is no workload ({error}).") from None
+        if found.confidential:
+            raise ModelError("it is CONFIDENTIAL.")
+        judge_workload(found)
+        return found
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ModelError("it is no text in UTF-8.") from None

@@ -1,0 +1,43 @@
+"""Lets the tests of this folder import helpers by name, and makes one bundle for all of them."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "pipeline")]
+
+import market
+
+from privbench import pipeline
+from privbench.publish import publish, tabular
+from privbench.publish.making import About
+
+
+@pytest.fixture(scope="session")
+def model(make_database, tmp_path_factory):
+    """A model of the market, the region being public."""
+    folder = tmp_path_factory.mktemp("model")
+    source = make_database()
+    market.create(source, 40)
+    config = market.learner(market.config(folder / "ledger", epsilon=3.0), "independent")
+    pipeline.fit(source, config, folder / "m.privbench")
+    return folder / "m.privbench"
+
+
+@pytest.fixture(scope="session")
+def original(model, make_database, tmp_path_factory):
+    """The bundle of that model; not to be changed."""
+    folder = tmp_path_factory.mktemp("published") / "bundle"
+    about = About("The |market|", "A publisher", "CC0-1.0", "2026-01-31")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular, "CHUNK_ROWS", 50)
+        publish(model, folder, about=about, database=make_database(), queries=12)
+    return folder
+
+
+@pytest.fixture
+def bundle(original, tmp_path):
+    """A copy of it."""
+    return Path(shutil.copytree(original, tmp_path / "bundle"))

@@ -1,0 +1,250 @@
+"""A bundle starts from its folder alone, and says what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+
+import market
+import psycopg
+import pyarrow.parquet as papq
+import pytest
+import yaml
+from click.testing import CliRunner
+from psycopg import conninfo
+
+from privbench import pipeline
+from privbench.cli import main
+from privbench.errors import GateFailed, PrivacyRefusal, UsageError
+from privbench.pipeline import Model
+from privbench.postgres import binaries
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import ROWS, reading
+from privbench.publish import publish, verify
+from privbench.publish.tabular import copy_out, read_chunk, write_parquet
+
+
+def start(folder, *arguments):
+    """Run the bundle's script with nothing but psql, without a network where that can be had."""
+    psql = binaries.find("psql", binaries.package_directories() + binaries.machine_directories())
+    path = f"{psql[0].path.parent}:/usr/bin:/bin"
+    command = ["sh", str(folder / "start.sh"), *arguments]
+    alone = ["unshare", "-n"]
+    if shutil.which("unshare") and not subprocess.run([*alone, "true"], check=False).returncode:
+        command = [*alone, *command]
+    return subprocess.run(
+        command, env={"PATH": path, "LANG": "C"}, capture_output=True, text=True, cwd="/"
+    )
+
+
+def fingerprint(dsn):
+    """Rows and schema of a database."""
+    with psycopg.connect(dsn) as connection:
+        rows = {
+            name: connection.execute(
+                f"SELECT count(*), md5(string_agg(t::text, ';' ORDER BY t::text)) FROM {name} t"
+            ).fetchone()
+            for name in (*market.TABLES, "spending")
+        }
+        schema = introspect(connection).to_json()
+        keys = connection.execute("SELECT nextval('customer_id_seq'), nextval('refund_id_seq')")
+        return rows, schema, keys.fetchone()
+
+
+def test_it_starts_from_the_folder_alone(original, make_database):
+    """By psql and the script, into an empty database; twice the same, and not into a full one."""
+    first, second = make_database(), make_database()
+    assert start(original, "check").returncode == 0
+    for dsn in (first, second):
+        done = start(original, "load", dsn)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert fingerprint(first) == fingerprint(second)
+    assert market.one(first, "SELECT count(*) FROM line") > 50
+    stated = json.loads((original / "bundle.json").read_text())["tables"]
+    counts = {table["name"]: table["rows"] for table in stated}
+    assert counts == market.counts(first)
+    again = start(original, "load", first)
+    assert again.returncode != 0
+    assert "already exists" in again.stderr
+    assert fingerprint(first)[0] == fingerprint(second)[0]
+    assert start(original, "queries", second).returncode == 0
+
+
+def test_verify_says_what_holds_and_what_is_trusted(original, model):
+    result = CliRunner().invoke(main, ["verify", str(original)])
+    assert result.exit_code == 0
+    holds, _, trust = result.stdout.partition("What you have to trust:")
+    assert "each has its checksum" in holds
+    assert "not signed" in trust
+    assert "public.region, copied verbatim" in trust
+    found = verify(original)
+    assert found.certificate.promise.epsilon == Model.load(model).promise.epsilon
+    assert len(found.certificate.events) == len(Model.load(model).events)
+    assert found.certificate.model == hashlib.sha256(model.read_bytes()).hexdigest()
+
+
+def test_its_texts_say_what_the_certificate_says(original, model):
+    promise = Model.load(model).promise
+    text = (original / "certificate.md").read_text()
+    assert (
+        "- one row of public.customer, with all the rows that it owns in public.purchase, "
+        "public.line, public.refund\n" in text
+    )
+    assert f"| ε | {promise.epsilon:.6g} |" in text
+    assert text.count("| discrete ") + text.count("threshold |") == len(Model.load(model).events)
+    assert "one row of public.purchase without an owner (customer_id is NULL)" in text
+    entry = yaml.safe_load((original / "deployment.yaml").read_text())
+    loss = entry["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert loss["epsilon"] == pytest.approx(promise.epsilon)
+    assert loss["delta"] == pytest.approx(promise.delta)
+    assert entry["deployment"]["basic"]["name"] == "The |market|"
+    assert "Copied verbatim, as the data's owner declared: `public.region`." in text
+    service = yaml.safe_load((original / "compose.yaml").read_text())["services"]["benchmark"]
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert "trust" not in json.dumps(service)
+
+
+def test_metadata_name_every_file_of_rows_with_its_digest(original):
+    croissant = json.loads((original / "croissant.json").read_text())
+    package = json.loads((original / "datapackage.json").read_text())
+    listed = {
+        item["contentUrl"]: item["sha256"]
+        for item in croissant["distribution"]
+        if item["@type"] == "cr:FileObject"
+    }
+    files = {str(path.relative_to(original)) for path in original.rglob("*.parquet")}
+    assert listed.keys() == files
+    for path, digest in listed.items():
+        assert hashlib.sha256((original / path).read_bytes()).hexdigest() == digest
+    paths = [resource["path"] for resource in package["resources"]]
+    flat = {p for path in paths for p in ([path] if isinstance(path, str) else path)}
+    assert flat == {str(path.relative_to(original)) for path in original.rglob("*.csv")}
+    assert any(isinstance(path, list) for path in paths)
+    (line,) = [item for item in package["resources"] if item["name"] == "public.line"]
+    assert line["schema"]["primaryKey"] == ["purchase_id", "number"]
+    assert "total" not in [field["name"] for field in line["schema"]["fields"]]
+    assert {key["reference"]["resource"] for key in line["schema"]["foreignKeys"]} == {
+        "public.product", "public.purchase",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_catalogues_are_valid_for_their_own_tools(original):
+    """Skipped where these libraries, which are heavy, are not installed."""
+    croissant = pytest.importorskip("mlcroissant")
+    frictionless = pytest.importorskip("frictionless")
+    found = croissant.Dataset(jsonld=str(original / "croissant.json"))
+    assert not found.metadata.issues.errors
+    report = frictionless.Package(str(original / "datapackage.json")).validate()
+    assert report.valid, report.flatten(["message"])[:3]
+
+
+def test_a_signed_bundle_names_its_key(model, make_database, tmp_path):
+    """A workload declared public keeps none of its literals, weights, comments and names."""
+    for name in ("key", "other"):
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True
+        )
+    given = tmp_path / "queries.json"
+    query = "SELECT count(*) AS canaryname FROM customer WHERE note = 'Canary-7781' -- canarynote"
+    item = {"id": "canaryid", "sql": query, "card": 4711, "weight": 8.125}
+    given.write_text(json.dumps({"privbench-workload": 1, "name": "canary", "queries": [item]}))
+    folder = tmp_path / "bundle"
+    publish(
+        model, folder, database=make_database(), workload=given, key=tmp_path / "key", scale=0.5
+    )
+    texts = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    for trace in (b"Canary-7781", b"canaryname", b"canarynote", b"canaryid", b"4711", b"8.125"):
+        assert trace not in texts
+    assert b"declared public" in texts
+    assert "not named" not in verify(folder).render()
+    assert "signed by the key that you named" in verify(folder, key=tmp_path / "key.pub").render()
+    with pytest.raises(GateFailed, match=r"SHA256SUMS\.sig: "):
+        verify(folder, key=tmp_path / "other.pub")
+    signature = folder / "SHA256SUMS.sig"
+    data = signature.read_bytes()
+    for place in range(0, len(data), 41):
+        signature.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(GateFailed, match=r"SHA256SUMS\.sig: "):
+            verify(folder)
+    signature.unlink()
+    with pytest.raises(GateFailed, match=r"SHA256SUMS\.sig: missing"):
+        verify(folder, key=tmp_path / "key.pub")
+
+
+def test_what_is_not_private_is_not_published(make_database, tmp_path):
+    source = make_database()
+    market.create(source, 10)
+    config = market.learner(market.config(tmp_path / "ledger", seed=1), "independent")
+    pipeline.fit(source, config, tmp_path / "m")
+    with pytest.raises(PrivacyRefusal, match="NOT PRIVATE"):
+        publish(tmp_path / "m", tmp_path / "bundle")
+    assert {path.name for path in tmp_path.iterdir()} == {"m", "ledger"}
+
+
+def test_a_folder_that_holds_something_stays_as_it_is(model, tmp_path):
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(UsageError, match="is not empty"):
+        publish(model, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_everybody_may_read_it(original):
+    """The server of a container has an account of its own."""
+    for path in (original, *original.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644)
+
+
+EDGES = """
+CREATE TABLE edges (
+  "a ""b"",c" text, n numeric(6,2), m numeric, f float8, r float4, d date, t timestamp,
+  z timestamptz, b boolean, i int2);
+INSERT INTO edges VALUES
+  ('', 1.5, 'NaN', 'NaN', '-Infinity', '2020-02-29', '2020-01-01 00:00:00.000001',
+   '2020-01-01 00:00:00.5+02', true, -32768),
+  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (E'x\n"\\\\.\n,;', -9999.99, 1e30, 0.1, 1e-40, 'infinity', '2020-01-01', '0044-03-15 BC', false, 7)
+"""
+
+
+def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):
+    """Empty texts and NULL, quotes, line ends, NaN; what no Arrow type holds is text."""
+    dsn = make_database()
+    with psycopg.connect(dsn) as connection:
+        connection.execute(EDGES)
+    with reading(dsn, ROWS) as connection:
+        table = introspect(connection).table("edges")
+        names = [column.name for column in table.columns]
+        assert copy_out(connection, table, names, tmp_path) == [3]
+    kinds = write_parquet([tmp_path / "00001.csv"], table.columns)
+    assert dict(zip(names, kinds, strict=True)) == {
+        'a "b",c': "text", "n": "decimal(6,2)", "m": "text", "f": "float64", "r": "float32",
+        "d": "text", "t": "timestamp", "z": "text", "b": "bool", "i": "int16",
+    }  # fmt: skip
+    rows = papq.read_table(tmp_path / "00001.parquet").to_pylist()
+    assert [row['a "b",c'] for row in rows] == ["", None, 'x\n"\\.\n,;']
+    assert [str(row["n"]) for row in rows] == ["1.50", "None", "-9999.99"]
+    assert [row["i"] for row in rows] == [-32768, None, 7]
+    assert [row["d"] for row in rows] == ["2020-02-29", None, "infinity"]
+    assert (
+        rows == read_chunk(tmp_path / "00001.csv", names, kinds).to_pylist()
+        or rows[0]["f"] != (rows[0]["f"])
+    )
+    with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE again (LIKE edges)")
+        with cursor.copy("COPY again FROM STDIN (FORMAT csv, HEADER true)") as copy:
+            copy.write((tmp_path / "00001.csv").read_bytes())
+        cursor.execute("SELECT count(*) FROM (TABLE again EXCEPT TABLE edges) x")
+        assert cursor.fetchone() == (0,)
+
+
+def test_conninfo_of_the_bundle_is_nowhere(original):
+    """Neither the place of the model nor the server that the clone was made on is told."""
+    texts = b"".join(path.read_bytes() for path in original.rglob("*") if path.is_file())
+    for word in (str(original.parent), os.uname().nodename, "test_" + str(os.getpid())):
+        assert word.encode() not in texts
+    assert conninfo.make_conninfo("") == ""
