@@ -22,7 +22,6 @@ from privbench.encoding import (
 )
 from privbench.encoding.ordered_codec import OrderedCodec
 from privbench.encoding.text_codec import TextCodec
-from privbench.learning.assemble import expected_units
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
@@ -59,7 +58,7 @@ def losses(model: Model) -> list[Loss]:
     events = [Event.from_json(item) for item in model.events]
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     least = least_sizes(attributes, events, model.promise.accounting)
-    tables = small_tables(plan, expected_units(fitted.tables), least)
+    tables = small_tables(plan, fitted.units, least)
     # One line mends all columns of a table that may be public, and an empty one has no values.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
     return [*tables, *_columns(plan, codecs, {event.label for event in events}, done)]

@@ -173,8 +173,9 @@ def _scratch(folder: Path) -> Path:
 
 
 def _server() -> embedded.Server:
-    installed = embedded.embedded_programs()
-    return embedded.embedded_server() if installed else embedded.machine_server()
+    for program in (*embedded.embedded_programs(), *embedded.machine_programs()):
+        return embedded.start(program)
+    return embedded.embedded_server()
 
 
 def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from privbench.circuit import Circuit
 from privbench.errors import ConfigError
-from privbench.learning.assemble import TableModel
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import Accounting, DatabaseSpec, Query, Session, noise_sd
 
@@ -107,8 +106,8 @@ class FittedModel(Protocol):
     """What a fit gives: released arrays only."""
 
     @property
-    def tables(self) -> Mapping[str, TableModel]:
-        """Released sizes and keys of every private table."""
+    def units(self) -> Mapping[str, float]:
+        """Units that are expected to have rows in every private table, at most."""
 
     @property
     def circuits(self) -> Mapping[str, Circuit]:

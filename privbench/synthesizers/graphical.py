@@ -68,6 +68,20 @@ class GraphicalModel:
     public_rows: dict[str, int]
 
     @cached_property
+    def units(self) -> Mapping[str, float]:
+        """Units that are expected to have rows in every table, at most."""
+        found: dict[str, float] = {}
+        for name, law in self.laws.items():
+            found[name] = law.rows
+            if law.own is not None:
+                parent = self.laws[law.own.parent]
+                at = parent.names.index(degree_name(law.own))
+                shares = next(f.shares for f in parent.model.factors if f.column == at)
+                having = (parent.rows + parent.free) * float(shares[1:].sum())
+                found[name] = min(found[law.own.parent], having) + law.free
+        return found
+
+    @cached_property
     def circuits(self) -> Mapping[str, Circuit]:
         """One product of one-way leaves per table: the heat map shows no dependence of it."""
         return {name: _circuit(law) for name, law in self.laws.items()}

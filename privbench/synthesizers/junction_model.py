@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
 from privbench.domain import Codes
-from privbench.learning.assemble import TableModel, assemble
+from privbench.learning.assemble import TableModel, assemble, expected_units
 from privbench.learning.fanlaw import Ints
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
@@ -44,6 +44,11 @@ class JunctionModel:
     laws: dict[str, TableLaw]
     public_rows: dict[str, int] = field(default_factory=dict)
     herding: bool = True
+
+    @property
+    def units(self) -> Mapping[str, float]:
+        """Units that are expected to have rows in every private table, at most."""
+        return expected_units(self.tables)
 
     @cached_property
     def circuits(self) -> Mapping[str, Circuit]:

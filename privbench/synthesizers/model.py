@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privbench.circuit import Circuit, from_arrays, sample, to_arrays
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.assemble import TableModel, assemble
+from privbench.learning.assemble import TableModel, assemble, expected_units
 from privbench.learning.fanlaw import Ints
 from privbench.learning.keys import KeyModel
 from privbench.learning.synthetic import SyntheticDatabase
@@ -36,6 +36,11 @@ class CircuitModel:
     tables: dict[str, TableModel]
     circuits: dict[str, Circuit]
     public_rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def units(self) -> Mapping[str, float]:
+        """Units that are expected to have rows in every private table, at most."""
+        return expected_units(self.tables)
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
         """Draw a synthetic database.

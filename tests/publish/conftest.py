@@ -8,11 +8,11 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "pipeline")]
 
-import market
+import market  # noqa: E402
 
-from privbench import pipeline
-from privbench.publish import publish, tabular
-from privbench.publish.making import About
+from privbench import pipeline  # noqa: E402
+from privbench.publish import publish, tabular  # noqa: E402
+from privbench.publish.making import About  # noqa: E402
 
 
 @pytest.fixture(scope="session")

