@@ -186,8 +186,10 @@ def sizes_of(
             found[name] = Size(rows, rows, rows)
             continue
         most = max(totals[spec.top(name)], 1.0)
-        count, sd = units.get(name, (most, 0.0))
-        held = min(max(count, sd, 1.0), max(most, 1.0), max(rows, sd, 1.0))
+        count, sd = units.get(name, (min(most, rows), 0.0))
+        held = min(max(count, sd, 1.0), most)
+        # Every unit has a row: where a total is mostly noise, units tell that there are rows.
+        rows = max(rows, held)
         share = amount / max((columns.get(root, 1.0) for root in spec.roots(name)), default=1.0)
         # A label loses one unit besides the noise.
         clip = rows / (_ENOUGH * max(noise.deviation(share), 1.0))
