@@ -9,7 +9,8 @@ from typing import Any
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
 from privbench.errors import UsageError
-from privbench.pipeline.domain_budget import Noise, believed, total_amounts, totals_share
+from privbench.pipeline.domain_budget import total_amounts, totals_share
+from privbench.pipeline.domain_error import Noise, believed
 from privbench.pipeline.domains import Rounds
 from privbench.pipeline.fit import begin
 from privbench.pipeline.prepare import FitPlan
