@@ -2,19 +2,9 @@
 
 Reads no rows: everything follows from the plan and from numbers that are released by then.
 
-**The objective.** A query names a value of a column, or a range of it. Let R be the rows of its
-table, W the weight of its units, σ the noise of an event that gets an amount ρ (or ε). Per column,
-the expected |log Q-error| of such a query is taken to be
-
-* of a list, Σ_r s_r·[p_r·min(0.8 σ/c_r, l_r) + (1 − p_r)·l_r] over blocks r of ranks: s_r the share
-  of the rows whose value is in the block, c_r the count of each of its values, l_r = log R·c_r/W
-  what is lost where the value has no name, and p_r = Φ((c_r − T)/σ) the chance that it gets one, T
-  the threshold of the list. Numbers are named by a third of the queries only, and what is lost is
-  what a cell of a histogram does not tell. The law (c_r) comes from `RankedCounts`, blended with
-  what is usual, so that noise in it is never a gate.
-* of a range, log R − 1 where W < 8 σ, a quarter of that at 16 σ, a fortieth from 40 σ on; a third
-  of it where the column's name tells a range, and of its decimals.
-* of a table of which nothing else is asked, the error of its total, for every column.
+The objective is the expected |log Q-error| of a query on a value or a range of a column, summed
+over columns (`domain_error`), and of a table of which nothing else is asked, the error of its
+total, for every column.
 
 `shares` takes the amounts with the least sum: an equal floor for what is worth it at all, and the
 rest by the steepest step along the lower convex hulls, as long as a step buys more than the same
@@ -26,20 +16,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
-from scipy.special import ndtr, ndtri
 
 from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
+from privbench.pipeline.domain_error import (
+    Floats,
+    Law,
+    Noise,
+    Size,
+    list_loss,
+    range_loss,
+)
 from privbench.pipeline.prepare import FitPlan, item_of
-from privbench.privacy import MARGIN, Accounting, DatabaseSpec, Purse, allocate, root_sums
-from privbench.privacy.queries.labels import BLOCKS, block_ends
+from privbench.privacy import MARGIN, DatabaseSpec, Purse, allocate, root_sums
 from privbench.privacy.units import bound, single
-
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Part of the budget for totals, and where every table's histograms tell its size too.
 TOTALS, TOTALS_BESIDE = 0.05, 0.02
@@ -52,14 +43,6 @@ _SCALES, _DEAR = 12.0, 8.0
 #: Units of a table in noise scales of its laws at most; rows of a table in noise scales of a
 #: histogram for all, beyond which its units count by rows.
 _ENOUGH = 300.0
-#: Shares of ranks 1, 2, 3–4, 5–8, … that are usual of texts, of names, of numbers and times.
-_TEXTS = (0.35, 0.15, 0.15, 0.12, 0.10, 0.06, 0.04, 0.03)
-_NAMES = (0.05, 0.03, 0.04, 0.05, 0.06, 0.06, 0.06, 0.06)
-_NUMBERS = (0.12, 0.04, 0.04, 0.04, 0.04, 0.04)
-#: How often queries name a number that they ask for, and cells that tell numbers apart anyway.
-_NAMED, _CELLS = 1 / 3, 64.0
-#: Rows in noise scales of a range, and what is lost of it then.
-_SEEN, _CLEAR = (8.0, 16.0, 40.0), (1.0, 0.25, 0.025)
 #: Part of its error that an item must save to be asked for.
 _WORTH = 0.05
 #: Amounts that are compared, the least of them as a part of the whole, and the error beyond the
@@ -74,55 +57,6 @@ class Stages:
     totals: float
     domains: float
     synthesizer: float
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Noise of events of sensitivity 1, in the continuous limit.
-
-    Attributes:
-        accounting: What amounts are.
-    """
-
-    accounting: Accounting
-
-    def sd(self, amount: Floats) -> Floats:
-        """Standard deviation at an amount; infinite at none."""
-        with np.errstate(divide="ignore"):
-            if self.accounting == "pure":
-                return np.asarray(math.sqrt(2) / amount, np.float64)
-            return np.asarray(np.sqrt(0.5 / amount), np.float64)
-
-    def deviation(self, amount: float) -> float:
-        """The same of one amount."""
-        return float(self.sd(np.array([amount]))[0])
-
-    def amount(self, sd: float) -> float:
-        """The amount that gives a standard deviation."""
-        return math.sqrt(2) / sd if self.accounting == "pure" else 0.5 / sd**2
-
-    def margin(self, delta: float, values: int) -> float:
-        """How many standard deviations a threshold lies above what one unit adds."""
-        if self.accounting == "pure":
-            return max(math.log(values / (2 * delta)), 1.0) / math.sqrt(2)
-        return max(-float(ndtri(delta / values)), 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """What is known of one table.
-
-    Attributes:
-        rows: Its rows.
-        units: Units that have any.
-        weight: Weight of all rows in histograms.
-        clip: C of the weights that lists count by.
-    """
-
-    rows: float
-    units: float
-    weight: float
-    clip: int = 1
 
 
 def totals_share(plan: FitPlan) -> float:
@@ -186,8 +120,10 @@ def sizes_of(
             found[name] = Size(rows, rows, rows)
             continue
         most = max(totals[spec.top(name)], 1.0)
-        count, sd = units.get(name, (most, 0.0))
-        held = min(max(count, sd, 1.0), max(most, 1.0), max(rows, sd, 1.0))
+        count, sd = units.get(name, (min(most, rows), 0.0))
+        held = min(max(count, sd, 1.0), most)
+        # Every unit has a row: where a total is mostly noise, units tell that there are rows.
+        rows = max(rows, held)
         share = amount / max((columns.get(root, 1.0) for root in spec.roots(name)), default=1.0)
         # A label loses one unit besides the noise.
         clip = rows / (_ENOUGH * max(noise.deviation(share), 1.0))
@@ -260,78 +196,6 @@ def _spread(
             return {name: min(share, most[name]) for name, share in given.items()}
         del left[worst]
     return {}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Law:
-    """Counts of a column's values by blocks of ranks.
-
-    Attributes:
-        counts: Of each value of a block, descending.
-        values: Values in the block.
-    """
-
-    counts: Floats
-    values: Floats
-
-
-def believed(
-    need: CategoriesNeed, units: float, noisy: Floats | None = None, sd: float = math.inf
-) -> Law:
-    """The law of a column: what was measured, weighed with what is usual.
-
-    Args:
-        need: The list.
-        units: Weight of all values.
-        noisy: Released sums of the blocks, or None.
-        sd: Standard deviation of their noise.
-    """
-    usual = _NUMBERS if need.grid else _NAMES if need.own else _TEXTS
-    prior = np.zeros(BLOCKS)
-    prior[: len(usual)] = units * np.array(usual)
-    sums = prior
-    if noisy is not None:
-        trust = 1 / (1 + (4 * sd / max(units, 1.0)) ** 2)
-        sums = trust * noisy + (1 - trust) * prior
-    values = np.diff(block_ends(), prepend=0).astype(np.float64)
-    counts = isotonic_regression(sums / values, weights=values, increasing=False).x
-    counts = np.maximum(counts, 1e-9)
-    return Law(counts * min(1.0, units / float((counts * values).sum())), values)
-
-
-def unnamed(law: Law, labels: int) -> float:
-    """Share of what a law holds beyond the blocks of so many first ranks."""
-    held = law.values * law.counts
-    begun = np.append(0.0, np.cumsum(law.values)[:-1]) < labels
-    return float(held[~begun].sum() / held.sum())
-
-
-def list_loss(need: CategoriesNeed, law: Law, size: Size, sd: Floats, margin: float) -> Floats:
-    """The expected error of a list at every noise; see the module's docstring.
-
-    Args:
-        need: The list.
-        law: What is believed of the column.
-        size: What is known of the table.
-        sd: Noise at every amount.
-        margin: How many standard deviations a threshold lies above one unit.
-    """
-    share = law.counts * law.values / size.units
-    told = _CELLS if need.grid else size.rows
-    lost = np.log(np.maximum(law.counts / size.units * min(told, size.rows), 1.0))
-    noise = np.minimum(sd, 1e12)[:, None]
-    named = ndtr((law.counts - 2) / noise - margin)
-    error = named * np.minimum(0.8 * noise / law.counts, lost) + (1 - named) * lost
-    return np.asarray((_NAMED if need.grid else 1.0) * (share * error).sum(axis=1), np.float64)
-
-
-def range_loss(need: BoundsNeed | DecimalsNeed, size: Size, sd: Floats) -> Floats:
-    """The expected error of a range, or of a number of decimals, at every noise."""
-    lost = max(math.log(max(size.rows, 1.0)) - 1.0, 0.5)
-    if isinstance(need, DecimalsNeed) or need.told:
-        lost /= 3
-    scales = size.weight / np.minimum(sd, 1e12)
-    return np.asarray(lost * np.interp(scales, _SEEN, _CLEAR), np.float64)
 
 
 @dataclass(frozen=True)

@@ -12,24 +12,26 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
-from scipy.special import ndtri
 
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Codec, Decimals, DecimalsNeed
+from privbench.encoding import BoundsNeed, CategoriesNeed, Codec, DecimalsNeed
 from privbench.encoding.base import Need, Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
-from privbench.encoding.surrogates import KIND, Surrogates
+from privbench.encoding.surrogates import Surrogates
 from privbench.encoding.text_codec import TextCodec
 from privbench.learning.denoise import Floats, by_precision
-from privbench.learning.ranges import as_told, cut, find_decimals, find_range, find_within
-from privbench.learning.surrogates import surrogates
 from privbench.pipeline import domain_budget as rules
-from privbench.pipeline.domain_budget import Law, Noise, Size, unnamed
+from privbench.pipeline.domain_answers import (
+    lent_labels,
+    released_list,
+    rest_law,
+    settled,
+    with_usual,
+)
+from privbench.pipeline.domain_error import Law, Noise, Size, believed
 from privbench.pipeline.neighbours import lend_ranges
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
-    GRID,
-    PART,
     Accounting,
     Labels,
     Listed,
@@ -48,14 +50,8 @@ from privbench.privacy.queries import (
 )
 from privbench.privacy.queries.labels import NORMS
 
-#: Standard deviations of noise from which on values below zero are seen.
-_CLEAR = 2.0
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
-#: How many public candidates of a column noise alone may make look present, on the mean.
-_BY_CHANCE = 0.02
-#: Share of a column without a name that usual labels may have.
-_REST = 0.05
 
 #: What stands for a standard deviation where noise is to be told from a run of values: Laplace
 #: noise passes 5.3 of its own as often as Gaussian noise passes 3.5.
@@ -115,7 +111,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     ranked = rounds.laws(sizes)
     shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
     laws = {
-        name: rules.believed(
+        name: believed(
             plan.lists()[name][1],
             sizes[item.query.table].units,
             shown[name][1:],
@@ -138,7 +134,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     heavy = _HEAVY[session.accounting]
     rest = {
-        (table, need.attribute): _unnamed(
+        (table, need.attribute): rest_law(
             need, sizes[table], len(named.get(name, ())), shown.get(name), heavy * sds.get(name, 0)
         )
         for name, (table, need) in plan.lists().items()
@@ -295,15 +291,15 @@ def _settle(
     named: Mapping[str, tuple[str, ...]],
 ) -> dict[tuple[str, str], Released]:
     """What every reader takes."""
-    cells, lent = _cells(plan, session, sizes), _lent(plan, named)
+    cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     found: dict[tuple[str, str], Released] = {}
     for table, _, need in plan.needs():
         name = item_of(table, need)
         if isinstance(need, CategoriesNeed):
             labels = named.get(name) or lent.get(name, ())
-            released: Released = _with_usual(need, labels, laws.get(name), cells[table])
+            released: Released = with_usual(need, labels, laws.get(name), cells[table])
         else:
-            released = _settled(session, need, answers.get(name, []), cells[table])
+            released = settled(session, need, answers.get(name, []), cells[table])
         found[table, need.attribute] = released
     limits = {
         (item.table.key, name): (reader.range.lo, reader.range.hi)
@@ -322,61 +318,6 @@ def _named(session: Session, plan: FitPlan, answers: _Answers) -> dict[str, tupl
             sd = session.noise_scale(question.query, question.amount)
             found[name] = released_list(need, cast(Listed, result), sd)
     return found
-
-
-def _lent(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Labels that columns of the same name and type have in other tables: free post-processing.
-
-    Columns of one name hold the same values: nationalities, or the day that says "until now". Names
-    of which few rows share a value tell nothing.
-    """
-    kinds = {
-        name: (need.attribute, plan.tables[table].table.column(_column(need)).type.sql)
-        for name, (table, need) in plan.lists().items()
-        if need.grid or not need.own
-    }
-    known: dict[tuple[str, str], set[str]] = {}
-    for name, labels in named.items():
-        if name in kinds:
-            known.setdefault(kinds[name], set()).update(labels)
-    lists = plan.lists()
-    return {
-        name: tuple(
-            label
-            for label in sorted(known.get(kind, ()))
-            if lists[name][1].length is None or len(label) <= (lists[name][1].length or 0)
-        )
-        for name, kind in kinds.items()
-    }
-
-
-def _column(need: CategoriesNeed) -> str:
-    return need.attribute.partition(PART)[0]
-
-
-def _with_usual(
-    need: CategoriesNeed, labels: tuple[str, ...], law: Law | None, cells: int
-) -> tuple[str, ...]:
-    """The labels, and usual ones that may share what has no name.
-
-    Unless the labels are others than usual, or leave nothing: as many as a histogram can tell
-    apart, and as many again.
-    """
-    others = law is None or unnamed(law, len(labels)) < _REST or not {*labels} & {*need.usual}
-    if labels and others:
-        return labels
-    return tuple(dict.fromkeys((*labels, *need.usual[: 2 * cells])))
-
-
-def _unnamed(
-    need: CategoriesNeed, size: Size, named: int, noisy: Floats | None, sd: float
-) -> Surrogates | None:
-    """How often values occur that a list does not name: by its law by rank, or by its name."""
-    found = None
-    if noisy is not None:
-        null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)
-        found = surrogates(noisy[1:], max(sd, 1e-9), size.rows * (1 - null), named)
-    return KIND if found is None and need.dear else found
 
 
 def _codecs(
@@ -433,111 +374,3 @@ def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[s
             min(max(size.weight * epsilon / (2 * max(most, 1)), LEAST_CELLS), LINEAR)
         )
     return found
-
-
-def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
-    """The labels of a list, sorted: those above the threshold, and public ones that are seen.
-
-    Args:
-        need: The list.
-        found: What was released.
-        sd: Standard deviation of its noise, in counted units.
-    """
-    clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
-    seen = (
-        label for label, count in zip(need.public, found.cells[1:], strict=True) if count > clear
-    )
-    return tuple(sorted({*found.labels, *seen}))
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A noisy histogram of grid cells.
-
-    Attributes:
-        need: Whose candidates part the cells.
-        noisy: Counts of rows, shape (candidates + 1,).
-        sd: Standard deviation of the noise, above 0.
-    """
-
-    need: BoundsNeed | DecimalsNeed
-    noisy: Floats
-    sd: float
-
-    @classmethod
-    def of(cls, session: Session, need: Need, question: Question, found: Result) -> Answer:
-        """The answer to a question of a range or of decimals."""
-        assert not isinstance(need, CategoriesNeed)
-        sd = session.noise_scale(question.query, question.amount)
-        noisy = np.asarray(found, np.float64) / question.query.unit
-        return cls(need, noisy, max(sd, 1e-9))
-
-
-def _settled(
-    session: Session,
-    need: BoundsNeed | DecimalsNeed,
-    found: list[tuple[Need | None, Question, Result]],
-    cells: int,
-) -> Released:
-    """A range or a number of decimals, from the results of its questions, if any were asked."""
-    answers = [
-        Answer.of(session, cast(Need, part), question, result) for part, question, result in found
-    ]
-    if isinstance(need, DecimalsNeed):
-        return decimals(need, answers)
-    return bounds(answers, cells) or replace(need.usual, cells=cells)
-
-
-def decimals(need: DecimalsNeed, answers: list[Answer]) -> Decimals:
-    """The number of decimals that nearly all values do with; None if no values are seen."""
-    if not answers:
-        return Decimals(None)
-    usual = need.told.index(need.usual)
-    place = find_decimals(answers[0].noisy, answers[0].sd, usual)
-    return Decimals(None if place is None else need.told[place])
-
-
-def bounds(answers: list[Answer], cells: int) -> Bounds | None:
-    """A range by one histogram, or by one of few cells and one of many; None if none is seen."""
-    if not answers:
-        return None
-    wide = answers[0]
-    need, noisy, sd = cast(BoundsNeed, wide.need), wide.noisy, wide.sd
-    ends = find_range(noisy, sd, narrow=not need.dear)
-    if ends is None:
-        return None
-    if (told := need.told_cells) is not None:
-        ends = as_told(noisy, sd, ends, told, whole=need.told)
-    ends = _from_zero(need, noisy, sd, *ends)
-    for close in answers[1:]:
-        held = float(noisy[ends[0] : ends[1] + 1].sum())
-        within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
-        if within is not None:
-            need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
-    return need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.dear), cells)
-
-
-def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:
-    """The cells that hold nearly all rows of a wider range, by the histogram of more cells."""
-    points = close.need.candidates
-    first = int(np.searchsorted(points, wide.lo, side="right"))
-    last = int(np.searchsorted(points, wide.hi))
-    found = find_within(close.noisy[first : last + 1], close.sd, held)
-    return None if found is None else (first + found[0], first + found[1])
-
-
-def _from_zero(
-    need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int
-) -> tuple[int, int]:
-    """The cells of a range, from zero on where nothing is seen below it.
-
-    A run of cells that tells a range only as a whole may begin anywhere: prices below zero are no
-    fair guess.
-    """
-    zero = int(np.searchsorted(need.candidates, 0))
-    known = zero < len(need.candidates) and need.candidates[zero] == 0
-    if need.dear or not known or not first <= zero < last:
-        return first, last
-    below = noisy[first : zero + 1]
-    seen = float(below.sum()) > _CLEAR * sd * len(below) ** 0.5
-    return (first, last) if seen else (zero + 1, last)

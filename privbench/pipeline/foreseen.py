@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
-from privbench.pipeline.domain_budget import Noise, believed, total_amounts, totals_share
+from privbench.pipeline.domain_budget import total_amounts, totals_share
+from privbench.pipeline.domain_error import Noise, believed
 from privbench.pipeline.domains import Rounds
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import DatabaseSpec, Event, Measurement, Question, root_sums

@@ -13,7 +13,7 @@ from privbench.encoding.scale import scale_of
 from privbench.learning.bins import Bins, bins_of, make_bins, split_tail
 from privbench.learning.guard import guard, taper
 from privbench.learning.ranges import as_told, cut, find_decimals, find_range
-from privbench.pipeline.domains import Answer, bounds
+from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
 

@@ -12,25 +12,24 @@ from hypothesis import strategies as st
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
-from privbench.pipeline.domain_budget import (
-    BLOCKS,
-    DOMAINS,
+from privbench.pipeline.domain_answers import _from_zero, released_list
+from privbench.pipeline.domain_budget import DOMAINS, total_amounts, totals_share
+from privbench.pipeline.domain_error import (
     Law,
     Noise,
     Size,
     believed,
     list_loss,
     range_loss,
-    total_amounts,
-    totals_share,
     unnamed,
 )
-from privbench.pipeline.domains import Rounds, _from_zero, released_list
+from privbench.pipeline.domains import Rounds
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import GRID, DatabaseSpec, Listed, Relation, root_sums
+from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import Sensitivity
 from privbench.privacy.registry import THRESHOLD
 from privbench.privacy.spec import KeySpec, TableSpec
@@ -377,3 +376,21 @@ def test_a_column_of_few_units_takes_the_values_of_its_namesakes(fitted):
         far = max(edges[:-1])
         assert far in edges
         assert (far - 0) // 365 > 7900
+
+
+@pytest.mark.parametrize("noisy_total", [1.0, 3000.0])
+def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
+    """A list of 900 units is asked for, though noise hides the total of their rows."""
+    spec = DatabaseSpec(
+        {
+            "a": TableSpec("a", {}, ()),
+            "b": TableSpec("b", {}, (KeySpec("k", "b", "a", "own", False),)),
+        },
+        Relation("add-remove", "owner"),
+    )
+    plan = planned({"a": [], "b": [MAKE["l"]("kind")]}, spec)
+    turn = rounds(plan, {"a": 5000.0, "b": noisy_total})
+    sizes = turn.sizes({"b": (900.0, 20.0)})
+    assert sizes["b"].units == 900.0
+    assert sizes["b"].rows >= 900.0
+    assert "b\x1fkind" in turn.laws(sizes)
