@@ -57,7 +57,7 @@ def test_a_bit_flipped_in_any_file_is_named(bundle):
         path.write_bytes(data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :])
         assert refused(bundle, sealed=False).startswith(name), (name, place, bit)
         path.write_bytes(data)
-    for name in files:
+    for name in files[::4]:
         os.rename(bundle / name, bundle.parent / "gone")
         assert name in refused(bundle, sealed=False)
         os.rename(bundle.parent / "gone", bundle / name)
@@ -193,12 +193,12 @@ ATTACKS = {
     "a secret workload": (
         put("workload/workload.json", "confidential", value=True), "CONFIDENTIAL"),
     "other rows in Parquet": (other_rows, "00001.parquet: its rows are not those"),
-    "spoilt Parquet": (garbage, "00001.parquet: "),
 }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("change", "said"), [
+    (garbage, "00001.parquet: "),
     (other_types, "00001.parquet: its columns"),
     (forget_line, "00001.csv: it holds another number of rows"),
 ])  # fmt: skip
