@@ -89,6 +89,7 @@ PROSE = [
     "docs/index.md",
     "docs/imdb.md",
     "docs/pipelines.md",
+    "docs/publish.md",
 ]
 
 

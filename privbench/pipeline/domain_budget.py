@@ -121,9 +121,9 @@ def sizes_of(
             continue
         most = max(totals[spec.top(name)], 1.0)
         count, sd = units.get(name, (min(most, rows), 0.0))
-        held = min(max(count, sd, 1.0), most)
-        # Every unit has a row: where a total is mostly noise, units tell that there are rows.
-        rows = max(rows, held)
+        # Every unit has a row: where a total is mostly noise, clear counts of units tell more.
+        rows = max(rows, min(count - 2 * sd, most))
+        held = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
         share = amount / max((columns.get(root, 1.0) for root in spec.roots(name)), default=1.0)
         # A label loses one unit besides the noise.
         clip = rows / (_ENOUGH * max(noise.deviation(share), 1.0))

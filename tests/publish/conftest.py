@@ -8,20 +8,18 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "pipeline")]
 
-import market  # noqa: E402
-
-from privbench import pipeline  # noqa: E402
-from privbench.publish import publish, tabular  # noqa: E402
-from privbench.publish.making import About  # noqa: E402
-
 
 @pytest.fixture(scope="session")
 def model(make_database, tmp_path_factory):
     """A model of the market, the region being public."""
+    import market
+
+    from privbench import pipeline
+
     folder = tmp_path_factory.mktemp("model")
     source = make_database()
-    market.create(source, 40)
-    config = market.learner(market.config(folder / "ledger", epsilon=30.0), "independent")
+    market.create(source, 60)
+    config = market.learner(market.config(folder / "ledger", epsilon=20.0), "independent")
     pipeline.fit(source, config, folder / "m.privbench")
     return folder / "m.privbench"
 
@@ -29,10 +27,13 @@ def model(make_database, tmp_path_factory):
 @pytest.fixture(scope="session")
 def original(model, make_database, tmp_path_factory):
     """The bundle of that model; not to be changed."""
+    from privbench.publish import publish, tabular
+    from privbench.publish.making import About
+
     folder = tmp_path_factory.mktemp("published") / "bundle"
     about = About("The |market|", "A publisher", "CC0-1.0", "2026-01-31")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tabular, "CHUNK_ROWS", 50)
+        patch.setattr(tabular, "CHUNK_ROWS", 25)
         publish(model, folder, about=about, database=make_database(), queries=12)
     return folder
 

