@@ -119,6 +119,17 @@ def test_what_a_resumed_fit_costs_more_is_asked_before_it_goes_on(source, config
     assert pipeline.Model.load(tmp_path / "m").promise.epsilon <= told * 1.001
 
 
+def heed_interrupts():
+    """A shell lets its background jobs ignore Ctrl-C, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def take_terminal():
+    """Ctrl-C is a signal to whoever has the terminal for its own."""
+    heed_interrupts()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @pytest.mark.parametrize(
     ("typed", "code", "colours"), [("\x03", 130, {}), ("n\n", 2, {"NO_COLOR": "1"})]
 )
@@ -127,18 +138,17 @@ def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, col
     words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
     program = [sys.executable, "-m", "privbench", *words]
     variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    # Ctrl-C is a signal to whoever has the terminal for its own.
     process = subprocess.Popen(
         program, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         env={**variables, "TERM": "xterm", **colours},
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=take_terminal,
     )  # fmt: skip
     os.close(theirs)
     said = b""
     while b"[y/N]" not in said:
         said += os.read(ours, 1 << 16)
     with contextlib.suppress(OSError):
-        while process.poll() is None:
+        for _ in range(5):
             # Whoever sees no answer types it again.
             os.write(ours, typed.encode())
             while select.select([ours], [], [], 5)[0]:
@@ -153,12 +163,11 @@ def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
     path.write_text("SELECT count(*) FROM generate_series(1, 100000000000) i;\n")
     both = [source, source, "-w", path, "-o", tmp_path / "r"]
     program = [sys.executable, "-m", "privbench", "compare", *both]
-    # A shell lets its background jobs ignore Ctrl-C, and so would what they start.
     process = subprocess.Popen(
         program,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=heed_interrupts,
     )
     asked = (
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series(1, 1000%'"
