@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -146,7 +147,7 @@ def publish(
         certificate = certificate.model_copy(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
         )
-        lines = [" ".join(line.split())[:1000] for line in (*report.losses, *lost, *why)]
+        lines = [" ".join(line.split())[:1000] for line in (*_told(report.losses), *lost, *why)]
         said = vars(about or About())
         said = {**said, "published": said["published"] or datetime.now(UTC).date().isoformat()}
         bundle = _checked({**data, **said, "workload": origin, "lost": lines})
@@ -196,7 +197,18 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
     roles = [item for item in after if _speaks_of_roles(item)]
     rest = [item for item in after if not _speaks_of_roles(item)]
     ddl = Ddl(joined([*first, *kept]), joined(rest))
-    return ddl, [f"left out, since it speaks of a role: {item.text[:200]}" for item in roles]
+    return ddl, [
+        f"left out, since it speaks of a role: policy {item.tree.get('policy_name')}"
+        for item in roles
+    ]
+
+
+def _told(losses: Sequence[str]) -> list[str]:
+    """Losses of the load without what it cites: roles of the source, messages of the server."""
+    told = [line for line in losses if not line.startswith("left out, since ")]
+    cited = len(losses) - len(told)
+    said = f"left out by the load: {cited} policies of roles, or extensions that the server lacks"
+    return [*told, said] if cited else told
 
 
 def _speaks_of_roles(item: Statement) -> bool:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from jinja2 import TemplateError
+
 from privbench.errors import GateFailed, ModelError, UsageError
 from privbench.postgres.ddl import Ddl
 from privbench.publish import facts
@@ -109,7 +111,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         rows = {path: value for path, value in digests.items() if path in files}
         try:
             texts = rendered(about, certificate, ddl, workload, rows)
-        except (LookupError, ValueError, ArithmeticError) as error:
+        except (LookupError, ValueError, ArithmeticError, TemplateError) as error:
             raise ModelError(f"no bundle can be made of it ({type(error).__name__}).") from None
     _refuse(f"{path}: missing" for path in texts.keys() - digests.keys())
     _refuse(

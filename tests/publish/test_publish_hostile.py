@@ -239,3 +239,16 @@ def test_a_huge_file_is_not_read(bundle):
 def test_no_folder_and_an_empty_one_are_refused(tmp_path):
     assert "cannot be read" in refused(tmp_path / "none", sealed=False)
     assert "SHA256SUMS" in refused(tmp_path, sealed=False)
+
+
+def test_modules_beside_a_bundle_are_not_run(bundle, monkeypatch):
+    for name in ("resource", "json"):
+        (bundle.parent / f"{name}.py").write_text("open('ran', 'w').close()\n")
+    monkeypatch.chdir(bundle.parent)
+    verify(bundle)
+    assert not (bundle.parent / "ran").exists()
+
+
+def test_a_certificate_without_versions_is_refused(bundle):
+    put(PAPER, "versions", value={})(bundle)
+    assert "no bundle can be made of it" in refused(bundle)
