@@ -244,7 +244,8 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     "--rebind",
     is_flag=True,
     help="Also ask for texts of the same rank where the clone lacks a text, and report both "
-    "answers. It reads ranks in the source: nothing of it may leave the owner.",
+    "answers. It reads ranks in the source: nothing of it may leave the owner, whose server the "
+    "clone must be on.",
 )
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @lock_option

@@ -63,8 +63,8 @@ class Selection:
         return tuple(sorted(schemas)), wanted, left_out
 
 
-def fits(pattern: str, *name: str) -> bool:
-    """Whether the last parts of a name are of a pattern.
+def fits(pattern: str, *name: str, folded: bool = True) -> bool:
+    """Whether the last parts of a name are of a pattern; ``folded``: whether its capitals are.
 
     >>> fits("ord*", "public", "orders"), fits('"ord*"', "public", "orders")
     (True, False)
@@ -72,7 +72,7 @@ def fits(pattern: str, *name: str) -> bool:
     Raises:
         SchemaError: The pattern has more parts than the name.
     """
-    parts = _parts(pattern)
+    parts = _parts(pattern, folded)
     if len(parts) > len(name):
         raise SchemaError(f"{pattern!r} is not a name.", remedy="Write schema.table.")
     pairs = zip(parts, name[-len(parts) :], strict=True)
@@ -88,19 +88,26 @@ def _all(
         if pattern in exact:
             yield exact[pattern]
             continue
-        found = [name for name in relations if fits(str(pattern), name.schema, name.name)]
-        if not found:
-            raise SchemaError(f"the table {purpose} does not exist.", table=str(pattern))
+        text = str(pattern)
+        found = [n for n in relations if fits(text, n.schema, n.name)]
+        spelt = [n for n in relations if fits(text, n.schema, n.name, folded=False)]
+        if not found or not set(spelt) <= set(found):
+            said = "may be either of two" if found else "does not exist"
+            quotes = [f'Capitals are folded: write "{n.name}" in double quotes.' for n in spelt]
+            raise SchemaError(
+                f"the table {purpose} {said}.", table=text, remedy=next(iter(quotes), None)
+            )
         yield from found
 
 
 @lru_cache(maxsize=1 << 10)
-def _parts(pattern: str) -> tuple[str, ...]:
+def _parts(pattern: str, folded: bool) -> tuple[str, ...]:
     """A regular expression for each part of a name."""
     parts = [""]
     for quoted, plain in _TOKEN.findall(pattern):
         if plain == ".":
             parts.append("")
         else:
-            parts[-1] += _WILD.get(plain) or re.escape(quoted.replace('""', '"') + plain.lower())
+            plain = plain.lower() if folded else plain
+            parts[-1] += _WILD.get(plain) or re.escape(quoted.replace('""', '"') + plain)
     return tuple(parts)

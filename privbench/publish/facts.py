@@ -23,8 +23,12 @@ BEFORE, AFTER = "schema/before.sql", "schema/after.sql"
 WORKLOAD, QUERIES = "workload/workload.json", "workload/queries.sql"
 SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 
-#: No control characters: a line break would end a line of psql.
-_PLAIN = r"^[^\x00-\x1f\x7f]*$"
+#: Most bytes of either file: both are parsed as a whole, to some thirty times as much memory. A
+#: certificate of 10,000 events has 4 MiB; half of this would refuse some 20,000 tables.
+MAX_FACTS = 16 * 2**20
+#: No control characters (a line break would end a line of psql), no line separators, and no marks
+#: that turn the direction of text: a reader must see what is there.
+_PLAIN = "^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$"
 _PART = r"[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}"
 _DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
 _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"

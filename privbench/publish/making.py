@@ -15,7 +15,7 @@ from typing import Any, LiteralString
 from psycopg import sql
 
 from privbench import __version__, pipeline
-from privbench.errors import UsageError
+from privbench.errors import PrivacyRefusal, UsageError
 from privbench.pgsql import Statement
 from privbench.pgsql.ddl import allowed
 from privbench.pipeline import Model, Reporter
@@ -35,7 +35,7 @@ from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
 from privbench.schema import Schema, Table
-from privbench.workload import KINDS, Query, Workload, generate_from_source, write
+from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
 
 #: Joins around rows that join: no answer is zero, however long the query.
 _KIND = "joins"
@@ -124,13 +124,15 @@ def publish(
         reporter: Told of stages.
 
     Raises:
-        PrivacyRefusal: The model is NOT PRIVATE.
+        PrivacyRefusal: The model is NOT PRIVATE, or the workload CONFIDENTIAL.
         ModelError: The model is damaged, or its schema holds what no bundle may hold.
         UsageError: The folder, the workload or the key cannot be used, or there is no server.
         DatabaseError: The server refused.
     """
     teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
     certificate = certificate_of(found, Path(model), "")
+    if workload is not None:
+        _refuse_confidential(read(workload))
     with ExitStack() as stack:
         scratch = _scratch(folder)
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -307,6 +309,7 @@ def _workload(
     why: list[str] = []
     if given is not None:
         bound = pipeline.rebind(given, on=dsn)
+        _refuse_confidential(bound.workload)
         found, origin = [Query("", query.sql) for query in bound.workload], "declared public"
         if bound.left_out:
             why = [f"of the workload, {len(bound.left_out)} queries that cannot be bound anew"]
@@ -320,6 +323,14 @@ def _workload(
     whole = Workload("workload", tuple(numbered))
     judge_workload(whole)
     return whole, origin, why
+
+
+def _refuse_confidential(workload: Workload) -> None:
+    if workload.confidential:
+        raise PrivacyRefusal(
+            f"the workload {workload.name!r} is CONFIDENTIAL: it comes from private rows.",
+            remedy="Bind it to the clone first (privbench workload rebind), or have one generated.",
+        )
 
 
 def _finish(

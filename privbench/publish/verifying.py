@@ -97,9 +97,9 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     _refuse(faults)
     signed = _signed(folder, present, Path(key) if key else None)
     with _named(facts.BUNDLE):
-        about = facts.parse(Bundle, read(folder, facts.BUNDLE))
+        about = facts.parse(Bundle, read(folder, facts.BUNDLE, facts.MAX_FACTS))
     with _named(facts.CERTIFICATE):
-        certificate = facts.parse(Certificate, read(folder, facts.CERTIFICATE))
+        certificate = facts.parse(Certificate, read(folder, facts.CERTIFICATE, facts.MAX_FACTS))
         require_sound(certificate)
     files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
     primary = {facts.BUNDLE, facts.CERTIFICATE, facts.BEFORE, facts.AFTER, *files}

@@ -97,6 +97,20 @@ def test_wrong_choices_are_refused(ugly, options, words):
         introspect(connection, **options)
 
 
+def test_capitals_that_may_mean_two_tables_are_refused(make_database):
+    with connect(make_database()) as connection:
+        connection.execute('CREATE TABLE "Order" (id int); CREATE TABLE "order" (id int)')
+        connection.execute('CREATE TABLE "Alone" (id int)')
+        for name, words in (("Order", "either of two"), ("Alone", "does not exist")):
+            with pytest.raises(SchemaError, match=words) as caught:
+                introspect(connection, exclude=[name])
+            assert f'write "{name}" in double quotes' in str(caught.value)
+        kept = introspect(connection, exclude=['"Order"', '"Alone"'])
+        assert [table.key for table in kept] == ["public.order"]
+        kept = introspect(connection, exclude=["ORDER"])
+        assert [table.key for table in kept] == ['public."Alone"', 'public."Order"']
+
+
 def test_a_partition_in_a_chosen_schema_of_a_root_that_is_not(make_database):
     with connect(make_database()) as connection:
         connection.execute(

@@ -190,6 +190,16 @@ def test_what_is_not_private_is_not_published(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
+def test_a_confidential_workload_is_not_published(model, tmp_path):
+    given = tmp_path / "queries.json"
+    item = {"id": "q", "sql": "SELECT count(*) FROM customer"}
+    head = {"privbench-workload": 1, "name": "captured", "confidential": True}
+    given.write_text(json.dumps({**head, "queries": [item]}))
+    with pytest.raises(PrivacyRefusal, match="'captured' is CONFIDENTIAL"):
+        publish(model, tmp_path / "bundle", workload=given)
+    assert [path.name for path in tmp_path.iterdir()] == ["queries.json"]
+
+
 def test_a_folder_that_holds_something_stays_as_it_is(model, tmp_path):
     (tmp_path / "mine").write_text("x")
     with pytest.raises(UsageError, match="is not empty"):

@@ -60,6 +60,8 @@ CANARIES = [
     ("circle", "<(12345.678,1),918273.646>", "'<(1,2),3>'", "918273.646"),
     ("pg_lsn", "DEADBEEF/77817781", "'0/1'", None),
 ]
+#: A role of the source, whose name a policy speaks of.
+ROLE = "canary_role_numbat"
 NUMBERS = [7364518290918, 1918273645, 3918273645, 8.12345678901234e77, 7.718282e22]
 
 
@@ -79,6 +81,9 @@ def plant(dsn: str, rows: int) -> None:
             f"INSERT INTO held (owner_id, {', '.join(names)})"
             f" SELECT i, {', '.join(usual)} FROM generate_series(1, {rows}) i",
             "INSERT INTO owner VALUES (5364518290917, 'canary-nick-axolotl')",
+            f"DO $$ BEGIN CREATE ROLE {ROLE}; EXCEPTION WHEN duplicate_object THEN END $$",
+            f"CREATE POLICY seen ON held TO {ROLE} USING (true)",
+            "CREATE POLICY everybody ON held USING (true)",
         ):  # fmt: skip
             connection.execute(statement)
         values = sql.SQL(", ").join(
@@ -96,6 +101,7 @@ def plant(dsn: str, rows: int) -> None:
 def traces() -> dict[bytes, str]:
     """Every form in which a canary could be kept, and whose it is."""
     found = {b"5364518290917": "key", b"canary-nick-axolotl": "unique text"}
+    found[ROLE.encode()] = "role"
     for kind, value, _, shown in CANARIES:
         text = shown or value
         for form in (text, text.lower(), json.dumps(text)[1:-1], text.replace("-", "%2D")):
@@ -144,6 +150,7 @@ def test_no_canary_is_in_a_bundle(make_database, tmp_path, synthesizer, rows):
     pipeline.fit(source, config, tmp_path / "m")
     publish(tmp_path / "m", tmp_path / "bundle", database=make_database(), queries=20)
     verify(tmp_path / "bundle")
+    assert b"everybody" in (tmp_path / "bundle/schema/after.sql").read_bytes()
     assert leaks(contents(tmp_path / "bundle")) == []
     # The search finds what is there: all of them, in a dump of the source.
     with psycopg.connect(source) as connection, connection.cursor() as cursor:

@@ -14,7 +14,7 @@ from privbench.errors import GateFailed
 from privbench.postgres.ddl import Ddl
 from privbench.publish import verify
 from privbench.publish.checksums import MAX_TEXT, digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate, parse
+from privbench.publish.facts import MAX_FACTS, Bundle, Certificate, parse
 from privbench.publish.scripts import rendered
 from privbench.workload import read
 
@@ -160,6 +160,11 @@ ATTACKS = {
     "a line break in a title": (put(FACTS, "title", value="x\n\\! id"), "bundle.json: title"),
     "one in a column": (
         put(FACTS, "tables", 0, "columns", 0, "name", value="x\n\\! id"), "bundle.json: tables"),
+    "a control character of the upper half": (put(FACTS, "title", value="x\x9b2J"), "bundle.json: title"),
+    "a mark that turns text": (
+        put(PAPER, "public", 0, value="a\u202eb"), "certificate.json: public.0"),
+    "facts too large to parse": (
+        lambda folder: os.truncate(folder / FACTS, MAX_FACTS + 1), "has more than"),
     "a folder outside": (put(FACTS, "tables", 0, "folder", value="../../etc"), "tables.0.folder"),
     "a hidden field": (put(FACTS, "more", value=1), "bundle.json: more"),
     "another form": (append(FACTS, " "), FACTS),

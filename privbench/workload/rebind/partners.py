@@ -3,7 +3,8 @@
 Names that a release does not show are made up in a clone, so a query that names one finds nothing
 there, however true the clone is to how often each occurs. Of every column of text, the values that
 the clone lacks are paired with those that only the clone has, both from the most frequent on.
-Reads the source: CONFIDENTIAL, whatever is made with it.
+Reads the source: CONFIDENTIAL, whatever is made with it. The server of the clone sees the queries
+so made, whose texts were chosen by ranks in the source: it must be the owner's.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from privbench.workload.rebind.columns import Operand, Resolver
 from privbench.workload.rebind.marks import Mark, mark
 from privbench.workload.rebind.sites import sites
 
-#: Most values of a column that are paired: what fits into memory many times over. A column with
-#: more keeps its literals.
-_MOST = 200_000
+#: Most values of a column that are paired, and most characters of them all: what fits into memory
+#: many times over. A column with more keeps its literals.
+_MOST, _LONGEST = 200_000, 64 * 2**20
 _TEXT = "S"
 
 #: The text of the same rank in the clone; None where the clone has the text, or the source has not.
@@ -67,12 +68,18 @@ class Partners:
             column=column,
             most=sql.Literal(_MOST + 1),
         )
+        found: list[str] = []
+        room = _LONGEST
         try:
-            with side.transaction(force_rollback=True):
-                found = [str(text) for (text,) in side.execute(query).fetchall()]
+            with side.transaction(force_rollback=True), side.cursor() as cursor:
+                for (text,) in cursor.stream(query):
+                    found.append(str(text))
+                    room -= len(text)
+                    if len(found) > _MOST or room < 0:
+                        return []
         except psycopg.Error:
             return []
-        return found if len(found) <= _MOST else []
+        return found
 
 
 def paired(source: Iterable[str], clone: Iterable[str]) -> dict[str, str]:
