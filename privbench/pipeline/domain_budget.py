@@ -43,6 +43,10 @@ _SCALES, _DEAR = 12.0, 8.0
 #: Units of a table in noise scales of its laws at most; rows of a table in noise scales of a
 #: histogram for all, beyond which its units count by rows.
 _ENOUGH = 300.0
+#: Norm of a unit's rows by label, as a part of their mean number: C beyond it makes labels of many
+#: units weigh less and corrects nothing. Twice as much loses a tenth of the labels of a table with
+#: 20 rows a unit; half as much changes nothing there, and counts heavy units for less.
+_TYPICAL = 0.5
 #: Part of its error that an item must save to be asked for.
 _WORTH = 0.05
 #: Amounts that are compared, the least of them as a part of the whole, and the error beyond the
@@ -127,6 +131,7 @@ def sizes_of(
         share = amount / max((columns.get(root, 1.0) for root in spec.roots(name)), default=1.0)
         # A label loses one unit besides the noise.
         clip = rows / (_ENOUGH * max(noise.deviation(share), 1.0))
+        clip = min(clip, _TYPICAL * rows / held)
         clip = 2 ** int(np.clip(math.floor(math.log2(max(clip, 1.0))), 0, 6))
         found[name] = Size(rows, held, held * min(1.0, rows / held / bound(spec, name)), clip)
     return found
