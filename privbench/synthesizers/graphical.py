@@ -78,7 +78,7 @@ class GraphicalModel:
                 at = parent.names.index(degree_name(law.own))
                 shares = next(f.shares for f in parent.model.factors if f.column == at)
                 having = (parent.rows + parent.free) * float(shares[1:].sum())
-                found[name] = min(found[law.own.parent], having) + law.free
+                found[name] = min(found[law.own.parent], having, law.rows) + law.free
         return found
 
     @cached_property

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from privbench.learning.absent import told_tables
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -101,17 +102,27 @@ class DatabaseFit:
         self.budget.divide(self.sizes, self.columns)
         keys = {name: table.keys for name, table in self.spec.tables.items()}
         largest = max((size.rows for size in self.sizes.values()), default=1.0)
-        units = min(self.sizes[self.spec.top(name)].rows for name in self.spec.tables)
+        tops = {self.spec.top(name) for name in self.spec.tables}
+        units = min((self.sizes[top].rows for top in tops), default=1.0)
         scale = max(min(1.0, MOST_ROWS / largest), min(1.0, LEAST_UNITS / max(units, 1.0)))
         self.people = Population(keys, scale, lambda *labels: generator(0, "fit", *labels))
         for name in self.spec.order():
             self._fit_table(name)
-        return {
+        references = {
             (name, key.name): self._fit_reference(key)
             for name, table in self.spec.tables.items()
             for key in table.keys
             if key.role == "ref"
         }
+        self._empty()
+        return references
+
+    def _empty(self) -> None:
+        """Tables that nothing released tells from empty ones have no rows."""
+        totals = {name: self._total(name) for name in self.spec.tables}
+        told = told_tables(self.session, {name: (n, sd * sd) for name, (n, sd) in totals.items()})
+        for name in set(self.laws) - told:
+            self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
 
     # sizes ---------------------------------------------------------------------------------------
 

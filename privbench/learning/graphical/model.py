@@ -93,6 +93,8 @@ class Population:
         key = self.own(table)
         if key is None:
             count, owners = round(max(rows, 0.0) * self.scale), None
+        elif rows + free <= 0:
+            count, owners = 0, np.zeros(0, np.int64)
         else:
             degrees = self._degrees(key, rows)
             alone = round(free * self.scale) if key.nullable else 0
