@@ -175,6 +175,18 @@ def _require_room(rows: int) -> None:
         )
 
 
+def populate(laws: Mapping[str, TableLaw], scale: float, stream: Stream) -> Population:
+    """Rows of all tables, before references; see `sample`."""
+    people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
+    width = {name: law.cells for name, law in laws.items()}
+    for name, law in laws.items():
+        people.start(name, law.rows, law.free)
+        context = people.context(name, width)
+        drawn = law.model.sample(context, people.rows(name), stream("rows", name))
+        people.finish(name, {held: drawn[place] for place, held in enumerate(law.names)})
+    return people
+
+
 def sample(
     laws: Mapping[str, TableLaw],
     references: Mapping[tuple[str, str], ReferenceLaw],
@@ -202,13 +214,7 @@ def sample(
     def stream(*labels: str | int) -> np.random.Generator:
         return generator(seed, *labels)
 
-    people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
-    width = {name: law.cells for name, law in laws.items()}
-    for name, law in laws.items():
-        people.start(name, law.rows, law.free)
-        context = people.context(name, width)
-        drawn = law.model.sample(context, people.rows(name), stream("rows", name))
-        people.finish(name, {held: drawn[place] for place, held in enumerate(law.names)})
+    people = populate(laws, scale, stream)
     _prune(people, public_rows)
     tables = {}
     for name, law in laws.items():
