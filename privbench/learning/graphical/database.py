@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from privbench.domain import Codes
 from privbench.learning.absent import told_tables
 from privbench.learning.graphical.budget import (
     Budget,
@@ -26,7 +27,7 @@ from privbench.learning.graphical.columns import (
     may_stay_inside,
     scope_name,
 )
-from privbench.learning.graphical.estimate import Floats, Ints, law_of, one_way
+from privbench.learning.graphical.estimate import Floats, law_of, one_way
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.references import (
     CAPS,
@@ -245,7 +246,7 @@ class DatabaseFit:
             return own
         return replace(own, refine=own.refine + self.unspent.pop(self.spec.top(table), 0.0))
 
-    def _learner(self, table: str, context: Mapping[int, Ints], weights: Floats) -> PairLearner:
+    def _learner(self, table: str, context: Mapping[int, Codes], weights: Floats) -> PairLearner:
         """A learner of pairs on released one-ways."""
         columns, floor = self.columns[table], self._floor(table)
         own = [Variable.of(column, self._shares(table, column), floor) for column in columns]
@@ -324,7 +325,7 @@ class DatabaseFit:
         return np.asarray(weights / weights.sum() * self.sizes[table].weight)
 
     def _context(
-        self, table: str, codes: Mapping[int, Ints], weights: Floats, floor: float
+        self, table: str, codes: Mapping[int, Codes], weights: Floats, floor: float
     ) -> list[Variable]:
         """Columns of all ancestors with the shares that synthetic owners give them."""
         found: list[Variable] = []

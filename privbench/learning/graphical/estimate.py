@@ -34,9 +34,9 @@ PRIOR_CELLS = 6.0
 EM_ROUNDS = 30
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
-#: Noise sds from which on a special cell is present. Values beyond all others move averages, and an
-#: infinite or empty one breaks sums and keys, so that it must be sure. Half: one column in forty has
-#: such values by noise; double: the same. Labels beyond a list are ordinary.
+#: Noise sds from which on a special cell is present. Values beyond all others move averages, and
+#: an infinite or empty one breaks sums and keys, so that it must be sure. Half: one column in forty
+#: has such values by noise. Labels beyond a list are ordinary.
 SPECIAL = {"below": 2.0, "above": 2.0, "other": None}
 #: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
 #: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.

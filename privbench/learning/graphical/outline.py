@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privbench.circuit import Builder, Circuit
-from privbench.domain import Domain
+from privbench.domain import Codes, Domain
 from privbench.learning.graphical.columns import HIDDEN
 from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.model import TableLaw
@@ -37,7 +37,7 @@ class Outline:
     bins: Mapping[str, Ints]
 
 
-def outline(law: TableLaw, codes: Mapping[str, Ints]) -> Outline:
+def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
     """The outline of a table.
 
     Args:
@@ -65,7 +65,7 @@ def outline(law: TableLaw, codes: Mapping[str, Ints]) -> Outline:
     return Outline(_circuit(names, shares, above, bins, codes), above, bins)
 
 
-def _joint(codes: Mapping[str, Ints], bins: Mapping[str, Ints], first: str, second: str) -> Floats:
+def _joint(codes: Mapping[str, Codes], bins: Mapping[str, Ints], first: str, second: str) -> Floats:
     """Rows by the bins of two attributes."""
     shape = int(bins[first].max()) + 1, int(bins[second].max()) + 1
     index = bins[first][codes[first]] * shape[1] + bins[second][codes[second]]
@@ -85,7 +85,7 @@ def _circuit(
     shares: Mapping[str, Floats],
     above: Mapping[str, str | None],
     bins: Mapping[str, Ints],
-    codes: Mapping[str, Ints],
+    codes: Mapping[str, Codes],
 ) -> Circuit:
     builder = Builder({name: Domain(len(shares[name])) for name in names})
     below: dict[str | None, list[str]] = {}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privbench.learning.graphical.budget import MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats, Ints, Law, rake, shrink
+from privbench.learning.graphical.estimate import Floats, Law, rake, shrink
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
