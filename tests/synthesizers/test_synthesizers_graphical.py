@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from privbench.circuit import marginal
 from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.graphical.estimate import conditional, draw, one_way, rake, shrink
@@ -148,10 +149,18 @@ def test_the_same_noise_gives_the_same_model_and_the_same_seed_the_same_rows(sho
     assert not np.array_equal(codes[0], codes[2])
 
 
-def test_circuits_have_the_one_ways_of_attributes_alone(shop, begin):
-    circuits = fit(begin(shop(300)), PUBLIC).circuits
-    assert set(circuits) == set(shop(1).spec.tables)
-    assert set(circuits["orders"].domains) == {"state"}
+def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begin):
+    model = fit(begin(shop(2000), 20.0), PUBLIC)
+    assert set(model.circuits) == set(shop(1).spec.tables)
+    assert set(model.circuits["orders"].domains) == {"state"}
+    users, made = model.outlines["users"], model.sample(1.0, 1).tables["users"].codes
+    assert set(users.above.values()) == {None, "kind"} or set(users.above.values()) == {None, "age"}
+    for name, size in (("kind", 3), ("age", 60)):
+        counts = np.bincount(made[name], minlength=size) / len(made[name])
+        assert marginal(users.circuit, name) == pytest.approx(counts, abs=0.02)
+    old = {"age": (np.arange(60) >= 40).astype(float)}
+    given = marginal(users.circuit, "kind", given=old)
+    assert (given / given.sum())[2] > 0.9
 
 
 # damaged models ----------------------------------------------------------------------------------
@@ -203,6 +212,13 @@ def _far_group(header, arrays):
     arrays["table/0/0/groups"][0] = 10**6
 
 
+def _many_groups(header, arrays):
+    size = 10**6
+    arrays["table/0/0/groups"] = np.arange(size)
+    arrays["table/0/0/shares"] = np.full(size, 1 / size)
+    arrays["table/0/0/table"] = np.full((1, size), 1 / size)
+
+
 def _text(header, arrays):
     arrays["table/0/0/table"] = np.array([["x"]])
 
@@ -226,6 +242,7 @@ FAULTS = [
     _no_reference,
     _negative,
     _far_group,
+    _many_groups,
     _text,
     _fan_in,
     _missing,

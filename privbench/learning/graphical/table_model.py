@@ -27,6 +27,8 @@ WIDTH = 5
 CELLS = 100_000
 #: Synthetic rows that P(S) is counted on, at most. Half: no change within scatter; double: slower.
 COUNTED = 60_000
+#: Groups of a column that a model file may have; a fit makes a tenth. For memory alone.
+MOST_GROUPS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +171,7 @@ class TableModel:
 def _grouping(array: NDArray[Any]) -> Ints:
     if array.ndim != 1 or array.dtype != np.int64 or not len(array):
         raise ModelError("groups in the model are damaged.")
-    if int(array.min()) < 0 or int(array.max()) >= len(array):
+    if int(array.min()) < 0 or int(array.max()) >= min(len(array), MOST_GROUPS):
         raise ModelError("groups in the model are damaged.")
     return array
 
