@@ -11,7 +11,12 @@ from privbench.circuit import marginal
 from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.graphical.estimate import conditional, draw, one_way, rake, shrink
-from privbench.learning.graphical.sizes import MANY, rows_per_unit, tilt
+from privbench.learning.graphical.sizes import (
+    MANY,
+    references_per_target,
+    rows_per_unit,
+    tilt,
+)
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -284,3 +289,11 @@ def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
     found = one_way(exact + g.normal(0, 20, 61), 20.0, domain, "gaussian") * exact.sum()
     assert found[40:60].sum() == pytest.approx(800, rel=0.3)
     assert found[60] == pytest.approx(400, rel=0.2)
+
+
+@pytest.mark.parametrize("mean", [1e-6, 0.3, 20.0, 1e5, 1e9])
+def test_references_to_any_number_of_targets_have_a_law(mean):
+    noisy = np.random.default_rng(7).normal(0, 5, 16)
+    shares, _ = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False)
+    assert np.isfinite(shares).all()
+    assert shares.sum() == pytest.approx(1.0)
