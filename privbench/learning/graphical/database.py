@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
 from privbench.domain import Codes
-from privbench.learning.absent import told_tables
+from privbench.errors import PrivacyRefusal
+from privbench.learning.absent import clipped_totals, told_tables
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -120,8 +121,8 @@ class DatabaseFit:
 
     def _empty(self) -> None:
         """Tables that nothing released tells from empty ones have no rows."""
-        totals = {name: self._total(name) for name in self.spec.tables}
-        told = told_tables(self.session, {name: (n, sd * sd) for name, (n, sd) in totals.items()})
+        totals = {name: clipped_totals(self.session, name) for name in self.spec.tables}
+        told = told_tables(self.session, totals)
         for name in set(self.laws) - told:
             self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
 
@@ -391,7 +392,10 @@ class DatabaseFit:
 
         def error(cap: int) -> float:
             query = replace(asked[0].query, cap=cap)  # type: ignore[type-var]
-            noise = self.session.noise_scale(query, asked[0].amount) ** 2 * prod(query.shape)
+            try:
+                noise = self.session.noise_scale(query, asked[0].amount) ** 2 * prod(query.shape)
+            except PrivacyRefusal:  # More noise than integers hold.
+                return inf
             return noise + (0.5 * tail_rows(targets, cap / max(each, 1e-9)) * each) ** 2
 
         return min(CAPS, key=error) if asked else 1

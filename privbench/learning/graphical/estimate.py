@@ -32,6 +32,8 @@ RATIO_SD = 0.7
 PRIOR_CELLS = 6.0
 #: Rounds of expectation maximisation; half or double: no change in the third digit.
 EM_ROUNDS = 30
+#: Cells of a stratum from which its prior is learned, at most; for time and memory alone.
+LEARNED = 20_000
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
 #: Noise sds from which on a special cell is present. Values beyond all others move averages, and
@@ -99,16 +101,24 @@ def _posterior_means(y: Floats, sd: float, m: Floats, step: float, law: Law) -> 
     start = np.append(0.0, np.exp(-0.5 * (logs / RATIO_SD) ** 2))
     start[0] = 0.02 * start.sum()
     start /= start.sum()
-    like = log_likelihood(y[:, None] - m[:, None] * ratios, sd, law)
-    like = np.exp(like - like.max(axis=1, keepdims=True))
+
+    def likelihood(cells: slice) -> Floats:
+        like = log_likelihood(y[cells, None] - m[cells, None] * ratios, sd, law)
+        return np.asarray(np.exp(like - like.max(axis=1, keepdims=True)))
+
+    def posterior(like: Floats, prior: Floats) -> Floats:
+        post = like * prior
+        return np.asarray(post / (post.sum(axis=1, keepdims=True) + 1e-300))
+
+    like = likelihood(slice(None, None, -(-len(y) // LEARNED)))
     prior = start
     for _ in range(EM_ROUNDS):
-        post = like * prior
-        post /= post.sum(axis=1, keepdims=True) + 1e-300
-        prior = (post.sum(axis=0) + PRIOR_CELLS * start) / (len(y) + PRIOR_CELLS)
-    post = like * prior
-    post /= post.sum(axis=1, keepdims=True) + 1e-300
-    mean = m * (post @ ratios)
+        post = posterior(like, prior)
+        prior = (post.sum(axis=0) + PRIOR_CELLS * start) / (len(post) + PRIOR_CELLS)
+    mean = np.empty(len(y))
+    for first in range(0, len(y), LEARNED):
+        part = slice(first, first + LEARNED)
+        mean[part] = m[part] * (posterior(likelihood(part), prior) @ ratios)
     beyond = (y > m * ratios[-1]) & (y > SURE * sd)
     return np.asarray(np.where(beyond, np.maximum(y, mean), mean))
 
