@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import Budget, targets_part
 from privbench.learning.graphical.columns import (
@@ -70,7 +71,7 @@ class ReferenceLaw:
     correlation: float = 0.0
     random: bool = False
 
-    def popularity(self, codes: Mapping[str, Ints], rows: int, ranks: Floats) -> Floats:
+    def popularity(self, codes: Mapping[str, Codes], rows: int, ranks: Floats) -> Floats:
         """Weight of every target, shape (rows,); ``ranks`` are normal numbers of that shape."""
         score = np.zeros(rows)
         for name, scores in zip(self.columns, self.scores, strict=True):
@@ -167,7 +168,7 @@ class Targets:
     """
 
     variables: Sequence[Variable]
-    codes: Mapping[str, Ints]
+    codes: Mapping[str, Codes]
     rows: int
     weight: float
     cap: int
@@ -282,7 +283,7 @@ def attach(
     key: KeySpec,
     scope: Ints,
     units: tuple[Ints, Ints],
-    codes: Mapping[str, Mapping[str, Ints]],
+    codes: Mapping[str, Mapping[str, Codes]],
     numbers: np.random.Generator,
 ) -> Ints:
     """Target of every row, or `NULL`.
