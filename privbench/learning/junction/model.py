@@ -19,8 +19,8 @@ from privbench.learning.junction.herd import CANDIDATES, affordable, herd
 from privbench.learning.junction.pool import (
     Pool,
     among,
-    cells_of,
     draw_pool,
+    fill_cells,
     invert,
     rake_pool,
     resample,
@@ -187,7 +187,7 @@ class TableLaw:
         start = np.tile(given.weights, count)
         heavy = None
         if self.by_rows and given.units is not None:
-            heavy = Heavy.of(given.units, self.tau, self.clip).tiled(count)
+            heavy = Heavy.of(given.units, self.tau, self.clip)
         weights = self._weights(pool, start, heavy)
         shares = (weights / np.maximum(start, 1e-300)).reshape(count, rows)
         return pool, shares / np.maximum(shares.sum(axis=0), 1e-300)
@@ -199,7 +199,7 @@ class TableLaw:
         own = pool.bins[len(self.given) :]
         cells = np.empty((len(self.tables) + len(own), pool.rows), np.uint16)
         for place, pair in enumerate(self.tables):
-            cells[place] = cells_of(pool.bins, pair, self.tree.sizes)
+            fill_cells(pool.bins, pair, self.tree.sizes, cells[place])
         cells[len(self.tables) :] = own
         targets = [table.ravel() for table in self.tables.values()]
         targets += [bins.counts * (self.rows / bins.counts.sum()) for bins in self.bins]
@@ -209,7 +209,7 @@ class TableLaw:
         for _ in range(_TILTS):
             start = rake_pool(cells, targets, 1, start)
             for law in self.by_rows:
-                groups = law.of[own[law.place]]
+                groups = law.of.astype(np.uint16)[own[law.place]]
                 start = tilt(start, groups, law.shares, heavy)
         return np.asarray(start)
 
