@@ -28,9 +28,8 @@ from privbench.learning.junction.pool import (
 from privbench.learning.junction.structure import Pair
 from privbench.learning.junction.ties import Tie, find_ties, tie
 from privbench.learning.junction.tree import JunctionTree, compile_circuit
+from privbench.learning.synthetic import PART
 
-#: Rows drawn at once where rows are not herded.
-CHUNK = 2**18
 #: Draws for every row with given attributes that is not herded; the same with laws by rows.
 _FEW, _SOME = 4, 8
 #: Most attributes whose bins a fine law looks at.
@@ -135,12 +134,18 @@ class TableLaw:
         ):
             return self._typed(self._herded(rows, sizes, generator, given))
         out = self._typed(np.zeros((rows, len(sizes)), np.int64))
-        for first in range(0, rows, CHUNK):
-            part = slice(first, min(first + CHUNK, rows))
-            values = self._plain(part.stop - first, generator, given and given.part(part))
-            for name, codes in self._typed(values).items():
+        for first in range(0, rows, PART):
+            part = slice(first, min(first + PART, rows))
+            drawn = self.part(part.stop - first, generator, given and given.part(part))
+            for name, codes in drawn.items():
                 out[name][part] = codes
         return out
+
+    def part(
+        self, rows: int, generator: np.random.Generator, given: Given | None
+    ) -> dict[str, Codes]:
+        """Draw rows that are not herded, all at once; see `sample`."""
+        return self._typed(self._plain(rows, generator, given))
 
     def _typed(self, values: Ints) -> dict[str, Codes]:
         return {
