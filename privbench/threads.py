@@ -76,8 +76,12 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
     ['a', 'b']
     """
     here = copy_context()
+
+    def made() -> Item | None:
+        return here.run(lambda: next(items, None))
+
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(here.run, next, items, None)
+        coming = pool.submit(made)
         while (item := coming.result()) is not None:
-            coming = pool.submit(here.run, next, items, None)
+            coming = pool.submit(made)
             yield item

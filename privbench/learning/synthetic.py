@@ -55,9 +55,7 @@ class Parts(Mapping[str, Codes]):
 
     def parts(self) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
         """The parts in order, each with its rows; the next are drawn while one is used."""
-        some = [
-            slice(first, min(first + PART, self._rows)) for first in range(0, self._rows, PART)
-        ]
+        some = [slice(first, min(first + PART, self._rows)) for first in range(0, self._rows, PART)]
         whole = self._whole
         if whole is not None:
             yield from ((rows, {name: whole[name][rows] for name in self}) for rows in some)
@@ -83,10 +81,12 @@ class Window:
             if item[0].stop > rows[0]:
                 self._held.append(item)
         return {
-            name: np.concatenate([
-                part[name][rows[(rows >= some.start) & (rows < some.stop)] - some.start]
-                for some, part in self._held
-            ])
+            name: np.concatenate(
+                [
+                    part[name][rows[(rows >= some.start) & (rows < some.stop)] - some.start]
+                    for some, part in self._held
+                ]
+            )
             for name in self._codes
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +26,7 @@ _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "char"})
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 
 
-def match(
-    child: Sequence[pa.Array], parent: Sequence[pa.Array]
-) -> NDArray[np.signedinteger]:
+def match(child: Sequence[pa.Array], parent: Sequence[pa.Array]) -> NDArray[np.signedinteger[Any]]:
     """The parent row index of every child row.
 
     Args:
@@ -61,11 +60,12 @@ def match(
 
 def _match_integers(
     child: pa.Array | pa.ChunkedArray, parent: pa.Array | pa.ChunkedArray
-) -> NDArray[np.signedinteger]:
+) -> NDArray[np.signedinteger[Any]]:
     """`match` for one integer column, chunk by chunk: nothing else is as long as the child."""
     theirs = _integers(_plain(parent))
     find = _finder(theirs.values, theirs.valid)
-    rows = np.empty(len(child), np.int32 if len(parent) < 2**31 else np.int64)
+    kind = np.dtype(np.int32 if len(parent) < 2**31 else np.int64)
+    rows: NDArray[np.signedinteger[Any]] = np.empty(len(child), kind)
     first = 0
     for chunk in child.chunks if isinstance(child, pa.ChunkedArray) else [child]:
         ours = _integers(_plain(chunk))

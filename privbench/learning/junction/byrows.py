@@ -83,7 +83,7 @@ class Heavy:
 
     @property
     def strength(self) -> Floats:
-        """s of every row, shape (rows,)."""
+        """The factor s of every row, shape (rows,)."""
         return self.strengths[self.level]
 
 

@@ -141,9 +141,7 @@ def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp
     return np.asarray(bins[pair[0]].astype(np.intp) * sizes[pair[1]] + bins[pair[1]])
 
 
-def fill_cells(
-    bins: BinRows, pair: Pair, sizes: Sequence[int], cells: NDArray[np.uint16]
-) -> None:
+def fill_cells(bins: BinRows, pair: Pair, sizes: Sequence[int], cells: NDArray[np.uint16]) -> None:
     """Write what `cells_of` finds where there is room for it."""
     _cells(bins[pair[0]], bins[pair[1]], sizes[pair[1]], cells)
 
