@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -41,6 +43,29 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
+    """What a function makes of every item, in order; `JOBS` threads are ahead by an item each.
+
+    Raises:
+        Exception: What the function raises for an item, where its result would have come.
+
+    >>> list(streamed(abs, [-2, 3]))
+    [2, 3]
+    """
+    jobs = JOBS.get() or _cores()
+    left = iter(items)
+    with ThreadPoolExecutor(jobs) as pool:
+        coming: deque[Future[Found]] = deque()
+        try:
+            coming.extend(pool.submit(function, item) for item in islice(left, jobs))
+            while coming:
+                found = coming.popleft().result()
+                coming.extend(pool.submit(function, item) for item in islice(left, 1))
+                yield found
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
     """The same items, none of them None; while one is used, a thread makes the next.
 
@@ -50,8 +75,13 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
     >>> list(ahead(iter("ab")))
     ['a', 'b']
     """
+    here = copy_context()
+
+    def made() -> Item | None:
+        return here.run(lambda: next(items, None))
+
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, None)
+        coming = pool.submit(made)
         while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
+            coming = pool.submit(made)
             yield item

@@ -43,7 +43,7 @@ def clone(
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
     pipeline.check_target(source, target, replace=replace)
-    config = accept(config, source, release)
+    config, seen = accept(config, source, release)
     report = pipeline.clone(
         source,
         target,
@@ -54,6 +54,7 @@ def clone(
         resume=release.resume,
         as_role=as_role,
         strict=strict,
+        seen=seen,
         reporter=state.reporter,
     )
     click.echo(report.render())

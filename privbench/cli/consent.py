@@ -12,8 +12,8 @@ from privbench.config import Config
 from privbench.errors import UsageError
 
 
-def accept(config: Config, source: str, release: ReleaseOptions) -> Config:
-    """The config to fit with; without a file, the accepted proposal.
+def accept(config: Config, source: str, release: ReleaseOptions) -> tuple[Config, pipeline.Look]:
+    """The config to fit with, without a file the accepted proposal; and what it was accepted for.
 
     Values in the schema that would travel with the clone are shown in either case; accepting a
     proposal accepts them too.
@@ -29,14 +29,14 @@ def accept(config: Config, source: str, release: ReleaseOptions) -> Config:
     """
     if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
-        lines = pipeline.ddl_literals(source, config)
-        if lines:
+        seen = pipeline.look(source, config)
+        if lines := seen.literals:
             LOG.info("%s", pipeline.render_literals(lines))
-        return config
+        return config, seen
     found = pipeline.inspect(source, base=config, lookups=release.lookups)
     show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
-    lines = pipeline.ddl_literals(source, found.config)
-    if lines:
+    seen = pipeline.look(source, found.config)
+    if lines := seen.literals:
         show(pipeline.render_literals(lines))
     if not release.yes:
         refused = UsageError(
@@ -45,4 +45,4 @@ def accept(config: Config, source: str, release: ReleaseOptions) -> Config:
             "'privbench inspect SOURCE -o privbench.toml'.",
         )
         ask("Accept these roles, and these values as public?", refused)
-    return found.config
+    return found.config, seen

@@ -40,7 +40,7 @@ def fit(
     """
     config = release.config()
     pipeline.require_writable(output, overwrite=force)
-    config = accept(config, source, release)
+    config, _ = accept(config, source, release)
     fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
     lost = pipeline.render_losses(pipeline.losses(fitted))
     click.echo("\n".join(filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
+import lazy_loader
 import numpy as np
 import pyarrow as pa
-from faker import Faker
 
 from privbench.encoding.lists import packaged, whole
 from privbench.encoding.uniqueness import factorize, number_texts, ranks
@@ -16,6 +17,11 @@ from privbench.errors import ConfigError
 from privbench.roles.names import listed, noun, snake
 from privbench.schema import Table
 
+if TYPE_CHECKING:
+    from faker import Faker
+
+#: Imported when a text is made up: it looks through all its languages.
+faker = lazy_loader.load("faker")
 #: Values in one pool.
 POOL = 2000
 #: Types of which few rows share a value.
@@ -140,7 +146,7 @@ def declared(provider: str, *, table: str, column: str) -> Semantic:
 
 
 def _faker(seed: int) -> Faker:
-    maker = Faker("en_US")
+    maker: Faker = faker.Faker("en_US")
     maker.seed_instance(seed)
     return maker
 

@@ -28,7 +28,7 @@ from privbench.rng import generator
 from privbench.threads import spread
 
 #: Draws the rows of one table: (table, rows, owners of the rows or None) → codes.
-RowSource = Callable[[str, int, Ints | None], dict[str, Codes]]
+RowSource = Callable[[str, int, Ints | None], Mapping[str, Codes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def assemble(
     if not 0 < scale < inf:
         raise ModelError("the scale must be above 0 and finite.")
     owners: dict[str, Ints | None] = {}
-    codes: dict[str, dict[str, Codes]] = {}
+    codes: dict[str, Mapping[str, Codes]] = {}
     sizes: dict[str, int] = {}
     levels = ownership_levels(tables)
     for level in levels:
@@ -86,8 +86,7 @@ def assemble(
     units = identities(tables, list(chain.from_iterable(levels)), owners, sizes)
     out = {}
     for name, model in tables.items():
-        shown = {item: held for item, held in codes[name].items() if not item.startswith(HIDDEN)}
-        out[name] = SyntheticTable(sizes[name], shown, {})
+        out[name] = SyntheticTable(sizes[name], _shown(codes[name]), {})
         for key in model.keys.values():
             edges = owners[name] if key.role == "own" else None
             if edges is None:
@@ -100,6 +99,13 @@ def assemble(
                 edges = attach(key, sizes[name], targets, draws, places)
             out[name].parents[key.name] = edges
     return SyntheticDatabase(out)
+
+
+def _shown(codes: Mapping[str, Codes]) -> Mapping[str, Codes]:
+    """Codes without hidden variables; where there are none, as they are, drawn or not."""
+    if not any(name.startswith(HIDDEN) for name in codes):
+        return codes
+    return {name: held for name, held in codes.items() if not name.startswith(HIDDEN)}
 
 
 def expected_units(tables: Mapping[str, TableModel]) -> dict[str, float]:
@@ -219,7 +225,7 @@ def _prune(
     public_rows: Mapping[str, int],
     owners: dict[str, Ints | None],
     sizes: dict[str, int],
-    codes: dict[str, dict[str, Codes]],
+    codes: dict[str, Mapping[str, Codes]],
 ) -> None:
     """Leave out rows that could never satisfy a key; every round removes at least one row."""
     while True:
@@ -264,7 +270,7 @@ def _drop(
     keep: NDArray[np.bool_],
     owners: dict[str, Ints | None],
     sizes: dict[str, int],
-    codes: dict[str, dict[str, Codes]],
+    codes: dict[str, Mapping[str, Codes]],
 ) -> None:
     """Remove rows and, downwards, all that they own."""
     place = np.cumsum(keep) - 1

@@ -2,15 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
+from privbench.threads import streamed
 
 #: Row index of a missing parent: the reference is NULL.
 NULL = -1
+#: Rows of a part. Rows are raked part by part, so fewer would be farther from their law; twice as
+#: many take twice the memory in every thread that draws.
+PART = 2**18
+
+
+class Parts(Mapping[str, Codes]):
+    """Codes of a table that nothing else waits for: parts of its rows are drawn when asked for.
+
+    A part depends on its number alone, so parts may be drawn in any order and by several threads.
+
+    Args:
+        names: The attributes.
+        rows: Number of rows.
+        draw: Draws the codes of some rows.
+    """
+
+    def __init__(
+        self, names: Iterable[str], rows: int, draw: Callable[[slice], Mapping[str, Codes]]
+    ) -> None:
+        self._names, self._rows, self._draw = tuple(names), rows, draw
+        self._whole: dict[str, Codes] | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __getitem__(self, name: str) -> Codes:
+        """Codes of all rows; all parts are drawn, once."""
+        if name not in self._names:
+            raise KeyError(name)
+        if self._whole is None:
+            drawn = [part for _, part in self.parts()]
+            self._whole = {each: np.concatenate([part[each] for part in drawn]) for each in self}
+        return self._whole[name]
+
+    def parts(self) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
+        """The parts in order, each with its rows; the next are drawn while one is used."""
+        some = [slice(first, min(first + PART, self._rows)) for first in range(0, self._rows, PART)]
+        whole = self._whole
+        if whole is not None:
+            yield from ((rows, {name: whole[name][rows] for name in self}) for rows in some)
+            return
+        yield from zip(some, streamed(self._draw, some), strict=True)
+
+
+class Window:
+    """Codes of a table's rows, asked for in ascending order; parts that are passed are let go."""
+
+    def __init__(self, codes: Mapping[str, Codes]) -> None:
+        self._codes = codes
+        self._coming = codes.parts() if isinstance(codes, Parts) else None
+        self._held: list[tuple[slice, Mapping[str, Codes]]] = []
+
+    def take(self, rows: NDArray[np.int64]) -> dict[str, Codes]:
+        """Codes of some rows, all after those that were asked for before."""
+        if self._coming is None:
+            return {name: held[rows] for name, held in self._codes.items()}
+        self._held = [item for item in self._held if item[0].stop > rows[0]]
+        while not self._held or self._held[-1][0].stop <= rows[-1]:
+            item = next(self._coming)
+            if item[0].stop > rows[0]:
+                self._held.append(item)
+        return {
+            name: np.concatenate(
+                [
+                    part[name][rows[(rows >= some.start) & (rows < some.stop)] - some.start]
+                    for some, part in self._held
+                ]
+            )
+            for name in self._codes
+        }
 
 
 @dataclass(slots=True)
@@ -19,13 +97,13 @@ class SyntheticTable:
 
     Attributes:
         rows: Number of rows.
-        codes: Codes per attribute, each of shape (rows,).
+        codes: Codes per attribute, each of shape (rows,); `Parts` where they are drawn later.
         parents: Row index of the parent per foreign key name, int64, shape (rows,); −1 is NULL.
             The parent may be a private or a public table.
     """
 
     rows: int
-    codes: dict[str, Codes] = field(default_factory=dict)
+    codes: Mapping[str, Codes] = field(default_factory=dict)
     parents: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
 

@@ -7,9 +7,10 @@ from .generating import generate_workload
 from .inspection import (
     Check,
     Inspection,
+    Look,
     check,
-    ddl_literals,
     inspect,
+    look,
     render_literals,
 )
 from .load import LoadReport, check_target, load
@@ -29,6 +30,7 @@ __all__ = [
     "Inspection",
     "LedgerReport",
     "LoadReport",
+    "Look",
     "Model",
     "PlanReport",
     "Promise",
@@ -37,7 +39,6 @@ __all__ = [
     "check",
     "check_target",
     "clone",
-    "ddl_literals",
     "demo",
     "fit",
     "generate_workload",
@@ -46,6 +47,7 @@ __all__ = [
     "ledger_cap",
     "ledger_show",
     "load",
+    "look",
     "losses",
     "modelled",
     "parse_rows",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.pipeline.fit import fit
+from privbench.pipeline.inspection import Look, look
 from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
 from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.model import Promise
@@ -49,6 +50,7 @@ def clone(
     resume: str | None = None,
     as_role: str | None = None,
     strict: bool = False,
+    seen: Look | None = None,
     reporter: Reporter | None = None,
 ) -> CloneReport:
     """Make a synthetic clone of one database in another.
@@ -64,6 +66,8 @@ def clone(
         resume: Id of a release that was killed.
         as_role: Role of the target that the load goes on as, see `load`.
         strict: Refuse a target that lacks anything of the schema, before any budget is spent.
+        seen: The source's schema, if it was read a moment ago: what the target is asked to hold
+            before the fit. The schema that travels is read with the rows.
         reporter: Told of stages; CONFIDENTIAL.
 
     Raises:
@@ -75,7 +79,8 @@ def clone(
     teller = reporter or Reporter()
     check_scale(scale)
     with teller.stage("rehearse the schema"):
-        behind = rehearse(source, target, config, replace=replace, as_role=as_role, strict=strict)
+        seen = seen or look(source, config)
+        behind = rehearse(source, target, seen, replace=replace, as_role=as_role, strict=strict)
     path = Path(output) if output is not None else _scratch()
     try:
         model = fit(source, config, path, reporter=teller, resume=resume)

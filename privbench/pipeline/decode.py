@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.domain import Codes
 from privbench.encoding import Codec, Minted, codec_from_json, mint_database
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.sequels import sequels
 from privbench.errors import ModelError
-from privbench.learning.synthetic import SyntheticDatabase, SyntheticTable
+from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.model import Model
 from privbench.rng import generator
 from privbench.schema import ForeignKey, Table
@@ -77,25 +78,31 @@ class CloneTable:
             return
         assert self._minted is not None
         assert self._synthetic is not None
-        kept = np.flatnonzero(self._minted.keep)
+        kept, window = np.flatnonzero(self._minted.keep), Window(self._synthetic.codes)
         for number, start in enumerate(range(0, self.rows, CHUNK)):
             part = kept[start : start + CHUNK]
+            codes = window.take(part)
+            _check_codes(self.table, self._codecs, codes, len(part))
             rng = generator(self._seed, "decode", self.table.key, number)
-            arrays = [self._column(name, start, part, rng) for name in self.columns]
+            arrays = [self._column(name, start, codes, len(part), rng) for name in self.columns]
             # Positions, not names: two columns may differ only in what Arrow folds.
             yield pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
     def _column(
-        self, name: str, start: int, part: NDArray[np.int64], rng: np.random.Generator
+        self,
+        name: str,
+        start: int,
+        codes: Mapping[str, Codes],
+        rows: int,
+        rng: np.random.Generator,
     ) -> pa.Array:
         assert self._minted is not None
-        assert self._synthetic is not None
         whole = self._minted.columns.get(name)
         if whole is not None:
-            return whole.slice(start, len(part))
+            return whole.slice(start, rows)
         codec = self._codecs[name]
-        codes = {attribute: self._synthetic.codes[attribute][part] for attribute in codec.domains}
-        return _decoded(self.table, codec, codes, rng, len(part))
+        held = {attribute: codes[attribute] for attribute in codec.domains}
+        return _decoded(self.table, codec, held, rng, rows)
 
 
 #: What the parts of a model raise that a stranger has put together so that they do not fit.
@@ -186,22 +193,38 @@ def _check_drawn(
     sizes = {**{key: table.rows for key, table in drawn.tables.items()}, **public}
     for table in tables:
         found = drawn.tables.get(table.key)
-        domains = [d for codec in codecs[table.key].values() for d in codec.domains.items()]
         if (
             found is None
             or set(found.parents) != {key.name for key in table.foreign_keys}
-            or any(
-                len(found.codes.get(name, ())) != found.rows
-                or int(found.codes[name].max(initial=0)) >= domain.size
-                for name, domain in domains
-            )
             or any(
                 len(edges := found.parents[key.name]) != found.rows
                 or int(edges.max(initial=-1)) >= sizes.get(str(key.ref_table), 0)
                 for key in table.foreign_keys
             )
         ):
-            raise ModelError("the model's rows are not those of its schema.", table=table.key)
+            raise _unlike(table)
+        if not isinstance(found.codes, Parts):
+            _check_codes(table, codecs[table.key], found.codes, found.rows)
+
+
+def _check_codes(
+    table: Table, codecs: Mapping[str, Codec], codes: Mapping[str, Codes], rows: int
+) -> None:
+    """Refuse codes that are not those of the table's columns.
+
+    Raises:
+        ModelError: An attribute is missing, or a code has no cell.
+    """
+    domains = [item for codec in codecs.values() for item in codec.domains.items()]
+    if any(
+        len(codes.get(name, ())) != rows or int(codes[name].max(initial=0)) >= domain.size
+        for name, domain in domains
+    ):
+        raise _unlike(table)
+
+
+def _unlike(table: Table) -> ModelError:
+    return ModelError("the model's rows are not those of its schema.", table=table.key)
 
 
 def codecs_of(model: Model, key: str) -> dict[str, Codec]:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import ndtr, ndtri
 
 from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
@@ -124,7 +124,7 @@ def believed(
         trust = 1 / (1 + (4 * sd / max(units, 1.0)) ** 2)
         sums = trust * noisy + (1 - trust) * prior
     values = np.diff(block_ends(), prepend=0).astype(np.float64)
-    counts = isotonic_regression(sums / values, weights=values, increasing=False).x
+    counts = scipy.optimize.isotonic_regression(sums / values, weights=values, increasing=False).x
     counts = np.maximum(counts, 1e-9)
     return Law(counts * min(1.0, units / float((counts * values).sum())), values)
 

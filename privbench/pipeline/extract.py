@@ -40,11 +40,11 @@ class Extract:
 
 @dataclass(frozen=True)
 class _Raw:
-    """One table before its keys are matched."""
+    """One table before its keys are matched; each key's columns go when it is."""
 
     rows: int
     attributes: Mapping[str, Attribute]
-    keys: Mapping[str, pa.ChunkedArray]
+    keys: dict[str, pa.ChunkedArray]
 
 
 def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
@@ -76,8 +76,8 @@ def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
         key = item.table.key
         parents = {
             fk.name: match(
-                [raw[key].keys[alias] for alias in child],
-                [raw[str(fk.ref_table)].keys[alias] for alias in parent],
+                [raw[key].keys.pop(alias) for alias in child],
+                [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent],
             )
             for fk, (child, parent) in _aliases(item)
         }

@@ -12,7 +12,7 @@ from privbench.encoding import CoverageLine, role_of
 from privbench.pipeline.literals import literals, require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, read_catalog
-from privbench.postgres.ddl import dump_ddl
+from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.reading import reading
 from privbench.schema import Schema, TableName
 
@@ -143,15 +143,33 @@ def check(config: Config, source: str) -> Check:
     return Check(plan, undecided, travels)
 
 
-def ddl_literals(source: str, config: Config) -> tuple[str, ...]:
-    """Statements of the schema that hold values, cut to the lines that do; they travel (P4).
+@dataclass(frozen=True)
+class Look:
+    """A source's tables and their DDL, as they are now.
+
+    Attributes:
+        schema: The chosen tables.
+        ddl: Their DDL.
+    """
+
+    schema: Schema
+    ddl: Ddl
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """Statements of the schema that hold values, cut to the lines that do; they travel (P4)."""
+        return tuple(literals(self.ddl))
+
+
+def look(source: str, config: Config) -> Look:
+    """Read a source's catalog and DDL, no rows.
 
     Raises:
         DatabaseError: The source refused.
     """
     with reading(source) as connection:
-        catalog = read_catalog(connection, config)
-        return tuple(literals(dump_ddl(connection, catalog.schema)))
+        schema = read_catalog(connection, config).schema
+        return Look(schema, dump_ddl(connection, schema))
 
 
 def render_literals(lines: tuple[str, ...]) -> str:

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from privbench.config import Config
 from privbench.errors import GateFailed, UsageError
 from privbench.pipeline.decode import CloneTable, decode
+from privbench.pipeline.inspection import Look
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import read_catalog
 from privbench.postgres import target
-from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.load import Loader
 from privbench.postgres.mend import Mended, Mending
 from privbench.postgres.reading import reading
@@ -229,7 +227,7 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
 def rehearse(
     source: str,
     target_dsn: str,
-    config: Config,
+    seen: Look,
     *,
     replace: bool,
     as_role: str | None = None,
@@ -243,7 +241,7 @@ def rehearse(
     Args:
         source: DSN of the source.
         target_dsn: DSN of the target.
-        config: Says which schemas and tables.
+        seen: The source's schema.
         replace: Drop what the target holds.
         as_role: See `load`.
         strict: Refuse a target that lacks anything of the schema.
@@ -256,18 +254,21 @@ def rehearse(
         TargetError: The target is the source, is not empty, or lacks an extension.
         DatabaseError: The target refuses the schema.
     """
-    with reading(source) as connection:
-        schema = read_catalog(connection, config).schema
-        ddl = dump_ddl(connection, schema)
-        with (
-            Loader(
-                target_dsn, schema, ddl, replace=replace, source=connection, as_role=as_role
-            ) as loader,
-            loader.rehearsal(),
-        ):
-            if strict:
-                require_nothing([*ddl.left_behind, *loader.lost])
-    return ddl.left_behind
+    with (
+        reading(source) as connection,
+        Loader(
+            target_dsn,
+            seen.schema,
+            seen.ddl,
+            replace=replace,
+            source=connection,
+            as_role=as_role,
+        ) as loader,
+        loader.rehearsal(),
+    ):
+        if strict:
+            require_nothing([*seen.ddl.left_behind, *loader.lost])
+    return seen.ddl.left_behind
 
 
 def require_nothing(losses: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _VERSION = re.compile(r"\b(\d+)(?:\.\d+|beta\d+|rc\d+|devel)")
@@ -33,6 +34,7 @@ class Program:
     major: int
 
 
+@cache
 def program_version(path: Path) -> int | None:
     """Major version that a program prints for ``--version``; None if it does not run."""
     try:

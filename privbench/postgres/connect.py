@@ -13,14 +13,16 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import lazy_loader
 import psycopg
 from psycopg import conninfo, pq, sql
 from psycopg.rows import TupleRow
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
 from privbench.postgres.failures import database_errors, describe
+
+#: Imported when a URL is SQLAlchemy's.
+sqlalchemy = lazy_loader.load("sqlalchemy")
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -298,8 +300,8 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
 
 def _from_sqlalchemy(dsn: str) -> str:
     try:
-        url = make_url(dsn)
-    except (ArgumentError, ValueError):
+        url = sqlalchemy.make_url(dsn)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
         raise UsageError("the SQLAlchemy URL cannot be read.") from None
     parts = {"host": url.host, "port": url.port, "user": url.username, "dbname": url.database}
     parts["password"] = url.password

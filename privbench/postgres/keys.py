@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "char"})
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 
 
-def match(child: Sequence[pa.Array], parent: Sequence[pa.Array]) -> Rows:
+def match(child: Sequence[pa.Array], parent: Sequence[pa.Array]) -> NDArray[np.signedinteger[Any]]:
     """The parent row index of every child row.
 
     Args:
@@ -34,7 +35,8 @@ def match(child: Sequence[pa.Array], parent: Sequence[pa.Array]) -> Rows:
             the first counts.
 
     Returns:
-        int64 array, one index per child row; `NULL` where any key column of the child is NULL
+        One index per child row, int32 for keys of one integer column where that is wide enough,
+        else int64; `NULL` where any key column of the child is NULL
         (MATCH SIMPLE), `DANGLING` where no parent row has the key. A parent row with a NULL in its
         key is never referred to.
 
@@ -43,14 +45,32 @@ def match(child: Sequence[pa.Array], parent: Sequence[pa.Array]) -> Rows:
     """
     if len(child) != len(parent) or not child:
         raise ValueError("child and parent need the same columns, at least one")
+    if len(child) == 1 and all(pa.types.is_integer(key[0].type) for key in (child, parent)):
+        return _match_integers(child[0], parent[0])
     pairs = [
         _coded(_plain(ours), _plain(theirs)) for ours, theirs in zip(child, parent, strict=True)
     ]
     ours, theirs = pairs[0]
     for more_ours, more_theirs in pairs[1:]:
         ours, theirs = _combined(ours, theirs, more_ours, more_theirs)
-    rows = _lookup(ours.values, theirs.values, theirs.valid)
+    rows = _finder(theirs.values, theirs.valid)(ours.values)
     rows[~ours.valid] = NULL
+    return rows
+
+
+def _match_integers(
+    child: pa.Array | pa.ChunkedArray, parent: pa.Array | pa.ChunkedArray
+) -> NDArray[np.signedinteger[Any]]:
+    """`match` for one integer column, chunk by chunk: nothing else is as long as the child."""
+    theirs = _integers(_plain(parent))
+    find = _finder(theirs.values, theirs.valid)
+    kind = np.dtype(np.int32 if len(parent) < 2**31 else np.int64)
+    rows: NDArray[np.signedinteger[Any]] = np.empty(len(child), kind)
+    first = 0
+    for chunk in child.chunks if isinstance(child, pa.ChunkedArray) else [child]:
+        ours = _integers(_plain(chunk))
+        rows[first : first + len(chunk)] = np.where(ours.valid, find(ours.values), NULL)
+        first += len(chunk)
     return rows
 
 
@@ -145,43 +165,53 @@ def _combined(a: _Codes, b: _Codes, more_a: _Codes, more_b: _Codes) -> tuple[_Co
 def _dense(child: Rows, parent: Rows) -> tuple[Rows, Rows, int]:
     """Codes as ranks among the parent's distinct codes; -1 where the parent has none."""
     distinct, ranks = np.unique(parent, return_inverse=True)
-    places = _lookup(child, distinct, np.ones(len(distinct), dtype=bool))
+    places = _finder(distinct, np.ones(len(distinct), dtype=bool))(child)
     return np.where(places < 0, -1, places), ranks.astype(np.int64), max(len(distinct), 1)
 
 
-def _lookup(child: Rows, parent: Rows, valid: NDArray[np.bool_]) -> Rows:
-    """The first valid parent row of each child value, or `DANGLING`."""
+def _finder(parent: Rows, valid: NDArray[np.bool_]) -> Callable[[Rows], Rows]:
+    """Finds the first valid parent row of each child value, or `DANGLING`."""
     rows = np.flatnonzero(valid)
     values = parent[rows]
-    if not len(rows) or not len(child):
-        return np.full(len(child), DANGLING, dtype=np.int64)
+    if not len(rows):
+        return lambda child: np.full(len(child), DANGLING, dtype=np.int64)
     low, high = int(values.min()), int(values.max())
     if high - low < 8 * len(rows) + 1024:
-        return _by_table(child, values, rows, low, high)
-    return _by_search(child, values, rows)
+        return _by_table(values, rows, low, high)
+    return _by_search(values, rows)
 
 
-def _by_table(child: Rows, values: Rows, rows: Rows, low: int, high: int) -> Rows:
+def _by_table(values: Rows, rows: Rows, low: int, high: int) -> Callable[[Rows], Rows]:
     # Written backwards, so that the first of equal rows stays. The last place is for misses.
     table = np.full(high - low + 2, DANGLING, dtype=np.int64)
     table[values[::-1] - low] = rows[::-1]
-    inside = (child >= low) & (child <= high)
-    found: Rows = table[np.where(inside, child - low, high - low + 1)]
-    return found
+
+    def find(child: Rows) -> Rows:
+        inside = (child >= low) & (child <= high)
+        found: Rows = table[np.where(inside, child - low, high - low + 1)]
+        return found
+
+    return find
 
 
-def _by_search(child: Rows, values: Rows, rows: Rows) -> Rows:
+def _by_search(values: Rows, rows: Rows) -> Callable[[Rows], Rows]:
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    places = np.searchsorted(ordered, child, side="left")
-    places[places == len(ordered)] = 0
-    found: Rows = np.where(ordered[places] == child, rows[order[places]], DANGLING)
-    return found
+
+    def find(child: Rows) -> Rows:
+        places = np.searchsorted(ordered, child, side="left")
+        places[places == len(ordered)] = 0
+        found: Rows = np.where(ordered[places] == child, rows[order[places]], DANGLING)
+        return found
+
+    return find
 
 
 def _expression(column: Column, other: Column, parent: Column) -> sql.Composable:
     name = sql.Identifier(column.name)
     bases = {column.type.base, other.type.base}
+    if bases <= {"int2", "int4"}:
+        return sql.SQL("{}::integer").format(name)
     if bases <= _INTEGERS:
         return sql.SQL("{}::bigint").format(name)
     if bases <= _INTEGERS | {"numeric"}:

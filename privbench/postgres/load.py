@@ -60,6 +60,15 @@ SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
   pg_catalog.current_setting('backslash_quote'), pg_catalog.current_setting('client_encoding'),
   current_user, pg_catalog.pg_my_temp_schema()
 """
+#: Memory for sorting an index: what the server gives, or as much as its administrator has set aside
+#: for shared buffers, at most 1 GB. Of 36 million rows an index then takes a tenth less time and a
+#: foreign key a quarter less; half as much memory gains nothing, twice as much nothing more.
+_MEMORY: LiteralString = """
+SELECT pg_catalog.set_config('maintenance_work_mem', pg_catalog.concat(greatest(
+    (SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'maintenance_work_mem'),
+    least(1048576, (SELECT setting::bigint * 8 FROM pg_catalog.pg_settings
+      WHERE name = 'shared_buffers'))), 'kB'), true)
+"""
 _NO_PUBLIC: LiteralString = """
 SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'public')
 """
@@ -267,6 +276,7 @@ class Loader:
             target.refuse_source(self.connection, source)
             for name, value in _SETTINGS.items():
                 run(self.connection, assignment(name, value))
+            run(self.connection, _MEMORY)
             row = run(
                 self.connection, "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::bigint)", [_LOCK]
             ).fetchone()

@@ -16,7 +16,8 @@ from privbench.learning.fanlaw import Ints
 from privbench.learning.junction.model import TableLaw
 from privbench.learning.junction.population import Population, given_rows
 from privbench.learning.junction.storage import law_from_arrays, law_to_arrays
-from privbench.learning.synthetic import SyntheticDatabase
+from privbench.learning.keys import HIDDEN
+from privbench.learning.synthetic import PART, Parts, SyntheticDatabase
 from privbench.rng import generator
 from privbench.synthesizers.junction_check import check_model
 from privbench.synthesizers.model import (
@@ -66,15 +67,36 @@ class JunctionModel:
             ModelError: The model is damaged, or the scale asks for too many rows.
         """
         people = self._population()
+        referred = {key.parent for table in self.tables.values() for key in table.keys.values()}
 
-        def draw(table: str, rows: int, owners: Ints | None) -> dict[str, Codes]:
-            law, numbers = self.laws[table], generator(seed, "rows", table)
+        def draw(table: str, rows: int, owners: Ints | None) -> Mapping[str, Codes]:
+            law = self.laws[table]
+            hidden = any(name.startswith(HIDDEN) for name in law.domains)
+            if rows > PART and law.domains and table not in referred and not hidden:
+                return self._later(people, table, rows, owners, seed)
             given = given_rows(law, people, table, owners)
+            numbers = generator(seed, "rows", table)
             codes = law.sample(rows, numbers, herded=self.herding, given=given)
             people.add(table, codes, owners, rows)
             return codes
 
         return assemble(self.tables, self.public_rows, draw, scale, seed)
+
+    def _later(
+        self, people: Population, table: str, rows: int, owners: Ints | None, seed: int | None
+    ) -> Parts:
+        """Rows that no others depend on, to be drawn when they are written."""
+        law = self.laws[table]
+        counted = None if owners is None else people.counted(table, owners)
+
+        def draw(some: slice) -> dict[str, Codes]:
+            number = some.start // PART
+            numbers = generator(seed, "rows", table, *([number] if number else []))
+            held = None if owners is None else owners[some]
+            given = given_rows(law, people, table, held, counted)
+            return law.part(some.stop - some.start, numbers, given)
+
+        return Parts(law.domains, rows, draw)
 
     def _population(self) -> Population:
         owns = {name: table.own for name, table in self.tables.items()}

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -59,23 +60,31 @@ class Heavy:
     """How heavy the units of rows are.
 
     Attributes:
-        counts: Weight of every row by the clip against that by τ, up to a factor, shape (rows,).
-        strength: s of the module's docstring, from 0 on, shape (rows,).
+        level: Number of every row's size of unit among those that occur, shape (rows,).
+        by_level: Weight of such a row by the clip against that by τ, up to a factor.
+        strengths: s of the module's docstring for such a row, from 0 on.
     """
 
-    counts: Floats
-    strength: Floats
+    level: Ints
+    by_level: Floats
+    strengths: Floats
 
     @classmethod
     def of(cls, sizes: Ints, tau: int, clip: int) -> Heavy:
         """From the number of rows of every row's unit."""
-        held = np.minimum(sizes, clip)
-        strength = np.log(sizes) / np.log(max(clip, 2))
-        return cls(held / np.minimum(sizes, tau), strength)
+        found, level = np.unique(sizes, return_inverse=True)
+        ratios = np.minimum(found, clip) / np.minimum(found, tau)
+        return cls(level.astype(np.int64), ratios, np.log(found) / np.log(max(clip, 2)))
 
-    def tiled(self, count: int) -> Heavy:
-        """Every row several times, as draws of it stand."""
-        return Heavy(np.tile(self.counts, count), np.tile(self.strength, count))
+    @property
+    def counts(self) -> Floats:
+        """Weight of every row by the clip against that by τ, shape (rows,)."""
+        return self.by_level[self.level]
+
+    @property
+    def strength(self) -> Floats:
+        """The factor s of every row, shape (rows,)."""
+        return self.strengths[self.level]
 
 
 def choose_clip(units: Ints, tau: int, sd: float) -> int | None:
@@ -179,15 +188,35 @@ def tilt(weights: Floats, cells: NDArray[np.integer], shares: Floats, heavy: Hea
     """Weights of draws multiplied by exp(λ·s) so that groups get their shares by rows.
 
     Args:
-        weights: Weights of draws, shape (draws,).
+        weights: Weights of draws, all rows once, then all of them again, and so on; changed.
         cells: Group of every draw, shape (draws,).
         shares: Share of every group.
-        heavy: Of every draw.
+        heavy: Of every row.
     """
-    mass = weights * heavy.counts
-    held = np.bincount(cells, mass, len(shares))
-    slope = np.bincount(cells, mass * heavy.strength, len(shares)) / np.maximum(held, 1e-300)
+    held, slope = np.zeros(len(shares)), np.zeros(len(shares))
+    _weigh(weights, cells, heavy.level, heavy.by_level, heavy.strengths, held, slope)
+    slope /= np.maximum(held, 1e-300)
     ratio = shares * held.sum() / np.maximum(held, 1e-300)
     wanted = np.log(np.maximum(ratio, 1e-9)) / np.maximum(slope, 0.1)
     step = np.where(held > 0, np.clip(wanted, -_STEP, _STEP), 0.0)
-    return np.asarray(weights * np.exp(step[cells] * heavy.strength))
+    _multiply(weights, cells, heavy.level, np.exp(step[:, None] * heavy.strengths))
+    return weights
+
+
+@numba.njit(cache=True, nogil=True)
+def _weigh(weights, cells, level, ratios, strengths, held, slope):  # type: ignore[no-untyped-def]
+    """Add up the weight of every group by rows, and that weight times s."""
+    for first in range(0, len(weights), len(level)):
+        for row in range(len(level)):
+            at = level[row]
+            mass = weights[first + row] * ratios[at]
+            held[cells[first + row]] += mass
+            slope[cells[first + row]] += mass * strengths[at]
+
+
+@numba.njit(cache=True, nogil=True)
+def _multiply(weights, cells, level, factors):  # type: ignore[no-untyped-def]
+    """Multiply every weight by the factor of its group and level."""
+    for first in range(0, len(weights), len(level)):
+        for row in range(len(level)):
+            weights[first + row] *= factors[cells[first + row], level[row]]

@@ -19,8 +19,8 @@ from privbench.learning.junction.herd import CANDIDATES, affordable, herd
 from privbench.learning.junction.pool import (
     Pool,
     among,
-    cells_of,
     draw_pool,
+    fill_cells,
     invert,
     rake_pool,
     resample,
@@ -28,9 +28,8 @@ from privbench.learning.junction.pool import (
 from privbench.learning.junction.structure import Pair
 from privbench.learning.junction.ties import Tie, find_ties, tie
 from privbench.learning.junction.tree import JunctionTree, compile_circuit
+from privbench.learning.synthetic import PART
 
-#: Rows drawn at once where rows are not herded.
-CHUNK = 2**18
 #: Draws for every row with given attributes that is not herded; the same with laws by rows.
 _FEW, _SOME = 4, 8
 #: Most attributes whose bins a fine law looks at.
@@ -135,12 +134,18 @@ class TableLaw:
         ):
             return self._typed(self._herded(rows, sizes, generator, given))
         out = self._typed(np.zeros((rows, len(sizes)), np.int64))
-        for first in range(0, rows, CHUNK):
-            part = slice(first, min(first + CHUNK, rows))
-            values = self._plain(part.stop - first, generator, given and given.part(part))
-            for name, codes in self._typed(values).items():
+        for first in range(0, rows, PART):
+            part = slice(first, min(first + PART, rows))
+            drawn = self.part(part.stop - first, generator, given and given.part(part))
+            for name, codes in drawn.items():
                 out[name][part] = codes
         return out
+
+    def part(
+        self, rows: int, generator: np.random.Generator, given: Given | None
+    ) -> dict[str, Codes]:
+        """Draw rows that are not herded, all at once; see `sample`."""
+        return self._typed(self._plain(rows, generator, given))
 
     def _typed(self, values: Ints) -> dict[str, Codes]:
         return {
@@ -187,7 +192,7 @@ class TableLaw:
         start = np.tile(given.weights, count)
         heavy = None
         if self.by_rows and given.units is not None:
-            heavy = Heavy.of(given.units, self.tau, self.clip).tiled(count)
+            heavy = Heavy.of(given.units, self.tau, self.clip)
         weights = self._weights(pool, start, heavy)
         shares = (weights / np.maximum(start, 1e-300)).reshape(count, rows)
         return pool, shares / np.maximum(shares.sum(axis=0), 1e-300)
@@ -199,7 +204,7 @@ class TableLaw:
         own = pool.bins[len(self.given) :]
         cells = np.empty((len(self.tables) + len(own), pool.rows), np.uint16)
         for place, pair in enumerate(self.tables):
-            cells[place] = cells_of(pool.bins, pair, self.tree.sizes)
+            fill_cells(pool.bins, pair, self.tree.sizes, cells[place])
         cells[len(self.tables) :] = own
         targets = [table.ravel() for table in self.tables.values()]
         targets += [bins.counts * (self.rows / bins.counts.sum()) for bins in self.bins]
@@ -209,7 +214,7 @@ class TableLaw:
         for _ in range(_TILTS):
             start = rake_pool(cells, targets, 1, start)
             for law in self.by_rows:
-                groups = law.of[own[law.place]]
+                groups = law.of.astype(np.uint16)[own[law.place]]
                 start = tilt(start, groups, law.shares, heavy)
         return np.asarray(start)
 

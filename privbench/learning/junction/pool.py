@@ -141,6 +141,17 @@ def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp
     return np.asarray(bins[pair[0]].astype(np.intp) * sizes[pair[1]] + bins[pair[1]])
 
 
+def fill_cells(bins: BinRows, pair: Pair, sizes: Sequence[int], cells: NDArray[np.uint16]) -> None:
+    """Write what `cells_of` finds where there is room for it."""
+    _cells(bins[pair[0]], bins[pair[1]], sizes[pair[1]], cells)
+
+
+@numba.njit(cache=True, nogil=True)
+def _cells(first, second, size, cells):  # type: ignore[no-untyped-def]
+    for row in range(len(cells)):
+        cells[row] = first[row] * size + second[row]
+
+
 def rake_pool(
     cells: NDArray[np.uint16],
     targets: Sequence[Floats],
@@ -168,21 +179,31 @@ def rake_pool(
 @numba.njit(cache=True, nogil=True)
 def _rake(codes, targets, ends, weights, sweeps):  # type: ignore[no-untyped-def]
     """Scale the weights in place, one table after the other."""
-    held = np.zeros(len(targets))
-    for _ in range(sweeps):
-        for table in range(len(codes)):
-            start, end = ends[table], ends[table + 1]
-            cell = codes[table]
-            held[start:end] = 0.0
+    held, ratios = np.zeros(len(targets)), np.ones(len(targets))
+    before = -1
+    for turn in range(sweeps * len(codes)):
+        table = turn % len(codes)
+        start, end = ends[table], ends[table + 1]
+        cell = codes[table]
+        held[start:end] = 0.0
+        if before < 0:
             for row in range(len(weights)):
                 held[start + cell[row]] += weights[row]
-            for place in range(start, end):
-                ratio = 1.0
-                if held[place] > _NOTHING:
-                    ratio = min(max(targets[place] / held[place], _LEAST), _MOST)
-                held[place] = ratio
+        else:
+            # One pass over the rows applies the last ratios and counts for the next.
+            scaled, other = ratios[ends[before] : ends[before + 1]], codes[before]
             for row in range(len(weights)):
-                weights[row] *= held[start + cell[row]]
+                weights[row] *= scaled[other[row]]
+                held[start + cell[row]] += weights[row]
+        for place in range(start, end):
+            ratios[place] = 1.0
+            if held[place] > _NOTHING:
+                ratios[place] = min(max(targets[place] / held[place], _LEAST), _MOST)
+        before = table
+    if before >= 0:
+        scaled, other = ratios[ends[before] : ends[before + 1]], codes[before]
+        for row in range(len(weights)):
+            weights[row] *= scaled[other[row]]
 
 
 def resample(weights: Floats, rows: int, generator: np.random.Generator) -> Ints:

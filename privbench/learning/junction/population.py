@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
 import numpy as np
@@ -75,6 +75,20 @@ class Population:
         """Number of rows of every row's unit, for rows with these owners; shape (rows,)."""
         return _sizes(self.identify(table, owners))
 
+    def counted(self, table: str, owners: Ints) -> Callable[[Ints], Ints]:
+        """What `units` finds, for some of the rows with these owners at a time."""
+        identity = self._identity[self._parents[table] or ""]
+        held = np.bincount(owners[owners >= 0], minlength=len(identity))
+        counts = np.zeros(self._units, np.int64)
+        np.add.at(counts, identity, held)
+
+        def units(some: Ints) -> Ints:
+            if not len(identity):
+                return np.ones(len(some), np.int64)
+            return np.where(some >= 0, counts[identity[np.maximum(some, 0)]], 1)
+
+        return units
+
     def index(self, table: str, owners: Ints, level: int) -> Ints:
         """Row number of every row's owner at a level, −m where it ends at level m."""
         index = np.where(owners < 0, -1, owners)
@@ -108,11 +122,25 @@ def _sizes(identity: Ints) -> Ints:
     return np.asarray(np.bincount(local)[local], np.int64)
 
 
-def given_rows(law: TableLaw, people: Population, table: str, owners: Ints | None) -> Given | None:
-    """What is given for the rows of a table, or None where its law has no given attributes."""
+def given_rows(
+    law: TableLaw,
+    people: Population,
+    table: str,
+    owners: Ints | None,
+    counted: Callable[[Ints], Ints] | None = None,
+) -> Given | None:
+    """What is given for the rows of a table, or None where its law has no given attributes.
+
+    Args:
+        law: The table's law.
+        people: What is drawn so far.
+        table: The table.
+        owners: Owner of every row, or None.
+        counted: From `Population.counted`, where these are not all of the table's rows.
+    """
     if owners is None or not (law.given or law.by_rows):
         return None
     bins = people.given(table, owners, law.given)
     sizes = tuple(column.size for column in law.given)
-    units = people.units(table, owners)
+    units = people.units(table, owners) if counted is None else counted(owners)
     return Given(sizes, bins, people.weighed(table, units), units)
