@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -21,14 +20,6 @@ _MOST_MEMBERS = 1000
 _LONGEST = 1000
 _TRIES = 8
 _RANGES = ("low", "high")
-
-
-class Ranks(Protocol):
-    """Puts a value of the same rank in the place of an old one."""
-
-    def matched(self, operand: Operand, old: str, values: Sequence[str]) -> str | None:
-        """The one of the values, or None where the old one has no rank."""
-        ...
 
 
 class Columns:
@@ -68,7 +59,6 @@ class Chooser:
     Args:
         columns: Values.
         rng: Decides.
-        ranks: Matches ranks where that is asked for.
         own: Rows that joined occurrences of tables are to take their values from.
     """
 
@@ -76,13 +66,11 @@ class Chooser:
         self,
         columns: Columns,
         rng: np.random.Generator,
-        ranks: Ranks | None = None,
         own: Mapping[int, Row] | None = None,
     ) -> None:
         self._columns = columns
         self._own = own or {}
         self._rng = rng
-        self._ranks = ranks
         self._places: dict[int, float] = {}
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
         self._keys: dict[int, str] = {}
@@ -141,17 +129,10 @@ class Chooser:
             return [_array(self._several(operand, present, _size(site.mark.original)))]
         if site.shape == "member" or site.mark.many:
             count = _MEMBERS if site.mark.many else 1
-            drawn = self._matched(site, present) or self._several(operand, present, count)
+            drawn = self._several(operand, present, count)
         else:
-            drawn = self._matched(site, present) or [self._one(site, values, present)]
+            drawn = [self._one(site, values, present)]
         return [text for text in (_fitted(site, one) for one in drawn) if text is not None]
-
-    def _matched(self, site: Site, present: Sequence[str]) -> list[str]:
-        known = site.mark.original and site.shape in ("equal", "member", "low", "high")
-        if self._ranks is None or not known or site.operand is None:
-            return []
-        found = self._ranks.matched(site.operand, _signed(site), present)
-        return [] if found is None else [found]
 
     def _one(self, site: Site, values: Sequence[str | None], present: Sequence[str]) -> str:
         assert site.operand is not None
@@ -230,10 +211,6 @@ def _put_in_order(found: Sequence[Site], chosen: dict[int, list[str]]) -> None:
 
 def _depth(site: Site) -> int:
     return len(site.operand.steps) if site.operand else 0
-
-
-def _signed(site: Site) -> str:
-    return f"-{site.mark.original}" if site.negated else site.mark.original
 
 
 def _fitted(site: Site, text: str) -> str | None:

@@ -50,8 +50,8 @@ class Mark:
     Attributes:
         number: Its place among the marks.
         kind: How it was written.
-        original: Its value; empty for a parameter. It goes nowhere but into allow-lists, lengths
-            of patterns and, in `match` mode, ranks.
+        original: Its value; empty for a parameter. It goes nowhere but into allow-lists and
+            lengths of patterns.
         many: Whether it stands for a list of constants of unknown length.
     """
 

@@ -16,7 +16,7 @@ from privbench.workload.capture.normal import spaced
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
-from privbench.workload.rebind.choose import Chooser, Columns, Ranks
+from privbench.workload.rebind.choose import Chooser, Columns
 from privbench.workload.rebind.columns import Resolver
 from privbench.workload.rebind.marks import Mark, Marked, mark
 from privbench.workload.rebind.server import Planner
@@ -67,7 +67,6 @@ def rebind(
     rows: RowSource,
     *,
     seed: int = 0,
-    ranks: Ranks | None = None,
     planner: Planner | None = None,
     trust: Trust = NONE,
 ) -> Rebinding:
@@ -85,15 +84,13 @@ def rebind(
         schema: Of the clone.
         rows: Synthetic rows.
         seed: Of the draws.
-        ranks: Gives literals of the same rank instead. They depend on the source's rows: the
-            result is CONFIDENTIAL.
         planner: The clone's server, which tells types and checks the new queries.
         trust: What the operator vouches for, of what the queries would run.
 
     Raises:
         UsageError: No query could be bound.
     """
-    binder = _Binder(schema, Columns(rows), seed, ranks, planner, trust)
+    binder = _Binder(schema, Columns(rows), seed, planner, trust)
     bound: list[Bound] = []
     left_out: dict[str, str] = {}
     for query in workload:
@@ -108,8 +105,7 @@ def rebind(
         reasons = "; ".join(sorted(set(left_out.values()))[:3])
         raise UsageError(f"no query of the workload can be bound: {reasons}.")
     queries = tuple(item.query for item in bound)
-    made = Workload(workload.name, queries, confidential=ranks is not None)
-    return Rebinding(made, tuple(bound), left_out)
+    return Rebinding(Workload(workload.name, queries), tuple(bound), left_out)
 
 
 class _Binder:
@@ -118,7 +114,6 @@ class _Binder:
         schema: Schema,
         columns: Columns,
         seed: int,
-        ranks: Ranks | None,
         planner: Planner | None,
         trust: Trust,
     ) -> None:
@@ -126,7 +121,6 @@ class _Binder:
         self._known = _names(schema)
         self._columns = columns
         self._seed = seed
-        self._ranks = ranks
         self._planner = planner
         self._trust = trust
 
@@ -138,16 +132,9 @@ class _Binder:
         """
         marked = self._marked(query)
         found, joins = self._sites(marked)
-        # Ranks are of single columns; rows that join have no say then.
-        own = (
-            {}
-            if self._ranks
-            else together(
-                joins, self._columns.rows, generator(self._seed, "rebind joins", query.id)
-            )
-        )
+        own = together(joins, self._columns.rows, generator(self._seed, "rebind joins", query.id))
         rng = generator(self._seed, "rebind", query.id)
-        drawn = Chooser(self._columns, rng, self._ranks, own).choose(found)
+        drawn = Chooser(self._columns, rng, own).choose(found)
         kept = {
             site.mark.number: text
             for site in found
