@@ -22,7 +22,7 @@ from privbench.postgres.connect import Connection
 from privbench.schema import Schema
 from privbench.workload.capture.normal import spaced
 from privbench.workload.query import Query, Workload, parse
-from privbench.workload.rebind.columns import Operand, Resolver
+from privbench.workload.rebind.columns import Operand, Resolver, Tables
 from privbench.workload.rebind.marks import Mark, mark
 from privbench.workload.rebind.sites import sites
 
@@ -116,17 +116,18 @@ def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
     """
     known = {name for table in schema for name in (table.name.schema, table.name.name)}
     known |= {column.name for table in schema for column in table.columns}
-    found = (_changed(query, schema, known, partner) for query in workload)
+    tables = Tables(schema)
+    found = (_changed(query, tables, known, partner) for query in workload)
     return Workload(workload.name, tuple(q for q in found if q is not None), confidential=True)
 
 
-def _changed(query: Query, schema: Schema, known: set[str], partner: Partner) -> Query | None:
+def _changed(query: Query, tables: Tables, known: set[str], partner: Partner) -> Query | None:
     try:
         marked = mark(spaced(query.sql), known)
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
             return None
-        places = sites(tree, marked.marks, Resolver(tree, schema, marked.marks))
+        places = sites(tree, marked.marks, Resolver(tree, tables, marked.marks))
     except (UsageError, SqlglotError, RecursionError, ValueError, LookupError, TypeError):
         return None
     new = {

@@ -17,7 +17,7 @@ from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
 from privbench.workload.rebind.choose import Chooser, Columns
-from privbench.workload.rebind.columns import Resolver
+from privbench.workload.rebind.columns import Resolver, Tables
 from privbench.workload.rebind.marks import Mark, Marked, mark
 from privbench.workload.rebind.server import Planner
 from privbench.workload.rebind.sites import Site, sites
@@ -118,6 +118,7 @@ class _Binder:
         trust: Trust,
     ) -> None:
         self._schema = schema
+        self._tables = Tables(schema)
         self._known = _names(schema)
         self._columns = columns
         self._seed = seed
@@ -187,7 +188,7 @@ class _Binder:
         if not isinstance(tree, exp.Query):
             raise LeftOut("it cannot be parsed")
         try:
-            resolver = Resolver(tree, self._schema, marked.marks)
+            resolver = Resolver(tree, self._tables, marked.marks)
             missing = [name for name in resolver.tables() if isinstance(name, str)]
             found, joins = sites(tree, marked.marks, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,8 +39,7 @@ _COUNTING: frozenset[Role] = frozenset({"limit", "offset", "position", "count"})
 _CUTS = (exp.Substring, exp.Left, exp.Right, exp.Round, exp.SplitPart, exp.Pad)
 _PLACES: dict[type[exp.Expr], Role] = {
     exp.Limit: "limit", exp.Fetch: "limit", exp.Offset: "offset", exp.DataTypeParam: "type",
-    exp.DataType: "type", exp.Interval: "interval", exp.Ordered: "position",
-    exp.Group: "position", exp.Extract: "unit",
+    exp.DataType: "type", exp.Interval: "interval", exp.Extract: "unit",
 }  # fmt: skip
 
 
@@ -76,12 +75,22 @@ class Site:
 
 def sites(tree: exp.Expr, marks: Sequence[Mark], resolver: Resolver) -> list[Site]:
     """The site of every mark, in order; a mark that the tree does not show is a constant."""
-    found: dict[int, Site] = {}
-    for node in tree.walk():
+    found = {site.mark.number: site for site in _positions(tree, marks)}
+    for node in resolver.tree.walk():
         number = number_of(node)
         if number is not None and number < len(marks):
             found.setdefault(number, _Climb(marks[number], node, resolver).site())
     return [found.get(mark.number, Site(mark)) for mark in marks]
+
+
+def _positions(tree: exp.Expr, marks: Sequence[Mark]) -> Iterator[Site]:
+    """Bare numbers in GROUP BY and ORDER BY: each names a column of the result."""
+    for holder in tree.find_all(exp.Group, exp.Ordered):
+        items = holder.expressions if isinstance(holder, exp.Group) else [holder.this]
+        for place, item in enumerate(items, 1):
+            number = number_of(item)
+            if number is not None and number < len(marks) and marks[number].kind != "string":
+                yield Site(marks[number], "position", place=place)
 
 
 class _Climb:
@@ -147,12 +156,6 @@ class _Climb:
 
     def _special(self, child: exp.Expr, parent: exp.Expr) -> Site | None:
         role = _PLACES.get(type(parent))
-        if role == "position":
-            # Only a bare number names a column of the result.
-            items = parent.expressions if isinstance(parent, exp.Group) else [child]
-            if child is not self._node or self._mark.kind == "string":
-                return self._plain("constant")
-            return Site(self._mark, "position", place=1 + items.index(child))
         if role == "unit" and child is not parent.this:
             return None
         if role is not None:
