@@ -20,7 +20,6 @@ from sqlglot.errors import SqlglotError
 from privbench.errors import UsageError
 from privbench.postgres.connect import Connection
 from privbench.schema import Schema
-from privbench.workload.capture.normal import spaced
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind.columns import Operand, Resolver, Tables
 from privbench.workload.rebind.marks import Mark, mark
@@ -123,7 +122,7 @@ def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
 
 def _changed(query: Query, tables: Tables, known: set[str], partner: Partner) -> Query | None:
     try:
-        marked = mark(spaced(query.sql), known)
+        marked = mark(query.sql, known)
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
             return None

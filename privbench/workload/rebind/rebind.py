@@ -9,10 +9,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
+from privbench.pgsql import SqlError, statement
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload.capture.normal import bound as with_values
-from privbench.workload.capture.normal import spaced
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
@@ -157,14 +157,13 @@ class _Binder:
         return Bound(made, len(drawn), len(kept), len(constants))
 
     def _marked(self, query: Query) -> Marked:
-        text = spaced(query.sql)
         try:
-            marked = mark(text, self._known)
+            marked = mark(query.sql, self._known)
             tree = parse(marked.text)
             if tree is not None:
                 given = neutral.given_names(tree, self._known)
-                marked = mark(text, self._known, given)
-        except UsageError as error:
+                marked = mark(query.sql, self._known, given, _called(marked.text))
+        except (UsageError, SqlError) as error:
             raise LeftOut("it cannot be read") from error
         # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
         self._sound(marked.text)
@@ -238,6 +237,12 @@ def _written(site: Site, values: Sequence[str], types: Mapping[int, str]) -> str
         site.counts or neutral.numeric(types.get(site.mark.number, ""))
     )
     return ", ".join(site.mark.written(value, bare=bare) for value in values)
+
+
+def _called(text: str) -> set[str]:
+    """Functions that a query calls, as PostgreSQL reads it."""
+    tree = statement(text).tree
+    return {node.names("funcname")[-1] for node in tree.walk() if node.kind == "FuncCall"}
 
 
 def _types(marked: Marked) -> set[str]:
