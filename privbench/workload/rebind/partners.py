@@ -9,7 +9,7 @@ so made, whose texts were chosen by ranks in the source: it must be the owner's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import psycopg
@@ -81,7 +81,7 @@ class Partners:
         return found
 
 
-def paired(source: Iterable[str], clone: Iterable[str]) -> dict[str, str]:
+def paired(source: Sequence[str], clone: Sequence[str]) -> dict[str, str]:
     """What stands for each text that the clone lacks: the text of its rank that the source lacks.
 
     Args:
@@ -93,10 +93,9 @@ def paired(source: Iterable[str], clone: Iterable[str]) -> dict[str, str]:
     >>> paired(["Oslo", "Rome"], ["xava"])
     {'Oslo': 'xava'}
     """
-    here, there = list(source), list(clone)
-    lost, new = set(here) - set(there), set(there) - set(here)
-    pairs = zip((t for t in here if t in lost), (t for t in there if t in new), strict=False)
-    return dict(pairs)
+    here, there = set(source), set(clone)
+    lost, new = (t for t in source if t not in there), (t for t in clone if t not in here)
+    return dict(zip(lost, new, strict=False))
 
 
 def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
