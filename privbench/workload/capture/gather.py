@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from privbench.errors import UsageError
 from privbench.rng import generator
-from privbench.workload.capture.normal import bound, normalised, spaced
+from privbench.workload.capture.normal import bound, normalised
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.safety import fault
 
@@ -25,7 +25,6 @@ _SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
 _OPENER = re.compile(rf"(?:{_SPACE}|\()*(?:select|with|values|table)\b", re.I | re.S)
 _WORD = re.compile(rf"{_SPACE}*([a-z]{{2,12}})\b", re.I | re.S)
 _WORDS_OF_THE_SYSTEM = re.compile(r"\b(?:pg_catalog\.|information_schema\.|from\s+pg_)", re.I)
-# pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
 _MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 _CATALOG = "it reads the system catalogs"
@@ -41,7 +40,7 @@ class Execution:
     Attributes:
         text: Its text.
         parameters: Its parameters, empty where it has none or they are not known.
-        planned: Whether auto_explain told of it: the same execution may be logged as a statement.
+        planned: Whether auto_explain logged it: the same execution may be logged as a statement.
         calls: How many times.
     """
 
@@ -72,15 +71,15 @@ class _Text:
 
     Attributes:
         reason: Why it is left out.
-        calls: By whether auto_explain told of them.
+        calls: By whether auto_explain logged them.
         samples: Texts with their parameters.
-        told: Whether all values of the samples are known.
+        complete: Whether all values of the samples are known.
     """
 
     reason: str | None
     calls: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
-    told: bool = False
+    complete: bool = False
 
     @property
     def total(self) -> int:
@@ -118,7 +117,7 @@ class Gatherer:
             if len(self._texts) == MOST_TEXTS:
                 self.skip(TOO_MANY, execution.calls)
                 return
-            found = self._texts[key] = _Text(reason_against(spaced(execution.text)))
+            found = self._texts[key] = _Text(reason_against(execution.text))
         found.calls[execution.planned] += execution.calls
         if found.reason is None:
             self._sample(found, execution)
@@ -144,10 +143,10 @@ class Gatherer:
         Those whose parameters the log does not tell give way to those whose it does.
         """
         if not execution.parameters and _PARAMETER.search(execution.text):
-            if found.told:
+            if found.complete:
                 return
-        elif not found.told:
-            found.told = True
+        elif not found.complete:
+            found.complete = True
             found.samples.clear()
         sample = (execution.text, execution.parameters)
         if len(found.samples) < self._samples:
@@ -163,16 +162,10 @@ def _queries(number: int, text: _Text) -> list[Query]:
     """The samples of a text as queries, each with the same share of its calls."""
     found = []
     for place, (sample, parameters) in enumerate(text.samples, 1):
-        template = spaced(sample)
-        found.append(
-            Query(
-                f"c{number}" if place == 1 else f"c{number}.{place}",
-                bound(template, parameters),
-                weight=text.total / len(text.samples),
-                template=template if parameters else None,
-                parameters=parameters,
-            )
-        )
+        name = f"c{number}" if place == 1 else f"c{number}.{place}"
+        share = text.total / len(text.samples)
+        template = sample if parameters else None
+        found.append(Query(name, bound(sample, parameters), None, share, template, parameters))
     return found
 
 
@@ -194,11 +187,12 @@ def reason_against(text: str) -> str | None:
     A workload is made of reads of users' tables.
     """
     why = _no_query(text)
-    if why is None:
-        try:
-            why = fault(Query("captured", bound(text, ["0"] * _MOST_PARAMETERS)), users=True)
-        except UsageError:
-            return "it cannot be read"
+    # pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
+    text = bound(text, ["0"] * _MOST_PARAMETERS)
+    try:
+        why = why or fault(Query("captured", text), users=True)
+    except UsageError:
+        return "it cannot be read"
     if why is not None:
         return why
     tree = parse(text)
