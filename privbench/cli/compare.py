@@ -20,10 +20,10 @@ from privbench.report.document import GatePart, json_schema
 from privbench.report.summary import gate_line
 from privbench.report.text import few, seconds
 from privbench.workload import read
-from privbench.workload.before import Before
 from privbench.workload.replay import OnResult
 from privbench.workload.results import QueryResult, failures
 from privbench.workload.safety import Trust
+from privbench.workload.session import Before
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -78,9 +78,6 @@ def capture(
 @click.option(
     "--on", metavar="DSN", help="Take them from this clone, which checks the queries too."
 )
-@click.option(
-    "--match", metavar="DSN", help="Keep the ranks that literals have in this source. CONFIDENTIAL."
-)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 @click.option(
     "--ledger",
@@ -102,7 +99,6 @@ def rebind(
     workload: str,
     model: str | None,
     on: str | None,
-    match: str | None,
     seed: int,
     ledger: str | None,
     functions: tuple[str, ...],
@@ -123,7 +119,6 @@ def rebind(
             workload,
             model=model,
             on=on,
-            match=match,
             seed=seed,
             ledger=ledger,
             trust=Trust.of(functions),

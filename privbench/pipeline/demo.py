@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -17,7 +17,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.embedded import embedded_server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
-from privbench.workload import Workload, generate
+from privbench.workload import KINDS, Workload, generate_from_source
 from privbench.workload.formats import write
 
 
@@ -115,4 +115,5 @@ def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) 
 
 def _workload(source: str, queries: int, seed: int) -> Workload:
     with reading(source, ROWS) as connection:
-        return generate(connection, introspect(connection), queries=queries, seed=seed)
+        plan = replace(KINDS["mixed"].plan, queries=queries, seed=seed)
+        return generate_from_source(connection, "mixed", introspect(connection), plan)

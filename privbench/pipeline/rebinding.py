@@ -18,7 +18,7 @@ from privbench.workload.database import refuse_computing
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.generators.memory import MemoryRows, MemoryTables
 from privbench.workload.generators.rows import RowSource
-from privbench.workload.rebind import Partners, Planner, Rebinding, SourceRanks, by_rank
+from privbench.workload.rebind import Partners, Planner, Rebinding, by_rank
 from privbench.workload.rebind import rebind as rebind_workload
 from privbench.workload.safety import NONE, Trust
 
@@ -31,29 +31,26 @@ def rebind(
     *,
     model: str | Path | None = None,
     on: str | None = None,
-    match: str | None = None,
     seed: int = 0,
     ledger: str | None = None,
     trust: Trust = NONE,
 ) -> Rebinding:
     """Replace the literals of a workload by values of synthetic rows.
 
-    It is CONFIDENTIAL where ranks are the source's, where the model is NOT PRIVATE (so are clones
-    of it), and where the clone has releases in a ledger: it may be the source itself. A source
-    that was never fitted, or whose ledger lies elsewhere, looks like any clone.
+    It is CONFIDENTIAL where the model is NOT PRIVATE (so are clones of it), and where the clone has
+    releases in a ledger: it may be the source itself. A source that was never fitted, or whose
+    ledger lies elsewhere, looks like any clone.
 
     Args:
         workload: A file or folder in any known format.
         model: The model to draw rows from; where a clone is given too, rows are the clone's.
         on: The clone: its rows give the literals and its server checks the queries.
-        match: The source: literals keep the rank that they have there. CONFIDENTIAL.
         seed: Of the draws.
         ledger: Directory of the ledgers; None means the user's state directory.
         trust: What the operator vouches for, of what the queries would run.
 
     Raises:
-        UsageError: Neither model nor clone is given, the clone is the database to match, or no
-            query of the workload can be bound.
+        UsageError: Neither model nor clone is given, or no query of the workload can be bound.
         ModelError: The model is damaged.
         LedgerError: The clone's ledger is damaged.
         DatabaseError: A server refused.
@@ -68,12 +65,6 @@ def rebind(
     secret = found is not None and not found.promise.private
     with ExitStack() as stack:
         clone = stack.enter_context(reading(on, PRINTING | _LIMIT)) if on is not None else None
-        source = stack.enter_context(reading(match, ROWS | _LIMIT)) if match is not None else None
-        if clone is not None and source is not None and same_database(clone, source):
-            raise UsageError("the clone and the database to match are one and the same.")
-        if source is not None:
-            refuse_computing(source, [table.name for table in introspect(source)])
-        ranks = SourceRanks(source) if source is not None else None
         if clone is not None:
             secret = secret or has_releases(clone, ledger)
             schema, planner = introspect(clone), Planner(clone)
@@ -82,10 +73,7 @@ def rebind(
         elif found is not None:
             schema, planner = found.schema, None
             rows = MemoryRows(MemoryTables(sampled_tables(found, seed=seed)), seed)
-        made = rebind_workload(
-            queries, schema, rows, seed=seed, ranks=ranks, planner=planner, trust=trust
-        )
-    secret = secret or made.workload.confidential
+        made = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
     return replace(made, workload=replace(made.workload, confidential=secret))
 
 

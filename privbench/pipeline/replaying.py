@@ -10,10 +10,10 @@ from typing import Any
 
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.before import NOTHING, Before
 from privbench.workload.load import load
 from privbench.workload.replay import OnResult
 from privbench.workload.safety import NONE, Trust
+from privbench.workload.session import NOTHING, Before
 
 _NAME = "database"
 #: What a gate on a run may hold against a limit; the last one with several clients alone.

@@ -5,11 +5,8 @@ from __future__ import annotations
 from privbench.workload.formats import FORMATS, read, write
 from privbench.workload.generators import (
     KINDS,
-    generate,
-    generate_counting,
     generate_from_source,
     generate_from_tables,
-    generate_mscn,
 )
 from privbench.workload.generators.plan import Plan
 from privbench.workload.query import Query, Shape, Workload, united
@@ -27,11 +24,8 @@ __all__ = [
     "Shape",
     "Side",
     "Workload",
-    "generate",
-    "generate_counting",
     "generate_from_source",
     "generate_from_tables",
-    "generate_mscn",
     "read",
     "replay",
     "united",

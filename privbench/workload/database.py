@@ -27,10 +27,9 @@ from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.reading import SEARCH_PATH, begin, reading
 from privbench.schema import TableName
 from privbench.workload import questions
-from privbench.workload.folding import late
 from privbench.workload.questions import FIRST_USER_OID, ask
 from privbench.workload.safety import NONE, Trust
-from privbench.workload.scope import Scope
+from privbench.workload.scope import Scope, late
 
 #: What functions written in SQL may be made of: expressions of their parameters.
 _BODIES = (EXPRESSIONS | {"ParamRef"}) - {"RangeVar"}
@@ -102,6 +101,7 @@ class Database:
     """Judges the queries of a workload by the catalog of a database.
 
     It asks the catalog as it goes: the connection must stay in the transaction that this begins.
+    Its methods refuse with `NotAllowed`, which says what is not allowed.
 
     Args:
         connection: One that only reads (`privbench.postgres.reading`).
@@ -109,7 +109,7 @@ class Database:
         trust: What the operator vouches for.
 
     Raises:
-        DatabaseError: The server refused.
+        DatabaseError: The server refused, here or in one of the methods.
     """
 
     def __init__(self, connection: Connection, path: str, trust: Trust = NONE) -> None:
@@ -138,12 +138,7 @@ class Database:
         self._unnamed = self._first(ask(connection, questions.UNNAMED))
 
     def judge(self, tree: Node) -> None:
-        """Refuse a query that may do more than read.
-
-        Raises:
-            NotAllowed: With what is not allowed.
-            DatabaseError: The server refused.
-        """
+        """Refuse a query that may do more than read."""
         if self.trust.workload:
             return
         if self._unnamed is not None:
@@ -175,11 +170,7 @@ class Database:
                     ) from None
 
     def fine(self, function: _Function) -> None:
-        """Refuse a function that is neither allowed nor a listed extension's.
-
-        Raises:
-            NotAllowed: It is not.
-        """
+        """Refuse a function that is neither allowed nor a listed extension's."""
         if function.range is not None:
             self.value(self._types[function.range], named=True)
             return
@@ -199,11 +190,7 @@ class Database:
             )
 
     def _body(self, function: _Function) -> None:
-        """Refuse a function written in SQL whose text does more than compute, on any path.
-
-        Raises:
-            NotAllowed: It does.
-        """
+        """Refuse a function written in SQL whose text does more than compute, on any path."""
 
         def refuse() -> None:
             try:
@@ -217,11 +204,7 @@ class Database:
         self._once(("function", (function.key, function.body), False), refuse)
 
     def runs(self, code: int, name: str | None, what: str) -> None:
-        """Refuse what runs a function by its OID.
-
-        Raises:
-            NotAllowed: The function is not listed.
-        """
+        """Refuse what runs a function by its OID."""
         function = self._code.get(code)
         if function is None:
             key = ("pg_catalog", name or "")
@@ -239,9 +222,6 @@ class Database:
         Args:
             row: The type.
             named: Whether values are made of text, not only read.
-
-        Raises:
-            NotAllowed: They do.
         """
         self._once(("type", row.oid, named), lambda: self._value(row, named=named))
 
@@ -263,18 +243,11 @@ class Database:
         Args:
             row: The relation.
             deep: Whether a definition reads it, with the rights of another role.
-
-        Raises:
-            NotAllowed: It does.
         """
         self._once(("relation", row.oid, deep), lambda: self._relation(row, deep=deep))
 
     def _once(self, key: tuple[str, Any, bool], refuse: Callable[[], None]) -> None:
-        """Judge something once; what holds itself passes meanwhile.
-
-        Raises:
-            NotAllowed: It is not allowed.
-        """
+        """Judge something once; what holds itself passes meanwhile."""
         if key not in self._judged:
             self._judged[key] = None
             try:
@@ -317,9 +290,6 @@ class Database:
         Args:
             row: The table.
             checks: Whether the planner also looks at CHECKs (``constraint_exclusion``).
-
-        Raises:
-            NotAllowed: The planner may compute what is not listed.
         """
         name = shown((row.schema, row.name))
         found = ask(self.connection, questions.PLANNED, row.oid)

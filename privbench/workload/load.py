@@ -21,10 +21,9 @@ import psycopg
 from numpy.typing import NDArray
 
 from privbench.errors import ConnectionFailed, UsageError
-from privbench.workload.before import NOTHING, Before
 from privbench.workload.query import Query
 from privbench.workload.replay import AGAIN, orders, sessions
-from privbench.workload.session import Session
+from privbench.workload.session import NOTHING, Before, Session
 
 _Seconds = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from privbench.errors import ConnectionFailed, UsageError
 from privbench.pgsql import SETTINGS
 from privbench.postgres.reading import begin
 from privbench.workload import safety
-from privbench.workload.before import NOTHING, Before
 from privbench.workload.database import Database, powers
 from privbench.workload.query import Query, Workload
 from privbench.workload.results import QueryResult, Replay, ReplayLog, Side
 from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import ALIGNED, Run, Session, summarise
+from privbench.workload.session import ALIGNED, NOTHING, Before, Run, Session, summarise
 
 #: Called after each query with its result, how many are done, and how many there are.
 OnResult = Callable[[QueryResult, int, int], None]
@@ -90,15 +89,22 @@ def replay(
         common = _align(opened, settings or {}, timeout)
         _judge(workload, {name: opened[name] for name in dsns}, common["search_path"], trust)
         sides = {name: _side(opened[name]) for name in dsns}
-        header = _header(workload, sides, common, [repeats, warmup, timeout])
-        header |= {"explain": explain, "floor": floor, "before": str(before)}
+        header = {
+            "replay": 1,
+            "workload": workload.digest,
+            "sides": {name: [s.database, s.version, s.catalog] for name, s in sides.items()},
+            "settings": common,
+            "plan": [repeats, warmup, timeout],
+            "explain": explain,
+            "floor": floor,
+            "before": str(before),
+        }
         book = ReplayLog.open(log, header)
-        rounds = _Rounds(opened, repeats, warmup, explain, before)
         results = []
         for number, query in enumerate(workload, 1):
             result = book.found.get(query.id)
             if result is None:
-                result = rounds.run(query, number)
+                result = _rounds(query, number, opened, (warmup, repeats), before, explain)
                 book.add(result)
                 if on_result is not None:
                     on_result(result, number, len(workload))
@@ -162,65 +168,46 @@ def _align(
     return dict(sorted(common.items()))
 
 
-def _header(
-    workload: Workload,
-    sides: dict[str, Side],
-    settings: dict[str, str],
-    plan: list[float],
-) -> dict[str, Any]:
-    return {
-        "replay": 1,
-        "workload": workload.digest,
-        "sides": {
-            name: [side.database, side.version, side.catalog] for name, side in sides.items()
-        },
-        "settings": settings,
-        "plan": plan,
+def _rounds(
+    query: Query,
+    number: int,
+    opened: Mapping[str, Session],
+    rounds: tuple[int, int],
+    before: Before,
+    explain: bool,
+) -> QueryResult:
+    """The rounds of one query over all sides.
+
+    Args:
+        query: The query.
+        number: Its place in the workload.
+        opened: A session for each side.
+        rounds: How many are untimed, and how many are timed after them.
+        before: What is done before each run.
+        explain: Whether plans are kept.
+    """
+    runs: dict[str, list[Run]] = {name: [] for name in opened}
+    left = list(opened)
+    for name in chain.from_iterable(islice(orders(list(opened), number), sum(rounds))):
+        if name not in left:
+            continue
+        with _lost(query, name):
+            opened[name].prepare(before, name)
+            runs[name].append(opened[name].run(query.sql))
+        if runs[name][-1].status != "ok":
+            left.remove(name)
+            # What the first database cannot do it cannot do again: spare the time-out.
+            if name == next(iter(runs)) and AGAIN in left:
+                left.remove(AGAIN)
+    plans: dict[str, Any] = {}
+    for name in left if explain else []:
+        if name != AGAIN:
+            with _lost(query, name):
+                plans[name] = opened[name].explain(query.sql)
+    answers = {
+        name: summarise(found, rounds[0], plans.get(name)) for name, found in runs.items() if found
     }
-
-
-@dataclass(frozen=True, slots=True)
-class _Rounds:
-    """The rounds of a query over all sides."""
-
-    sessions: dict[str, Session]
-    repeats: int
-    warmup: int
-    explain: bool
-    before: Before
-
-    def run(self, query: Query, number: int) -> QueryResult:
-        """Run one query; ``number`` is its place in the workload."""
-        runs: dict[str, list[Run]] = {name: [] for name in self.sessions}
-        left = list(self.sessions)
-        turns = orders(list(self.sessions), number)
-        for name in chain.from_iterable(islice(turns, self.warmup + self.repeats)):
-            if name not in left:
-                continue
-            runs[name].append(self._run(query, name))
-            if runs[name][-1].status != "ok":
-                left.remove(name)
-                # What the first database cannot do it cannot do again: spare the time-out.
-                if name == next(iter(runs)) and AGAIN in left:
-                    left.remove(AGAIN)
-        plans = {name: self._explain(query, name) for name in left if name != AGAIN}
-        answers = {
-            name: summarise(found, self.warmup, plans.get(name))
-            for name, found in runs.items()
-            if found
-        }
-        return QueryResult(query.id, answers)
-
-    def _run(self, query: Query, name: str) -> Run:
-        with _lost(query, name):
-            self.sessions[name].prepare(self.before, name)
-            return self.sessions[name].run(query.sql)
-
-    def _explain(self, query: Query, name: str) -> Any:
-        if not self.explain:
-            return None
-        with _lost(query, name):
-            return self.sessions[name].explain(query.sql)
+    return QueryResult(query.id, answers)
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """What a replay found, and the log that it writes as it goes.
 
 A log is JSON lines: a header that says what is being replayed, then one line a query, then a line
-``{"done": true}``. It holds exact answers of the source: CONFIDENTIAL (P1).
+``{"done": true}``. It holds exact answers of the source: CONFIDENTIAL.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -63,10 +63,7 @@ class QueryResult:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
-        return {
-            "id": self.id,
-            "answers": {name: asdict(answer) for name, answer in self.answers.items()},
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -156,56 +153,44 @@ class ReplayLog:
         if path is None:
             return log
         files.make_folder(path.parent)
-        lines = list(_lines(path))
+        lines = _lines(path)
         if lines and lines[-1] != _DONE:
-            log._take_up(path, lines)
-        log._begin(path)
+            if lines[0] != header:
+                raise UsageError(
+                    f"{path} is the log of another replay"
+                    " (workload, settings or databases differ).",
+                    remedy="Delete it, or choose another directory.",
+                )
+            log.found = {line["id"]: QueryResult.from_json(line) for line in lines[1:]}
+        # Header and earlier results afresh, whole or not at all.
+        lines = [header, *(result.to_json() for result in log.found.values())]
+        files.write_text(path, "".join(map(_line, lines)))
         return log
-
-    def _take_up(self, path: Path, lines: list[dict[str, Any]]) -> None:
-        if lines[0] != self.header:
-            raise UsageError(
-                f"{path} is the log of another replay (workload, settings or databases differ).",
-                remedy="Delete it, or choose another directory.",
-            )
-        results = [QueryResult.from_json(line) for line in lines[1:]]
-        self.found = {result.id: result for result in results}
-
-    def _begin(self, path: Path) -> None:
-        """Write header and earlier results afresh, whole or not at all."""
-        lines = [self.header, *(result.to_json() for result in self.found.values())]
-        files.write_text(path, "".join(f"{json.dumps(line)}\n" for line in lines))
 
     def add(self, result: QueryResult) -> None:
         """Append one result."""
         if self.path is not None:
-            _append(self.path, result.to_json())
+            files.append_text(self.path, _line(result.to_json()))
 
     @staticmethod
     def finish(path: Path) -> None:
         """Mark a log done."""
-        _append(path, _DONE)
+        files.append_text(path, _line(_DONE))
 
 
-def _append(path: Path, line: dict[str, Any]) -> None:
-    files.append_text(path, f"{json.dumps(line)}\n")
+def _line(data: dict[str, Any]) -> str:
+    return f"{json.dumps(data)}\n"
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The whole lines of a log; a half-written last one is dropped.
-
-    Raises:
-        UsageError: The file is not JSON lines.
-    """
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a log; a half-written last one is dropped."""
     if not path.exists():
-        return
+        return []
     whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
-    for line in whole.split("\n") if whole else []:
-        try:
-            data = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UsageError(f"{path} is not the log of a replay.") from error
-        yield data
+    try:
+        return [json.loads(line) for line in whole.split("\n")] if whole else []
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{path} is not the log of a replay.") from error
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:

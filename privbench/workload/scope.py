@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from privbench.pgsql import names
-from privbench.pgsql.judge import Name
+from privbench.pgsql import Node, SqlError, names, statement
+from privbench.pgsql.judge import Name, plain
 
 if TYPE_CHECKING:
     from privbench.workload.database import Database
@@ -76,6 +77,14 @@ class Scope:
         """No sequence is moved."""
         return False
 
+    def collation(self, name: Name) -> bool:
+        """Any: collations call nothing."""
+        return True
+
+    def column(self, name: str) -> bool:
+        """Any: what is neither a column nor a call is refused by the server."""
+        return True
+
     def operator(self, name: Name) -> bool:
         """The server's operators, and others whose functions pass."""
         for row in _named(self._database.operators, name):
@@ -90,10 +99,6 @@ class Scope:
             self._database.value(row, named=True)
         return bool(found) or len(name) == 1 or names.is_system(name[0])
 
-    def collation(self, name: Name) -> bool:
-        """Any: collations call nothing."""
-        return True
-
     def relation(self, name: Name) -> bool:
         """Relations whose reading runs nothing that is not listed.
 
@@ -105,10 +110,6 @@ class Scope:
                 self._database.reads(row, deep=self._deep)
                 break
         return len(name) < 3
-
-    def column(self, name: str) -> bool:
-        """Any: what is neither a column nor a call is refused by the server."""
-        return True
 
     def calls(self, field: str) -> bool:
         """Whether a function or a type of this name may be neither called nor cast to.
@@ -132,3 +133,55 @@ def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
     """What a name may lead to, whatever the search path."""
     schema = name[-2] if len(name) > 1 else None
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]
+
+
+def late(text: str, *, condition: bool) -> frozenset[Name]:
+    """Functions that have a column among their arguments wherever they are called.
+
+    The planner reads the expressions of indexes, CHECKs, partition keys and statistics of every
+    table that a query reads, and computes what of them is constant: never these functions.
+
+    Args:
+        text: An expression.
+        condition: Whether it is an index's. A scan may compute that again, on rows of which a query
+            implies it without naming all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
+    """
+    found: dict[Name, bool] = defaultdict(lambda: True)
+    try:
+        nodes = list(statement(f"SELECT {text}").tree.walk())
+    except SqlError:
+        return frozenset()
+    if condition and any(_chooses(node) for node in nodes):
+        return frozenset()
+    for node in nodes:
+        if node.kind == "FuncCall":
+            found[node.names("funcname")] &= any(_varies(arg) for arg in node.nodes("args"))
+    return frozenset(name for name, always in found.items() if always)
+
+
+def _chooses(node: Node) -> bool:
+    """Whether a part of a condition may be enough for the whole."""
+    if node.kind == "BoolExpr":
+        return bool(node.get("boolop") != "AND_EXPR")
+    return node.kind == "A_Expr" and node.get("kind") != "AEXPR_OP"
+
+
+def _varies(node: Node) -> bool:
+    """Whether no planner can take an expression for a constant.
+
+    It is a column, or a listed function of one whose other arguments cannot be NULL: most
+    functions of NULL are NULL.
+    """
+    while node.kind == "TypeCast":
+        (node,) = node.nodes("arg")
+    if node.kind == "FuncCall" and plain(node.names("funcname")) in names.functions():
+        args = node.nodes("args")
+        return any(map(_varies, args)) and all(_varies(arg) or _text(arg) for arg in args)
+    return node.kind == "ColumnRef"
+
+
+def _text(node: Node) -> bool:
+    """Whether an argument is a constant other than NULL."""
+    while node.kind == "TypeCast":
+        (node,) = node.nodes("arg")
+    return node.kind == "A_Const" and not node.get("isnull")

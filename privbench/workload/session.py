@@ -10,6 +10,9 @@ PostgreSQL plans cursors for the first rows and never in parallel.
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,11 +22,10 @@ from typing import Any, cast
 import psycopg
 from psycopg import errors, pq, sql
 
-from privbench.errors import DatabaseError
+from privbench.errors import DatabaseError, UsageError
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
 from privbench.postgres.snapshot import wait
-from privbench.workload.before import Before
 from privbench.workload.results import Answer, Side, Status
 
 #: Session settings that shape plans, results or their text: taken from the first side and set on
@@ -56,6 +58,62 @@ _CHUNK = 4096
 _TIMEOUT = "57014"
 # Objects that initdb makes have lower ones.
 _FIRST_USER_OID = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Steps before each run, outside its time, in the order of the attributes.
+
+    Attributes:
+        command: A program of this machine with its arguments, split as a shell would and run
+            without one; the environment holds the side's name as PRIVBENCH_SIDE. It may empty the
+            operating system's cache or restart the server.
+        fresh: Leave the connection and make a new one: the caches of a backend (catalog, plans,
+            temporary buffers) are then empty. The server's and the machine's caches are not.
+        statement: One statement in the run's session, which is read only: ``DISCARD ALL``,
+            ``SELECT pg_buffercache_evict_all()``. The common settings hold again after it.
+    """
+
+    command: str | None = None
+    fresh: bool = False
+    statement: str | None = None
+
+    def __str__(self) -> str:
+        """In words; empty where nothing is done."""
+        steps = [
+            f"command: {self.command}" if self.command else "",
+            "new connection" if self.fresh else "",
+            f"statement: {self.statement}" if self.statement else "",
+        ]
+        return "; ".join(step for step in steps if step)
+
+    def run_command(self, side: str) -> None:
+        """Run the command, if there is one.
+
+        Raises:
+            UsageError: It cannot be run, or does not exit with 0.
+        """
+        if self.command is None:
+            return
+        try:
+            words = shlex.split(self.command)
+            # The user's own command, without a shell.
+            done = subprocess.run(  # noqa: S603
+                words, env={**os.environ, "PRIVBENCH_SIDE": side}, capture_output=True, check=False
+            )
+        except (OSError, ValueError, IndexError):
+            raise UsageError(
+                f"the command before a run, {self.command!r}, cannot be run."
+            ) from None
+        if done.returncode:
+            raise UsageError(
+                f"the command before a run, {self.command!r}, ended with exit code"
+                f" {done.returncode} on the {side}."
+            )
+
+
+#: Caches are left as they are.
+NOTHING = Before()
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,7 +285,7 @@ def test_samples_have_their_parameters_where_any_has(
          "SELECT a FROM t"),
         (["statement: EXECUTE p (5, 'it''s', NULL)",
           "prepare: PREPARE p (int, text, int) AS SELECT a FROM t WHERE b=$1 AND c=$2 AND d=$3"],
-         "SELECT a FROM t WHERE b= '5' AND c= 'it''s' AND d= NULL"),
+         "SELECT a FROM t WHERE b='5' AND c='it''s' AND d=NULL"),
         (["statement: EXECUTE p", "prepare: PREPARE p AS SELECT a FROM t"], "SELECT a FROM t"),
     ],
 )  # fmt: skip

@@ -13,10 +13,10 @@ import pytest
 
 from privbench.errors import DatabaseError, UsageError
 from privbench.workload import Query, Workload, replay
-from privbench.workload.before import Before
 from privbench.workload.load import load
 from privbench.workload.replay import AGAIN, orders
 from privbench.workload.safety import Trust
+from privbench.workload.session import Before
 
 #: What these tests call to see sessions and to wait.
 TOLD = Trust.of(

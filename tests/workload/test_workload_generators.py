@@ -196,6 +196,7 @@ def test_answers_and_sizes_lie_in_the_plans_ranges(shop: str, schema: Schema) ->
         ("sam", {"joins": (0, 1)}, "kind sam join nothing"),
         ("california", {"operators": ("=",)}, "kind california do not ask ="),
         ("mscn", {"operators": ("~",)}, "no operator ~"),
+        ("mscn", {"joins": (0, -1)}, "from 0 to -1 joins"),
         ("mscn", {"predicates": (3, 2)}, "from 3 to 2 predicates"),
         ("mscn", {"least": 9, "most": 8}, "from 9 to 8 answers"),
         ("mscn", {"least": 10**9}, "no query with an answer"),
@@ -206,6 +207,14 @@ def test_what_no_query_can_be_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         generate_from_tables(tables, kind, schema, _plan(kind, **changes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_database_without_rows_is_said(kind: str, schema: Schema) -> None:
+    with pytest.raises(UsageError, match="no table"):
+        generate_from_tables({}, kind, Schema(()), _plan(kind))
+    with pytest.raises(UsageError, match=r"empty|with values"):
+        generate_from_tables({}, kind, schema, _plan(kind))
 
 
 def test_a_table_without_numbers_is_said(tables: Tables, schema: Schema) -> None:

@@ -5,21 +5,29 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from sqlglot import exp
 
+from privbench.errors import UsageError
 from privbench.rng import generator
-from privbench.workload.capture.judge import no_query, opens_like_a_query, reason_against
-from privbench.workload.capture.normal import bound, normalised, spaced
-from privbench.workload.query import Query, Workload
+from privbench.workload.capture.normal import bound, normalised
+from privbench.workload.query import Query, Workload, parse
+from privbench.workload.safety import fault
 
 #: Beyond this many distinct texts new ones are only counted, so that memory is bounded.
 MOST_TEXTS = 50_000
 TOO_MANY = f"it came after the first {MOST_TEXTS:,} distinct statements"
 
 _PARAMETER = re.compile(r"\$\d")
+_SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
+_OPENER = re.compile(rf"(?:{_SPACE}|\()*(?:select|with|values|table)\b", re.I | re.S)
+_WORD = re.compile(rf"{_SPACE}*([a-z]{{2,12}})\b", re.I | re.S)
+_WORDS_OF_THE_SYSTEM = re.compile(r"\b(?:pg_catalog\.|information_schema\.|from\s+pg_)", re.I)
+_MOST_PARAMETERS = 1 << 16
+_CATALOGS = frozenset({"pg_catalog", "information_schema"})
+_CATALOG = "it reads the system catalogs"
 
 #: Values of ``$1``, ``$2``, … as PostgreSQL prints them, None for NULL.
 Parameters = tuple[str | None, ...]
@@ -32,7 +40,7 @@ class Execution:
     Attributes:
         text: Its text.
         parameters: Its parameters, empty where it has none or they are not known.
-        planned: Whether auto_explain told of it: the same execution may be logged as a statement.
+        planned: Whether auto_explain logged it: the same execution may be logged as a statement.
         calls: How many times.
     """
 
@@ -63,15 +71,15 @@ class _Text:
 
     Attributes:
         reason: Why it is left out.
-        calls: By whether auto_explain told of them.
+        calls: By whether auto_explain logged them.
         samples: Texts with their parameters.
-        told: Whether all values of the samples are known.
+        complete: Whether all values of the samples are known.
     """
 
     reason: str | None
     calls: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
-    told: bool = False
+    complete: bool = False
 
     @property
     def total(self) -> int:
@@ -99,8 +107,9 @@ class Gatherer:
 
     def add(self, execution: Execution) -> None:
         """Count an execution and perhaps keep it as a sample."""
-        if not opens_like_a_query(execution.text):
-            self.skip(no_query(execution.text), execution.calls)
+        why = _no_query(execution.text)
+        if why is not None:
+            self.skip(why, execution.calls)
             return
         key = hashlib.sha256(normalised(execution.text).encode()).digest()
         found = self._texts.get(key)
@@ -108,7 +117,7 @@ class Gatherer:
             if len(self._texts) == MOST_TEXTS:
                 self.skip(TOO_MANY, execution.calls)
                 return
-            found = self._texts[key] = _Text(reason_against(spaced(execution.text)))
+            found = self._texts[key] = _Text(reason_against(execution.text))
         found.calls[execution.planned] += execution.calls
         if found.reason is None:
             self._sample(found, execution)
@@ -134,10 +143,10 @@ class Gatherer:
         Those whose parameters the log does not tell give way to those whose it does.
         """
         if not execution.parameters and _PARAMETER.search(execution.text):
-            if found.told:
+            if found.complete:
                 return
-        elif not found.told:
-            found.told = True
+        elif not found.complete:
+            found.complete = True
             found.samples.clear()
         sample = (execution.text, execution.parameters)
         if len(found.samples) < self._samples:
@@ -149,17 +158,49 @@ class Gatherer:
             found.samples[place] = sample
 
 
-def _queries(number: int, text: _Text) -> Sequence[Query]:
-    weight = text.total / len(text.samples)
-    return [
-        _query(f"c{number}" if place == 1 else f"c{number}.{place}", *sample, weight)
-        for place, sample in enumerate(text.samples, 1)
-    ]
+def _queries(number: int, text: _Text) -> list[Query]:
+    """The samples of a text as queries, each with the same share of its calls."""
+    found = []
+    for place, (sample, parameters) in enumerate(text.samples, 1):
+        name = f"c{number}" if place == 1 else f"c{number}.{place}"
+        share = text.total / len(text.samples)
+        template = sample if parameters else None
+        found.append(Query(name, bound(sample, parameters), None, share, template, parameters))
+    return found
 
 
-def _query(name: str, text: str, parameters: Parameters, weight: float) -> Query:
-    text = spaced(text)
-    template = text if parameters else None
-    return Query(
-        name, bound(text, parameters), weight=weight, template=template, parameters=parameters
-    )
+def _no_query(text: str) -> str | None:
+    """Why a statement is no query, with its kind (INSERT, SET, …); None where it may be one.
+
+    >>> _no_query(" insert into t values (1)")
+    'it is not a query but INSERT'
+    """
+    if _OPENER.match(text):
+        return None
+    word = _WORD.match(text)
+    return "it is not a query" + (f" but {word[1].upper()}" if word else "")
+
+
+def reason_against(text: str) -> str | None:
+    """Why a statement is left out of a captured workload, or None where it belongs into it.
+
+    A workload is made of reads of users' tables.
+    """
+    why = _no_query(text)
+    # pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
+    text = bound(text, ["0"] * _MOST_PARAMETERS)
+    try:
+        why = why or fault(Query("captured", text), users=True)
+    except UsageError:
+        return "it cannot be read"
+    if why is not None:
+        return why
+    tree = parse(text)
+    if tree is None:
+        # A server reads more than sqlglot does: the text goes by its words.
+        return _CATALOG if _WORDS_OF_THE_SYSTEM.search(text) else None
+    tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
+    for table in tables:
+        if table.db in _CATALOGS or (not table.db and table.name.lower().startswith("pg_")):
+            return _CATALOG
+    return None if tables else "it reads no table"

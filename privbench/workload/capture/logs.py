@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from privbench.errors import UsageError
 from privbench.postgres.connect import APPLICATION
-from privbench.workload.capture import csvlog, jsonlog, stderrlog
+from privbench.workload.capture import stderrlog
 from privbench.workload.capture.gather import Capture, Gatherer
 from privbench.workload.capture.messages import Entry, execution
 
+# First lines that tell a log's form.
 _LOOK = 2000
+# Columns of a csv log by position; later versions append theirs.
+_DATABASE, _SEVERITY, _MESSAGE, _DETAIL, _APPLICATION = 2, 11, 13, 14, 22
+_LEAST = 23
+_SEVERITIES = frozenset({"DEBUG", "LOG", "INFO", "NOTICE", "WARNING", "ERROR", "FATAL", "PANIC"})
+_LONGEST_FIELD = 2**30
 _LOG = re.compile(r"\.(?:log|csv|json)(?:[.-]\d+)?(?:\.gz)?\Z")
 _OURS = "privbench ran it"
 _OTHER = "it ran in another database"
@@ -101,11 +110,40 @@ def _entries(paths: Sequence[Path], prefix: str | None) -> Iterator[Entry]:
 
 
 def _read(head: Sequence[str], lines: Iterable[str], prefix: str | None) -> Iterator[Entry]:
-    if prefix is None and jsonlog.detects(head):
-        return jsonlog.entries(lines)
-    if prefix is None and csvlog.detects(head):
-        return csvlog.entries(lines)
+    """The LOG entries of a log whose form its first lines tell."""
+    row = next(csv.reader(head), []) if prefix is None else []
+    if prefix is None and "error_severity" in _object(head[0]):
+        return _of_json(lines)
+    if len(row) >= _LEAST and row[_SEVERITY].rstrip("12345") in _SEVERITIES:
+        return _of_csv(lines)
     return stderrlog.entries(lines, stderrlog.pattern(prefix, head))
+
+
+def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:
+    """Those of ``log_destination = csvlog``."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        for row in csv.reader(lines):
+            if len(row) >= _LEAST and row[_SEVERITY] == "LOG":
+                yield Entry(row[_MESSAGE], row[_DETAIL], row[_DATABASE] or None, row[_APPLICATION])
+    except csv.Error as error:
+        raise UsageError(f"the csv log cannot be read ({error}).") from None
+
+
+def _of_json(lines: Iterable[str]) -> Iterator[Entry]:
+    """Those of ``log_destination = jsonlog``, one object a line; cut off ones are passed over."""
+    for item in map(_object, lines):
+        if item.get("error_severity") == "LOG":
+            message, detail = (str(item.get(name, "")) for name in ("message", "detail"))
+            yield Entry(message, detail, item.get("dbname"), item.get("application_name"))
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -76,17 +76,3 @@ def bound(text: str, parameters: Sequence[str | None]) -> str:
         return sql.Literal(parameters[number - 1]).as_string()
 
     return _ELEMENT.sub(value, text)
-
-
-def spaced(text: str) -> str:
-    """The text with a space before each parameter: sqlglot takes ``$1,$`` for an opening quote.
-
-    >>> spaced("SELECT '$1,$2' FROM t WHERE a IN ($1,$2, $3)")
-    "SELECT '$1,$2' FROM t WHERE a IN ( $1, $2, $3)"
-    """
-    return _ELEMENT.sub(_apart, text)
-
-
-def _apart(found: re.Match[str]) -> str:
-    close = found.lastgroup == "parameter" and not found.string[found.start() - 1].isspace()
-    return f" {found[0]}" if close else found[0]

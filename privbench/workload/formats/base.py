@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from privbench.errors import UsageError
 from privbench.pgsql import SqlError, pieces
-from privbench.workload.query import Workload
+from privbench.workload.query import Query, Workload
 
 #: The first line, as a comment, of a workload that may not leave the house.
 CONFIDENTIAL = "CONFIDENTIAL: literals and answers come from private rows."
@@ -44,6 +46,49 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the workload {path}: {error}.") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file that are not blank.
+
+    Raises:
+        UsageError: The file cannot be read.
+    """
+    # Not splitlines(): a literal may hold a form feed or a line separator.
+    lines = (line.removesuffix("\r") for line in read_text(path).split("\n"))
+    return [line for line in lines if line.strip()]
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object of a file; empty where it holds other JSON.
+
+    Raises:
+        UsageError: The file cannot be read, or holds no JSON.
+    """
+    try:
+        data = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is no JSON: {error}.") from None
+    return data if isinstance(data, dict) else {}
+
+
+def whole(path: Path, files: Iterable[Path], queries: Iterable[Query]) -> Workload:
+    """The workload of a file or folder of scripts: confidential if one of them is.
+
+    Raises:
+        UsageError: There is no query.
+    """
+    found = tuple(queries)
+    if not found:
+        raise UsageError(f"the workload {path} holds no query.")
+    secret = any(marked(read_text(file)) for file in files)
+    return Workload(path.stem if path.is_file() else path.name, found, secret)
+
+
+def query_id(file: Path, root: Path, number: int) -> str:
+    """The id of a script's query: its path without suffix, with ``#2``, … from the second on."""
+    name = file.relative_to(root).with_suffix("").as_posix()
+    return name if number == 1 else f"{name}#{number}"
 
 
 def cut(text: str, path: Path) -> list[str]:

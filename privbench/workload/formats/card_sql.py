@@ -11,7 +11,7 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, marked, read_text
+from privbench.workload.formats.base import CONFIDENTIAL, marked, read_lines, read_text
 from privbench.workload.query import Query, Workload
 
 _LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
@@ -26,14 +26,12 @@ class CardSql:
         """Whether the first line with a query starts with ``number||``."""
         if not path.is_file():
             return False
-        first = next(iter(_lines(read_text(path))), "")
-        return _LINE.match(first) is not None
+        return _LINE.match(next(iter(_lines(path)), "")) is not None
 
     def read(self, path: Path) -> Workload:
         """Read one query a line; ids are q1, q2, … in their order."""
-        text = read_text(path)
-        queries = [_query(f"q{number}", line) for number, line in enumerate(_lines(text), 1)]
-        return Workload(path.stem, tuple(queries), marked(text))
+        queries = [_query(f"q{number}", line) for number, line in enumerate(_lines(path), 1)]
+        return Workload(path.stem, tuple(queries), marked(read_text(path)))
 
     def write(self, workload: Workload, path: Path) -> None:
         """Write one query a line.
@@ -52,10 +50,8 @@ class CardSql:
         write_text(path, mark + "".join(lines))
 
 
-def _lines(text: str) -> list[str]:
-    # Not splitlines(): a literal may hold a form feed or a line separator.
-    lines = (line.removesuffix("\r") for line in text.split("\n"))
-    return [line for line in lines if line.strip() and not line.lstrip().startswith("--")]
+def _lines(path: Path) -> list[str]:
+    return [line for line in read_lines(path) if not line.lstrip().startswith("--")]
 
 
 def _query(name: str, line: str) -> Query:

@@ -1,18 +1,19 @@
 r"""Values of pgbench's variables, from the expressions of its ``\set`` lines.
 
 Whole-number and floating arithmetic, earlier variables, ``random``, ``abs``, ``greatest`` and
-``least``; everything else of pgbench's is refused.
+``least``; everything else of pgbench's is refused. What is left is written alike in Python, whose
+parser reads it.
 """
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
+import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
 from privbench.rng import generator
@@ -22,12 +23,14 @@ SCALE = "scale"
 
 Number = int | float
 
-_BINARY: dict[type[exp.Expression], Callable[[Number, Number], Number]] = {
-    exp.Add: lambda a, b: a + b,
-    exp.Sub: lambda a, b: a - b,
-    exp.Mul: lambda a, b: a * b,
-    exp.Div: lambda a, b: _divided(a, b),
-    exp.Mod: lambda a, b: math.trunc(math.fmod(a, b)),
+_VARIABLE = re.compile(r":([A-Za-z_]\w*)")
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    # Whole numbers towards zero, as pgbench divides.
+    ast.Div: lambda a, b: math.trunc(a / b) if isinstance(a, int) and isinstance(b, int) else a / b,
+    ast.Mod: lambda a, b: math.trunc(math.fmod(a, b)),
 }
 
 
@@ -50,50 +53,32 @@ def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
     >>> 1 <= int(draw("random(1, 6)", {}, "q1", "x")) <= 6
     True
     """
+    rng = generator(0, "pgbench", *labels)
     try:
-        value = _value(_tree(expression), values, generator(0, "pgbench", *labels))
-    except (SqlglotError, ArithmeticError, ValueError, KeyError):
+        bound = _VARIABLE.sub(lambda found: f"({values[found[1]]})", expression)
+        return str(_value(ast.parse(bound.strip(), mode="eval").body, rng))
+    except (SyntaxError, ArithmeticError, ValueError, KeyError, RecursionError):
         raise UsageError(
             f"the variable drawn by {expression!r} cannot be drawn here.",
             remedy="Numbers, + - * / %, variables set before, random, abs, greatest and least are.",
         ) from None
-    return str(value)
 
 
-def _tree(expression: str) -> exp.Expression:
-    tree = sqlglot.parse_one(expression, dialect="postgres")
-    if not isinstance(tree, exp.Expression):
-        raise ValueError
-    return tree
-
-
-def _value(node: exp.Expression, values: Mapping[str, str], rng: np.random.Generator) -> Number:
-    if isinstance(node, exp.Paren):
-        return _value(node.this, values, rng)
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return _number(node.name)
-    if isinstance(node, exp.Placeholder):
-        return _number(values[node.name])
-    if isinstance(node, exp.Neg):
-        return -_value(node.this, values, rng)
-    if type(node) in _BINARY:
-        left, right = (_value(side, values, rng) for side in (node.this, node.expression))
-        return _BINARY[type(node)](left, right)
-    name, parts = _call(node)
-    return _called(name, [_value(part, values, rng) for part in parts], rng)
-
-
-def _call(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower(), list(node.expressions)
-    if isinstance(node, exp.Func):
-        parts = [part for part in node.args.values() if isinstance(part, exp.Expression)]
-        return node.sql_name().lower(), [*parts, *node.expressions]
+def _value(node: ast.expr, rng: np.random.Generator) -> Number:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        value = _value(node.operand, rng)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        return _BINARY[type(node.op)](_value(node.left, rng), _value(node.right, rng))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        return _called(node.func.id.lower(), [_value(part, rng) for part in node.args], rng)
     raise ValueError
 
 
 def _called(name: str, values: list[Number], rng: np.random.Generator) -> Number:
-    if name in ("random", "rand") and len(values) == 2:
+    if name == "random" and len(values) == 2:
         low, high = (math.trunc(value) for value in values)
         return int(rng.integers(low, high, endpoint=True))
     if name == "abs" and len(values) == 1:
@@ -101,17 +86,3 @@ def _called(name: str, values: list[Number], rng: np.random.Generator) -> Number
     if name in ("greatest", "least") and values:
         return max(values) if name == "greatest" else min(values)
     raise ValueError
-
-
-def _divided(left: Number, right: Number) -> Number:
-    """As pgbench divides: whole numbers towards zero."""
-    if isinstance(left, int) and isinstance(right, int):
-        return math.trunc(left / right)
-    return left / right
-
-
-def _number(text: str) -> Number:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)

@@ -13,11 +13,12 @@ confidentiality, nor, its separators being what they are, for a string with a co
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import read_text
+from privbench.workload.formats.base import read_lines
 from privbench.workload.formats.conjunctive import (
     NUMBER,
     Condition,
@@ -28,6 +29,7 @@ from privbench.workload.formats.conjunctive import (
 )
 from privbench.workload.query import Query, Workload
 
+_Refused = Callable[[str], UsageError]
 _LINE = re.compile(r"([^#]+)#([^#]*)#(.*)#\s*(\d+(?:\.0*)?)?\s*\Z")
 _TABLE = re.compile(r'[\w.$"]+(?: +(?:AS +)?[\w$"]+)?', re.IGNORECASE)
 _JOIN = re.compile(r'([\w.$"]+) *= *([\w.$"]+)')
@@ -49,7 +51,7 @@ class Mscn:
         """Whether the first line has such a form."""
         if not path.is_file():
             return False
-        first = next(iter(_lines(read_text(path))), "")
+        first = next(iter(read_lines(path)), "")
         return _LINE.match(first) is not None and "||" not in first
 
     def read(self, path: Path) -> Workload:
@@ -58,8 +60,8 @@ class Mscn:
         Raises:
             UsageError: A line has another form; the message says which.
         """
-        lines = _lines(read_text(path))
-        return Workload(path.stem, tuple(_query(i, line, path) for i, line in enumerate(lines, 1)))
+        lines = enumerate(read_lines(path), 1)
+        return Workload(path.stem, tuple(_query(i, line, path) for i, line in lines))
 
     def write(self, workload: Workload, path: Path) -> None:
         """Write one query a line.
@@ -71,46 +73,42 @@ class Mscn:
         write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def _lines(text: str) -> list[str]:
-    lines = (line.removesuffix("\r") for line in text.split("\n"))
-    return [line for line in lines if line.strip()]
-
-
 def _query(number: int, line: str, path: Path) -> Query:
+    def refused(what: str) -> UsageError:
+        return UsageError(f"query {number} of {path} {what}.")
+
     found = _LINE.match(line)
     if found is None:
-        raise UsageError(
-            f"query {number} of {path} is not of the form tables#joins#predicates#card."
-        )
+        raise refused("is not of the form tables#joins#predicates#card")
     tables, joins, predicates, card = found.groups()
     parts = Conjunction(
-        tuple(_table(text, number, path) for text in tables.split(",")),
-        tuple(_join(text, number, path) for text in joins.split(",") if joins.strip()),
-        _predicates(predicates.strip(), number, path),
+        tuple(_table(text, refused) for text in tables.split(",")),
+        tuple(_join(text, refused) for text in joins.split(",") if joins.strip()),
+        _predicates(predicates.strip(), refused),
     )
     return Query(f"q{number}", parts.sql, int(float(card)) if card else None)
 
 
-def _table(text: str, number: int, path: Path) -> tuple[str, str]:
+def _table(text: str, refused: _Refused) -> tuple[str, str]:
     if not _TABLE.fullmatch(text.strip()):
-        raise UsageError(f"query {number} of {path} has a table that cannot be read.")
+        raise refused("has a table that cannot be read")
     name, _, alias = text.strip().partition(" ")
     return name, alias.strip()
 
 
-def _join(text: str, number: int, path: Path) -> tuple[str, str]:
+def _join(text: str, refused: _Refused) -> tuple[str, str]:
     found = _JOIN.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"query {number} of {path} has a join that cannot be read.")
+        raise refused("has a join that cannot be read")
     return found[1], found[2]
 
 
-def _predicates(text: str, number: int, path: Path) -> tuple[Condition, ...]:
+def _predicates(text: str, refused: _Refused) -> tuple[Condition, ...]:
     found, place = [], 0
     while place < len(text):
         item = _PREDICATE.match(text, place)
         if item is None:
-            raise UsageError(f"query {number} of {path} has a predicate that cannot be read.")
+            raise refused("has a predicate that cannot be read")
         found.append(Condition(item[1], item[2], _value(item[3])))
         place = item.end()
     return tuple(found)

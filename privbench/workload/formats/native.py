@@ -12,6 +12,7 @@ Only ``id`` and ``sql`` must be there. A file of a later version is refused.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import read_text
+from privbench.workload.formats.base import read_object, read_text
 from privbench.workload.query import Query, Workload
 
 VERSION = 1
@@ -41,8 +42,8 @@ class _Item(BaseModel):
 
     def query(self) -> Query:
         """The query."""
-        data = self.model_dump()
-        return Query(**{**data, "parameters": tuple(self.parameters), "draws": tuple(self.draws)})
+        lists = {"parameters": tuple(self.parameters), "draws": tuple(self.draws)}
+        return Query(**self.model_dump() | lists)
 
 
 class _File(BaseModel):
@@ -71,7 +72,7 @@ class Native:
         Raises:
             UsageError: The file is of a later version or of another form, or ids repeat.
         """
-        data = _json(path)
+        data = read_object(path)
         if data.get(_MARK) != VERSION:
             raise UsageError(
                 f"{path} is a workload of version {data.get(_MARK)!r}.",
@@ -97,26 +98,10 @@ class Native:
         write_text(path, f'{start}, "queries": [\n{body}\n]}}\n')
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}.") from None
-    return data if isinstance(data, dict) else {}
-
-
 def _plain(query: Query) -> dict[str, Any]:
     """What differs from the defaults."""
-    item = _Item(
-        id=query.id,
-        sql=query.sql,
-        card=query.card,
-        weight=query.weight,
-        template=query.template,
-        parameters=list(query.parameters),
-        draws=list(query.draws),
-    )
-    return item.model_dump(exclude_defaults=True)
+    data = {**asdict(query), "parameters": list(query.parameters), "draws": list(query.draws)}
+    return _Item(**data).model_dump(exclude_defaults=True)
 
 
 FORMAT = Native()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, cut, marked, read_text
+from privbench.workload.formats.base import CONFIDENTIAL, cut, query_id, read_text, whole
 from privbench.workload.formats.conjunctive import beyond
 from privbench.workload.formats.draws import SCALE, draw
 from privbench.workload.formats.sql_files import COMMAND, ended, inside, natural
@@ -63,11 +63,12 @@ class Pgbench:
             path = path.parent
         root = path if path.is_dir() else path.parent
         files = _files(path) if path.is_dir() else [(path, 1.0)]
-        found = [query for file, weight in files for query in _queries(file, root, weight)]
-        if not found:
-            raise UsageError(f"the workload {path} holds no query.")
-        secret = any(marked(read_text(file)) for file, _ in files)
-        return Workload(path.stem if path.is_file() else path.name, tuple(found), secret)
+        queries = (
+            _bound(query_id(file, root, number), text, draws, weight)
+            for file, weight in files
+            for number, (draws, text) in enumerate(_statements(file), 1)
+        )
+        return whole(path, [file for file, _ in files], queries)
 
     def write(self, workload: Workload, path: Path) -> None:
         """Write a script a query and their weights; a single script where the path has a suffix.
@@ -127,13 +128,6 @@ def _files(root: Path) -> list[tuple[Path, float]]:
     return files
 
 
-def _queries(file: Path, root: Path, weight: float) -> Iterator[Query]:
-    name = file.relative_to(root).with_suffix("").as_posix()
-    for number, (draws, text) in enumerate(_statements(file), 1):
-        query_id = name if number == 1 else f"{name}#{number}"
-        yield _bound(query_id, text, draws, weight)
-
-
 def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
     r"""Each statement with the variables that are set where it stands."""
     draws: dict[str, str] = {}
@@ -169,22 +163,22 @@ def _joined(lines: Sequence[str]) -> Iterator[str]:
         yield held
 
 
-def _bound(query_id: str, text: str, draws: dict[str, str], weight: float) -> Query:
+def _bound(name: str, text: str, draws: dict[str, str], weight: float) -> Query:
     """The query with each variable drawn once."""
     needed = _needed(text, {SCALE: "1", **draws})
     if not needed:
-        return Query(query_id, text, weight=weight)
+        return Query(name, text, weight=weight)
     values: dict[str, str] = {}
-    for name, expression in needed.items():
-        values[name] = draw(expression, values, query_id, name)
-    order = {name: f"${place}" for place, name in enumerate(values, 1)}
+    for variable, expression in needed.items():
+        values[variable] = draw(expression, values, name, variable)
+    order = {variable: f"${place}" for place, variable in enumerate(values, 1)}
     return Query(
-        query_id,
+        name,
         _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text),
         weight=weight,
         template=_VARIABLE.sub(lambda found: order.get(found[1], found[0]), text),
         parameters=tuple(values.values()),
-        draws=tuple(f"{name} = {expression}" for name, expression in needed.items()),
+        draws=tuple(f"{variable} = {drawn}" for variable, drawn in needed.items()),
     )
 
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from sqlglot.dialects import Postgres
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.schema import TableName, quote
-from privbench.workload.formats.base import read_text
+from privbench.workload.formats.base import read_object, read_text
 from privbench.workload.formats.conjunctive import (
     NUMBER,
     Condition,
@@ -68,14 +68,19 @@ class Sam:
         Raises:
             UsageError: The JSON is of another form, or numbers its columns without their names.
         """
-        data = _object(path)
+        data = read_object(path)
+        if not isinstance(data.get("query_list"), list):
+            raise UsageError(f"{path} holds no query_list.")
         table = self.table or data.get("table") or _TAIL.sub("", path.stem)
         name = TableName.parse(str(table))
         parts = (name.name,) if name.schema == "public" else (name.schema, name.name)
         written = ".".join(_quoted(part) for part in parts)
         columns = self.columns or tuple(data.get("columns", ()))
         items = [_item(item, columns, path) for item in data["query_list"]]
-        kinds = _kinds(items)
+        found: dict[str, set[str]] = defaultdict(set)
+        for column, _, value in chain.from_iterable(items):
+            found[column].add(value)
+        kinds = {column: _kind(values) for column, values in found.items()}
         cards = data.get("card_list") or [None] * len(items)
         if len(cards) != len(items):
             raise UsageError(f"{path} has {len(items)} queries and {len(cards)} answers.")
@@ -118,16 +123,6 @@ class Sam:
         write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
 
 
-def _object(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}.") from None
-    if not isinstance(data, dict) or not isinstance(data.get("query_list"), list):
-        raise UsageError(f"{path} holds no query_list.")
-    return data
-
-
 def _item(item: Any, columns: tuple[str, ...], path: Path) -> list[tuple[str, str, str]]:
     """Column, operator and value of each predicate."""
     try:
@@ -158,16 +153,8 @@ def _quoted(name: str) -> str:
     return f'"{name}"' if name.upper() in Postgres.Tokenizer.KEYWORDS else quote(name)
 
 
-def _kinds(items: list[list[tuple[str, str, str]]]) -> Mapping[str, str]:
-    """What each column holds, by all of its values."""
-    values: dict[str, set[str]] = defaultdict(set)
-    for item in items:
-        for column, _, value in item:
-            values[column].add(value)
-    return {column: _kind(found) for column, found in values.items()}
-
-
 def _kind(values: set[str]) -> str:
+    """What a column holds, by all of its values."""
     if all(NUMBER.match(value) for value in values):
         return "number"
     return "time" if all(_TIME.match(value) for value in values) else "string"
@@ -179,6 +166,11 @@ def _value(text: str, operator: str, kind: str) -> Value:
 
 
 def _single(query: Query) -> Conjunction:
+    """The parts of a query that the format can hold.
+
+    Raises:
+        UsageError: It cannot.
+    """
     parts = conjunction(query, "sam", quotable=True)
     fault = _fault(parts)
     if fault:

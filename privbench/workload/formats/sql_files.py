@@ -7,7 +7,7 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, cut, marked, read_text
+from privbench.workload.formats.base import CONFIDENTIAL, cut, query_id, read_text, whole
 from privbench.workload.query import Query, Workload
 
 #: Commands of psql that are followed, or mean nothing to a replay.
@@ -43,16 +43,15 @@ class SqlFiles:
             UsageError: There is no query, or a file cannot be read.
         """
         if not path.is_dir():
-            text = read_text(path)
-            secret = marked(text)
-            found = [Query(f"q{i}", sql) for i, sql in enumerate(_unmarked(text, path), 1)]
-        else:
-            files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
-            secret = any(marked(read_text(file)) for file in files)
-            found = [query for file in files for query in _queries(file, path)]
-        if not found:
-            raise UsageError(f"the workload {path} holds no query.")
-        return Workload(path.stem if path.is_file() else path.name, tuple(found), secret)
+            alone = (Query(f"q{i}", text) for i, text in enumerate(_texts(path), 1))
+            return whole(path, [path], alone)
+        files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
+        queries = (
+            Query(query_id(file, path, number), text)
+            for file in files
+            for number, text in enumerate(_texts(file), 1)
+        )
+        return whole(path, files, queries)
 
     def write(self, workload: Workload, path: Path) -> None:
         """Write one file, where the path ends in ``.sql``, or else a file a query in a folder.
@@ -71,16 +70,8 @@ class SqlFiles:
             write_text(file, f"{mark}{ended(query.sql)}\n")
 
 
-def _queries(file: Path, root: Path) -> list[Query]:
-    name = file.relative_to(root).with_suffix("").as_posix()
-    return [
-        Query(name if number == 1 else f"{name}#{number}", sql)
-        for number, sql in enumerate(_unmarked(read_text(file), file), 1)
-    ]
-
-
-def _unmarked(text: str, file: Path) -> list[str]:
-    return cut(_plain(text.removeprefix(_MARK), file), file)
+def _texts(file: Path) -> list[str]:
+    return cut(_plain(read_text(file).removeprefix(_MARK), file), file)
 
 
 def _plain(text: str, file: Path, depth: int = 0) -> str:

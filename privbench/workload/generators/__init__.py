@@ -27,41 +27,21 @@ class Kind:
 
     Attributes:
         make: Makes one.
-        plan: What it is like unless something else is asked for.
-        operators: What its predicates may ask.
-        joins: Whether it joins.
+        plan: What it is like unless something else is asked for; without joins it has never any.
+        operators: What its predicates may ask; those of the plan if none are given.
     """
 
     make: Generator
     plan: Plan
-    operators: tuple[str, ...]
-    joins: bool = True
+    operators: tuple[str, ...] = ()
 
 
 KINDS: dict[str, Kind] = {
     "mscn": Kind(mscn.mscn, Plan(operators=mscn.OPERATORS), OPERATORS),
-    "joins": Kind(
-        counting.counting,
-        Plan(operators=counting.OPERATORS, most=10**8),
-        counting.OPERATORS,
-    ),
-    "sam": Kind(
-        sam.sam,
-        Plan(1000, joins=(0, 0), predicates=(1, 5), operators=sam.OPERATORS),
-        sam.OPERATORS,
-        joins=False,
-    ),
-    "california": Kind(
-        california.california,
-        Plan(joins=(0, 0), operators=california.OPERATORS),
-        california.OPERATORS,
-        joins=False,
-    ),
-    "mixed": Kind(
-        mixed.mixed,
-        Plan(100, predicates=(1, 4), operators=mixed.OPERATORS),
-        mixed.OPERATORS,
-    ),
+    "joins": Kind(counting.counting, Plan(operators=counting.OPERATORS, most=10**8)),
+    "sam": Kind(sam.sam, Plan(1000, (0, 0), (1, 5), sam.OPERATORS)),
+    "california": Kind(california.california, Plan(400, (0, 0), operators=california.OPERATORS)),
+    "mixed": Kind(mixed.mixed, Plan(100, predicates=(1, 4), operators=mixed.OPERATORS)),
 }
 
 
@@ -91,93 +71,16 @@ def make(
     found = KINDS[kind]
     plan = plan or found.plan
     plan.check(schema)
-    if plan.joins[1] and not found.joins:
+    if plan.joins[1] and not found.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
-    unknown = [operator for operator in plan.operators if operator not in found.operators]
-    if unknown:
+    asked = found.operators or found.plan.operators
+    unknown = next((operator for operator in plan.operators if operator not in asked), None)
+    if unknown is not None:
         raise UsageError(
-            f"queries of kind {kind} do not ask {unknown[0]}.",
-            remedy=f"Operators: {', '.join(found.operators)}.",
+            f"queries of kind {kind} do not ask {unknown}.",
+            remedy=f"Operators: {', '.join(asked)}.",
         )
     return found.make(rows, answers, schema, plan)
-
-
-def generate_mscn(
-    connection: psycopg.Connection[Any],
-    schema: Schema,
-    queries: int = 400,
-    max_joins: int = 3,
-    max_predicates: int = 6,
-    seed: int = 0,
-    *,
-    most: int | None = None,
-    timeout: float = 20.0,
-) -> Workload:
-    """Counting queries in the manner of MSCN with literals from the source's rows: CONFIDENTIAL.
-
-    Args:
-        connection: To the source; only read.
-        schema: The source's schema.
-        queries: How many; fewer where the data does not yield as many different ones.
-        max_joins: Most foreign keys followed by a query.
-        max_predicates: Most predicates of a query; it has at least one.
-        seed: Of the draws.
-        most: Queries with larger answers are left out.
-        timeout: Seconds; queries that take longer on the source are left out.
-
-    Returns:
-        The workload, each query with its answer, at least 1.
-
-    Raises:
-        UsageError: The schema has no table, or no query with an answer was found.
-    """
-    plan = Plan(queries, (0, max_joins), (1, max_predicates), mscn.OPERATORS, most=most, seed=seed)
-    return generate_from_source(connection, "mscn", schema, plan, timeout)
-
-
-def generate_counting(
-    connection: psycopg.Connection[Any],
-    schema: Schema,
-    queries: int = 400,
-    max_joins: int = 3,
-    max_predicates: int = 6,
-    seed: int = 0,
-    *,
-    most: int | None = 10**8,
-    timeout: float = 20.0,
-) -> Workload:
-    """Counting queries around rows of the source that join: CONFIDENTIAL.
-
-    Predicates are =, <=, >= and BETWEEN, at most one a column and at least one a query. Arguments,
-    result and errors are those of `generate_mscn`.
-    """
-    plan = Plan(
-        queries, (0, max_joins), (1, max_predicates), counting.OPERATORS, most=most, seed=seed
-    )
-    return generate_from_source(connection, "joins", schema, plan, timeout)
-
-
-def generate(
-    connection: psycopg.Connection[Any],
-    schema: Schema,
-    queries: int = 100,
-    max_joins: int = 3,
-    max_predicates: int = 4,
-    seed: int = 0,
-) -> Workload:
-    """Counts, groups and sorted heads with literals from the source's rows: CONFIDENTIAL.
-
-    Every query gives at least one row on the source (a count of at least 1); answers are not
-    stated. Arguments and errors are those of `generate_mscn`.
-    """
-    plan = Plan(
-        queries,
-        (0, max_joins),
-        (min(1, max_predicates), max_predicates),
-        mixed.OPERATORS,
-        seed=seed,
-    )
-    return generate_from_source(connection, "mixed", schema, plan)
 
 
 def generate_from_source(

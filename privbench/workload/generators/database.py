@@ -11,13 +11,11 @@ from psycopg import sql
 from privbench.postgres.reading import assignment
 from privbench.schema import Column, Table
 from privbench.workload.generators.draft import Draft
-from privbench.workload.generators.values import DATES, Row, Values, judged
-
-_SAMPLE = 500
-_START_ROWS = 2000
+from privbench.workload.generators.rows import Answers, RowSource
+from privbench.workload.generators.values import DATES, Row
 
 
-class DatabaseRows:
+class DatabaseRows(RowSource):
     """Rows chosen by a hash of their content: their physical order has no say.
 
     Args:
@@ -26,22 +24,13 @@ class DatabaseRows:
     """
 
     def __init__(self, connection: psycopg.Connection[Any], seed: int) -> None:
+        super().__init__()
         self._connection = connection
         self._seed = seed
-        self._values: dict[str, list[Values]] = {}
-        self._starts: dict[str, list[Row]] = {}
 
-    def values(self, table: Table) -> list[Values]:
-        """The usable columns of a table with their values in some of its rows."""
-        if table.key not in self._values:
-            self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
-        return self._values[table.key]
-
-    def starts(self, table: Table) -> list[Row]:
-        """Some rows of a table."""
-        if table.key not in self._starts:
-            self._starts[table.key] = self._rows(table, sql.SQL("true"), self._seed, _START_ROWS)
-        return self._starts[table.key]
+    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
+        """The first rows in the order of the hash, whatever the purpose."""
+        return self._rows(table, sql.SQL("true"), self._seed, most)
 
     def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
         """A row with these values."""
@@ -71,7 +60,7 @@ class DatabaseRows:
         return [dict(zip(names, row, strict=True)) for row in found]
 
 
-class DatabaseAnswers:
+class DatabaseAnswers(Answers):
     """Answers by running the query.
 
     Args:

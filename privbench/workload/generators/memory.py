@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from privbench.postgres.arrow import storage_array
 from privbench.rng import generator
 from privbench.schema import ForeignKey, Table
-from privbench.workload.generators.draft import Draft, Predicate
-from privbench.workload.generators.joins import Edge, JoinTree
-from privbench.workload.generators.values import Row, Values, judged
+from privbench.workload.generators.draft import Draft, Edge, JoinTree, Predicate
+from privbench.workload.generators.rows import Answers, RowSource
+from privbench.workload.generators.values import Row
 
 #: By column, the values of one table; columns that are left to the server are not there.
 Columns = Mapping[str, pa.Array | pa.ChunkedArray]
@@ -28,8 +28,6 @@ Columns = Mapping[str, pa.Array | pa.ChunkedArray]
 #: A foreign key as codes of the child's rows, codes of the parent's, and how many there are.
 Codes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
-_SAMPLE = 500
-_START_ROWS = 2000
 # Between the columns of a composite key.
 _SEAM = "\x1f"
 _COMPARE = {
@@ -90,7 +88,7 @@ class MemoryTables:
         return self._keys[place]
 
 
-class MemoryRows:
+class MemoryRows(RowSource):
     """Rows to take literals from.
 
     Args:
@@ -99,23 +97,16 @@ class MemoryRows:
     """
 
     def __init__(self, tables: MemoryTables, seed: int) -> None:
+        super().__init__()
         self._tables = tables
         self._seed = seed
-        self._values: dict[str, list[Values]] = {}
-        self._starts: dict[str, list[Row]] = {}
         self._places: dict[tuple[str, tuple[str, ...]], dict[str, NDArray[np.int64]]] = {}
 
-    def values(self, table: Table) -> list[Values]:
-        """The usable columns of a table with their values in some of its rows."""
-        if table.key not in self._values:
-            self._values[table.key] = judged(table, self._some(table, "values", _SAMPLE))
-        return self._values[table.key]
-
-    def starts(self, table: Table) -> list[Row]:
-        """Some rows of a table."""
-        if table.key not in self._starts:
-            self._starts[table.key] = self._some(table, "starts", _START_ROWS)
-        return self._starts[table.key]
+    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
+        """Random rows."""
+        size = self._tables.size(table)
+        rng = generator(self._seed, "memory rows", purpose, table.key)
+        return self._tables.rows(table, rng.choice(size, min(size, most), replace=False))
 
     def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
         """A row with these values."""
@@ -130,13 +121,8 @@ class MemoryRows:
             return None
         return self._tables.rows(table, found[[seed % len(found)]])[0]
 
-    def _some(self, table: Table, purpose: str, most: int) -> list[Row]:
-        size = self._tables.size(table)
-        rng = generator(self._seed, "memory rows", purpose, table.key)
-        return self._tables.rows(table, rng.choice(size, min(size, most), replace=False))
 
-
-class MemoryAnswers:
+class MemoryAnswers(Answers):
     """Answers by counting along the tree, which a sample in memory allows.
 
     Args:
@@ -159,10 +145,6 @@ class MemoryAnswers:
             sums = np.bincount(mine[mine >= 0], weights[new][mine >= 0], minlength=max(size, 1))
             weights[old] = weights[old] * np.where(theirs >= 0, sums[theirs], 0.0)
         return round(float(weights[0].sum()))
-
-    def holds(self, draft: Draft) -> bool:
-        """Whether the conditions leave a row."""
-        return self.count(draft) > 0
 
     def _kept(self, draft: Draft, place: int) -> NDArray[np.float64]:
         """1 for the rows of a table that its predicates leave, otherwise 0."""

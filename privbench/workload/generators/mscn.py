@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.generators.draft import Draft, Predicate
-from privbench.workload.generators.joins import JoinTree, draw
+from privbench.workload.generators.draft import Draft, Predicate, draw
 from privbench.workload.generators.plan import Plan, collect
+from privbench.workload.generators.predicates import fitting
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Values
+from privbench.workload.generators.values import Values, pick
 from privbench.workload.query import Workload
 
 OPERATORS = ("=", "<", ">")
@@ -26,57 +26,39 @@ OPERATORS = ("=", "<", ">")
 
 def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
     """Counting queries over joins with independently drawn predicates."""
-    writer = _Writer(rows, schema, plan)
-    return collect("mscn", plan, writer.draw, answers, count=True)
+    rng = generator(plan.seed, "mscn workload")
 
+    def predicate(place: int, values: Values, operators: list[str]) -> Predicate:
+        known = [text for text in values.texts if text is not None]
+        operator = pick(operators, rng)
+        chosen = rng.choice(len(known), 2 if operator == "between" else 1)
+        texts = sorted((known[int(i)] for i in chosen), key=values.place)
+        return Predicate(place, values, operator, tuple(texts))
 
-class _Writer:
-    """Draws queries."""
-
-    def __init__(self, rows: RowSource, schema: Schema, plan: Plan) -> None:
-        self._rows = rows
-        self._schema = schema
-        self._plan = plan
-        self._rng = generator(plan.seed, "mscn workload")
-
-    def draw(self, joins: int) -> Draft | None:
-        """A query, or None where the schema has no such tree or the tree too few columns."""
-        tree = draw(self._schema, joins, self._rng)
+    def drawn(joins: int) -> Draft | None:
+        tree = draw(schema, joins, rng)
         if len(tree.edges) < joins:
             return None
-        predicates = self._predicates(tree)
-        low, high = self._plan.predicates
-        if len(predicates) < low:
-            return None
-        if len(predicates) > high:
-            kept = sorted(self._rng.choice(len(predicates), high, replace=False))
-            predicates = [predicates[int(i)] for i in kept]
-        return Draft(tree, tuple(predicates))
-
-    def _predicates(self, tree: JoinTree) -> list[Predicate]:
-        found = []
+        found: list[Predicate] = []
         for place, table in enumerate(tree.tables):
             columns = [
                 (values, operators)
-                for values in self._rows.values(table)
-                if (operators := self._operators(values))
+                for values in rows.values(table)
+                if (operators := _operators(values, plan))
             ]
-            wanted = int(self._rng.integers(len(columns) + 1))
-            for i in self._rng.choice(len(columns), wanted, replace=False) if wanted else ():
-                found.append(self._predicate(place, *columns[int(i)]))
-        return found
+            wanted = int(rng.integers(len(columns) + 1))
+            chosen = rng.choice(len(columns), wanted, replace=False) if wanted else ()
+            found += [predicate(place, *columns[int(i)]) for i in chosen]
+        low, high = plan.predicates
+        if len(found) < low:
+            return None
+        if len(found) > high:
+            found = [found[int(i)] for i in sorted(rng.choice(len(found), high, replace=False))]
+        return Draft(tree, tuple(found))
 
-    def _operators(self, values: Values) -> list[str]:
-        """What may be asked of a column: equality only of values that may come again."""
-        return [
-            operator
-            for operator in self._plan.operators
-            if ((values.few or values.whole) if operator == "=" else values.ordered)
-        ]
+    return collect("mscn", plan, drawn, answers)
 
-    def _predicate(self, place: int, values: Values, operators: list[str]) -> Predicate:
-        known = [text for text in values.texts if text is not None]
-        wanted = operators[int(self._rng.integers(len(operators)))]
-        drawn = self._rng.choice(len(known), 2 if wanted == "between" else 1)
-        texts = sorted((known[int(i)] for i in drawn), key=values.place)
-        return Predicate(place, values, wanted, tuple(texts))
+
+def _operators(values: Values, plan: Plan) -> list[str]:
+    """What may be asked of a column: equality only of values that may come again."""
+    return fitting(plan.operators, equal=values.few or values.whole, ranged=values.ordered)

@@ -64,7 +64,9 @@ class Plan:
             )
 
 
-def collect(name: str, plan: Plan, draw: Drawer, answers: Answers, *, count: bool) -> Workload:
+def collect(
+    name: str, plan: Plan, draw: Drawer, answers: Answers, *, count: bool = True
+) -> Workload:
     """Draw until there are enough different queries with answers in the plan's range.
 
     Numbers of joins go by turns, so that what larger trees lose to dead ends, empty answers and

@@ -6,42 +6,110 @@ second one that may be published, its literals being part of the release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from privbench.schema import Table
-from privbench.workload.generators.draft import Draft
-from privbench.workload.generators.values import Row, Values
+from privbench.workload.generators.draft import Draft, JoinTree, Link
+from privbench.workload.generators.values import Row, Values, judged, pick
+
+# Rows of a table that literals come from, and that queries are drawn around. Twice or half as many
+# change which values are drawn and no property of the workload.
+_SAMPLE, _START_ROWS = 500, 2000
+_SEEDS = 2**31
 
 
-class RowSource(Protocol):
-    """Rows to take literals from."""
+class RowSource(ABC):
+    """Rows to take literals from; each table is sampled once."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[Values]] = {}
+        self._starts: dict[str, list[Row]] = {}
 
     def values(self, table: Table) -> list[Values]:
         """The usable columns of a table with their values in some of its rows."""
-        ...
+        if table.key not in self._values:
+            self._values[table.key] = judged(table, self.sample(table, "values", _SAMPLE))
+        return self._values[table.key]
 
     def starts(self, table: Table) -> list[Row]:
         """Some rows of a table, in an order that the seed decides."""
-        ...
+        if table.key not in self._starts:
+            self._starts[table.key] = self.sample(table, "starts", _START_ROWS)
+        return self._starts[table.key]
 
+    @abstractmethod
+    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
+        """At most so many rows of a table, chosen by the seed and perhaps by the purpose."""
+
+    @abstractmethod
     def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
         """A row of the table with these values, of several the one that the seed decides."""
-        ...
 
 
-class Answers(Protocol):
+class Answers(ABC):
     """Whoever says what a query's answer is."""
 
-    @property
-    def stated(self) -> bool:
-        """Whether its answers belong into the workload."""
-        ...
+    #: Whether the answers belong into the workload.
+    stated: bool
 
+    @abstractmethod
     def count(self, draft: Draft) -> int | None:
         """How many rows the conditions leave; None where that takes too long."""
-        ...
 
     def holds(self, draft: Draft) -> bool:
-        """Whether the conditions leave a row."""
-        ...
+        """Whether the conditions leave a row; not where finding out takes too long."""
+        return bool(self.count(draft))
+
+
+def joined(
+    tables: Mapping[int, Table],
+    links: Sequence[Link],
+    start: int,
+    rows: RowSource,
+    rng: np.random.Generator,
+) -> dict[int, Row]:
+    """Rows that join: a random one of the first table, then along the links a random one that fits.
+
+    Args:
+        tables: The tables of a query by number.
+        links: Columns of them that are equal.
+        start: The first table.
+        rows: Where rows come from.
+        rng: Decides.
+
+    Returns:
+        A row for each table that was reached before a table had none that fits.
+    """
+    starts = rows.starts(tables[start])
+    found = {start: pick(starts, rng)} if starts else {}
+    ends = [end for link in links for end in (link, link[::-1])]
+    while found:
+        reached = (new for (old, _), (new, _) in ends if old in found and new not in found)
+        new = next(reached, None)
+        if new is None:
+            break
+        asked = {
+            name: found[old][given]
+            for (old, given), (other, name) in ends
+            if other == new and old in found
+        }
+        known = {name: value for name, value in asked.items() if value is not None}
+        if len(known) < len(asked):
+            break
+        row = rows.match(tables[new], known, int(rng.integers(_SEEDS)))
+        if row is None:
+            break
+        found[new] = row
+    return found
+
+
+def anchored(tree: JoinTree, rows: RowSource, rng: np.random.Generator) -> list[Row] | None:
+    """Rows that join, one of each of the tree's tables; None where the draw met a dead end.
+
+    A query whose predicates hold for such rows has an answer of at least one.
+    """
+    found = joined(dict(enumerate(tree.tables)), tree.links, 0, rows, rng)
+    return [found[place] for place in range(len(found))] if len(found) == len(tree.tables) else None

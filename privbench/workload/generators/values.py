@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from psycopg import sql
@@ -13,14 +14,16 @@ from privbench.schema import Column, Table
 
 #: One row of a table by column: as PostgreSQL prints the values, None for NULL.
 Row = dict[str, str | None]
+Item = TypeVar("Item")
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
-_LONGEST = 64
 #: Types whose texts are to be in ISO order, whatever the session's DateStyle.
 DATES = frozenset({"date", "timestamp", "timestamptz"})
 _WHOLE = frozenset({"int2", "int4", "int8", "date"})
 # Types whose texts sort as their values do.
 _ORDERED = DATES | {"int2", "int4", "int8", "numeric", "float4", "float8", "time"}
+_NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
+# Characters of a literal: longer values would make queries that nobody can read.
+_LONGEST = 64
 # Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
 _FEW = 64
 
@@ -68,10 +71,6 @@ class Values:
         """Where a value stands in the column's order; for strings that of their code points."""
         return (float(text), "") if self.column.type.category == "N" else (0.0, text)
 
-    def pick(self, rng: np.random.Generator) -> str | None:
-        """The value of a random sampled row; NULL as often as the column holds it."""
-        return self.texts[int(rng.integers(len(self.texts)))]
-
     @staticmethod
     def short(text: str | None) -> str | None:
         """The text, or None where it is NULL or too long for a literal."""
@@ -86,21 +85,21 @@ class Values:
         return sql.Literal(text)
 
 
-def selectable(table: Table) -> list[Column]:
-    """Columns that queries select by: no keys, no composite types."""
-    keys = table.key_columns | {
-        name for unique in table.unique_sets if len(unique.columns) == 1 for name in unique.columns
-    }
-    if table.primary_key is not None:
-        keys |= set(table.primary_key.columns)
-    return [
-        column
+def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
+    """The usable columns of a table with their values in some of its rows.
+
+    Keys and columns of composite types are none: queries do not select by them.
+    """
+    keys = table.key_columns | set(table.primary_key.columns if table.primary_key else ())
+    keys |= {unique.columns[0] for unique in table.unique_sets if len(unique.columns) == 1}
+    found = [
+        Values.of(column, [row[column.name] for row in rows])
         for column in table.columns
         if column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
     ]
-
-
-def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
-    """The usable columns of a table with their values in some of its rows."""
-    found = [Values.of(c, [row[c.name] for row in rows]) for c in selectable(table)]
     return [values for values in found if values.usable]
+
+
+def pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
+    """A random one of some items."""
+    return items[int(rng.integers(len(items)))]

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
-from privbench.workload.generators.rows import RowSource
-from privbench.workload.generators.values import Row
-from privbench.workload.rebind import functions, patterns
+from privbench.workload.generators.rows import RowSource, joined
+from privbench.workload.generators.values import Row, pick
+from privbench.workload.rebind import functions
 from privbench.workload.rebind.columns import Operand
-from privbench.workload.rebind.sites import Shape, Site
+from privbench.workload.rebind.sites import Site
 
-#: Members of a list whose length is not known.
-_MEMBERS = 3
+#: Two columns of different occurrences of tables that a query sets equal.
+Join = tuple[Operand, Operand]
+
+# Members of a list, and letters of a pattern's piece, whose number is not known.
+_MEMBERS, _PIECE = 3, 3
 _MOST_MEMBERS = 1000
-_LONGEST = 1000
+# Characters of a value that becomes a literal, and of a pattern's piece.
+_LONGEST, _LONGEST_PIECE = 1000, 24
+# Draws for a member of a list that is not there yet.
 _TRIES = 8
+# Beginnings of rows that join: half as many lose some rows of queries with many joins.
+_BEGINNINGS = 12
 _RANGES = ("low", "high")
-
-
-class Ranks(Protocol):
-    """Puts a value of the same rank in the place of an old one."""
-
-    def matched(self, operand: Operand, old: str, values: Sequence[str]) -> str | None:
-        """The one of the values, or None where the old one has no rank."""
-        ...
+_LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
 
 class Columns:
@@ -46,9 +46,8 @@ class Columns:
         """One value a row, None where it is NULL, not known or too long."""
         key = (operand.table.key, operand.column.name, operand.steps)
         if key not in self._values:
-            self._values[key] = [
-                self.value(operand, row) for row in self.rows.starts(operand.table)
-            ]
+            rows = self.rows.starts(operand.table)
+            self._values[key] = [self.value(operand, row) for row in rows]
         return self._values[key]
 
     @staticmethod
@@ -57,6 +56,43 @@ class Columns:
         text = row[operand.column.name]
         found = None if text is None else functions.apply(text, operand.steps)
         return None if found is None or len(found) > _LONGEST else found
+
+
+def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
+    """Synthetic rows that join as a query joins its tables, so that its answer is not empty.
+
+    Tables that hang together get rows that join. Where that meets a dead end, it begins anew from
+    another table; of several beginnings, the one that came furthest counts.
+
+    Args:
+        joins: What the query sets equal.
+        rows: Synthetic rows.
+        rng: Decides.
+
+    Returns:
+        One row for each occurrence of a table, by its number, where one was found.
+    """
+    tables = {side.source: side.table for join in joins for side in join}
+    links = [
+        ((one.source, one.column.name), (other.source, other.column.name)) for one, other in joins
+    ]
+    groups = [[source] for source in tables]
+    for (one, _), (other, _) in links:
+        first = next(group for group in groups if one in group)
+        second = next(group for group in groups if other in group)
+        if first is not second:
+            first += second
+            groups.remove(second)
+    found: dict[int, Row] = {}
+    for group in groups:
+        best: dict[int, Row] = {}
+        for number in range(_BEGINNINGS):
+            start = group[number % len(group)]
+            best = max(best, joined(tables, links, start, rows, rng), key=len)
+            if len(best) == len(group):
+                break
+        found |= best
+    return found
 
 
 class Chooser:
@@ -68,140 +104,109 @@ class Chooser:
     Args:
         columns: Values.
         rng: Decides.
-        ranks: Matches ranks where that is asked for.
         own: Rows that joined occurrences of tables are to take their values from.
     """
 
-    def __init__(
-        self,
-        columns: Columns,
-        rng: np.random.Generator,
-        ranks: Ranks | None = None,
-        own: Mapping[int, Row] | None = None,
-    ) -> None:
+    def __init__(self, columns: Columns, rng: np.random.Generator, own: Mapping[int, Row]) -> None:
         self._columns = columns
-        self._own = own or {}
+        self._own = own
         self._rng = rng
-        self._ranks = ranks
-        self._places: dict[int, float] = {}
+        self._shares: dict[int, float] = {}
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
         self._keys: dict[int, str] = {}
 
     def choose(self, found: Sequence[Site]) -> dict[int, list[str]]:
         """New values by the number of the mark, several where it stands for a list."""
         chosen: dict[int, list[str]] = {}
-        # Keys first, outer ones before inner ones: values are what they lead to.
-        for site in sorted((s for s in found if s.role == "key"), key=_depth):
-            key = self._key(site)
+        # Keys of JSON first, outer ones before inner ones: values are what they lead to.
+        keys = [(site, site.operand) for site in found if site.role == "key" and site.operand]
+        for site, operand in sorted(keys, key=lambda item: len(item[1].steps)):
+            key = self._key(site.mark.original, self._settled(operand))
             if key is not None:
                 chosen[site.mark.number] = [key]
                 self._keys[site.mark.number] = key
         for site in found:
             # An empty text tells nothing, and `nullif(x, '')` means it.
-            if site.role == "value" and (site.mark.original or site.mark.kind == "parameter"):
-                values = self._value(self._settled(site))
+            meant = site.mark.original or site.mark.kind == "parameter"
+            if site.role == "value" and site.operand is not None and meant:
+                values = self._value(site, self._settled(site.operand))
                 if values:
                     chosen[site.mark.number] = values
         _put_in_order(found, chosen)
         return chosen
 
-    def _key(self, site: Site) -> str | None:
+    def _key(self, old: str, operand: Operand) -> str | None:
         """A key that the synthetic values have: the old one if it is among them."""
-        if site.operand is None:
-            return None
-        operand = self._settled(site).operand
-        assert operand is not None
         held = [functions.keys(text) for text in self._columns.values(operand) if text is not None]
         known = sorted({key for keys in held for key in keys})
         if not known:
             return None
-        old = site.mark.original
-        return old if old in known else known[int(self._rng.integers(len(known)))]
+        return old if old in known else pick(known, self._rng)
 
-    def _settled(self, site: Site) -> Site:
-        """With the chosen keys in the steps of its operand."""
-        operand = site.operand
-        if operand is None or not any(step.startswith(functions.KEY) for step in operand.steps):
-            return site
-        steps = tuple(self._step(step) for step in operand.steps)
-        return replace(site, operand=replace(operand, steps=steps))
+    def _settled(self, operand: Operand) -> Operand:
+        """With the chosen keys in place of the marks in its steps."""
+        steps = []
+        for step in operand.steps:
+            name, _, number = step.partition(" ")
+            key = name == functions.KEY
+            steps.append(f"{name} {self._keys.get(int(number), '')}" if key else step)
+        return replace(operand, steps=tuple(steps))
 
-    def _step(self, step: str) -> str:
-        name, _, number = step.partition(" ")
-        return f"{name} {self._keys.get(int(number), '')}" if name == functions.KEY else step
-
-    def _value(self, site: Site) -> list[str]:
-        operand = site.operand
-        assert operand is not None
+    def _value(self, site: Site, operand: Operand) -> list[str]:
         values = self._columns.values(operand)
         present = [text for text in values if text is not None]
         if not present:
             return []
+        old = site.mark.original
         if site.shape == "array":
-            return [_array(self._several(operand, present, _size(site.mark.original)))]
+            size = min(old.count(",") + 1, _MOST_MEMBERS) if old else _MEMBERS
+            return [_array(self._several(operand, present, size))]
         if site.shape == "member" or site.mark.many:
-            count = _MEMBERS if site.mark.many else 1
-            drawn = self._matched(site, present) or self._several(operand, present, count)
+            drawn = self._several(operand, present, _MEMBERS if site.mark.many else 1)
         else:
-            drawn = self._matched(site, present) or [self._one(site, values, present)]
+            row = self._own.get(operand.source)
+            if row is not None:
+                own = self._columns.value(operand, row)
+            else:
+                share = self._shares.setdefault(operand.source, float(self._rng.random()))
+                own = values[int(share * len(values))]
+            text = own if own is not None else pick(present, self._rng)
+            drawn = [self._shaped(site, text, present)]
         return [text for text in (_fitted(site, one) for one in drawn) if text is not None]
 
-    def _matched(self, site: Site, present: Sequence[str]) -> list[str]:
-        known = site.mark.original and site.shape in ("equal", "member", "low", "high")
-        if self._ranks is None or not known or site.operand is None:
-            return []
-        found = self._ranks.matched(site.operand, _signed(site), present)
-        return [] if found is None else [found]
-
-    def _one(self, site: Site, values: Sequence[str | None], present: Sequence[str]) -> str:
-        assert site.operand is not None
-        row = self._own.get(site.operand.source)
-        if row is None:
-            own = values[self._row(site.operand.source, len(values))]
-        else:
-            own = self._columns.value(site.operand, row)
-        text = own if own is not None else self._any(present)
+    def _shaped(self, site: Site, text: str, present: Sequence[str]) -> str:
+        """A literal of the old one's shape that the value passes."""
         old = site.mark.original
         if site.shape == "pattern":
-            return patterns.like(old, text, self._rng)
+            return like(old, text, self._rng)
         if site.shape == "regex":
-            return patterns.regex(old, text, self._rng)
+            start, end = old.startswith("^"), old.endswith("$")
+            if not (start and end):
+                size = sum(char.isalnum() for char in old) or _PIECE
+                text = _piece(text, size, not start, not end, self._rng)
+            return f"{'^' * start}{re.escape(text)}{'$' * end}"
         if site.shape == "prefix":
-            return patterns.prefix(old, text)
+            return text[: len(old) or _PIECE]
         if site.shape == "infix":
-            return patterns.infix(old, text, self._rng)
-        return self._beyond(text, present, site.shape) if site.shape in _RANGES else text
-
-    def _beyond(self, text: str, present: Sequence[str], shape: Shape) -> str:
-        """A bound that lets the value pass: another value, unless it is the column's last."""
-        own = place(text)
-        beyond = [
-            one for one in present if (place(one) < own if shape == "low" else own < place(one))
-        ]
-        return self._any(beyond) if beyond else text
+            return _piece(text, len(old) or _PIECE, True, True, self._rng)
+        if site.shape in _RANGES:
+            # A bound that lets the value pass: another value, unless it is the column's last.
+            own, low = place(text), site.shape == "low"
+            beyond = [one for one in present if (place(one) < own if low else own < place(one))]
+            return pick(beyond, self._rng) if beyond else text
+        return text
 
     def _several(self, operand: Operand, present: Sequence[str], count: int) -> list[str]:
         """Different values, as far as there are, for the members of one list after another."""
         seen = self._members[operand.source, operand.column.name, operand.steps]
         row = self._own.get(operand.source)
         own = None if row is None else self._columns.value(operand, row)
-        found = []
         for _ in range(count):
-            fresh = [self._any(present) for _ in range(_TRIES)]
+            fresh = [pick(present, self._rng) for _ in range(_TRIES)]
             if own is not None and own not in seen:
                 fresh[0] = own
-            text = next((text for text in fresh if text not in seen), fresh[0])
-            seen.append(text)
-            found.append(text)
-        return found
-
-    def _row(self, source: int, rows: int) -> int:
-        """The row that stands for one occurrence of a table."""
-        share = self._places.setdefault(source, float(self._rng.random()))
-        return int(share * rows)
-
-    def _any(self, present: Sequence[str]) -> str:
-        return present[int(self._rng.integers(len(present)))]
+            seen.append(next((text for text in fresh if text not in seen), fresh[0]))
+        return seen[len(seen) - count :]
 
 
 def place(text: str) -> tuple[int, float, str]:
@@ -216,10 +221,8 @@ def _put_in_order(found: Sequence[Site], chosen: dict[int, list[str]]) -> None:
     """Let the lower bounds of a column be the lower ones of what was drawn for its bounds."""
     bounds: Mapping[tuple[object, ...], list[Site]] = defaultdict(list)
     for site in found:
-        bounded = site.shape in _RANGES and site.operand is not None and not site.negated
-        if bounded and site.mark.number in chosen:
-            assert site.operand is not None
-            operand = site.operand
+        operand = site.operand if site.shape in _RANGES and not site.negated else None
+        if operand is not None and site.mark.number in chosen:
             bounds[operand.source, operand.column.name, operand.steps, site.cast].append(site)
     for group in bounds.values():
         texts = sorted((chosen[site.mark.number][0] for site in group), key=place)
@@ -228,17 +231,9 @@ def _put_in_order(found: Sequence[Site], chosen: dict[int, list[str]]) -> None:
             chosen[site.mark.number] = [text]
 
 
-def _depth(site: Site) -> int:
-    return len(site.operand.steps) if site.operand else 0
-
-
-def _signed(site: Site) -> str:
-    return f"-{site.mark.original}" if site.negated else site.mark.original
-
-
 def _fitted(site: Site, text: str) -> str | None:
     """The value in the type that the literal is cast to, without the sign that stands before it."""
-    if site.cast and site.shape in ("equal", "member", "low", "high"):
+    if site.cast and site.shape in ("equal", "member", *_RANGES):
         fitted = functions.apply(text, (f"cast {site.cast}",))
         if fitted is None:
             return None
@@ -248,11 +243,49 @@ def _fitted(site: Site, text: str) -> str | None:
     return text[1:] if text.startswith("-") else f"-{text}"
 
 
-def _size(old: str) -> int:
-    """Elements of an array's text."""
-    return min(old.count(",") + 1, _MOST_MEMBERS) if old else _MEMBERS
-
-
 def _array(values: Sequence[str]) -> str:
     quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in values)
     return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
+
+
+def like(old: str, value: str, rng: np.random.Generator) -> str:
+    """A LIKE pattern with the wildcards of the old one that a value fits, if it is long enough.
+
+    >>> like("ab%", "hello", np.random.default_rng(0)), like("%ab", "hello", None)
+    ('he%', '%lo')
+    """
+    pieces = _LIKE.findall(old) or ["?" * _PIECE, "%"]
+    wild = [piece[0] in "%_" for piece in pieces]
+    if wild == [False]:
+        return _escaped(value)
+    sizes = [
+        piece.count("_") if free else min(len(piece), _LONGEST_PIECE)
+        for piece, free in zip(pieces, wild, strict=True)
+    ]
+    at = _start(len(value) - sum(sizes), "%" in pieces[0], "%" in pieces[-1], rng)
+    found = []
+    for number, (piece, free, size) in enumerate(zip(pieces, wild, sizes, strict=True), 1):
+        if number == len(pieces) and not free:
+            at = max(at, len(value) - size)
+        found.append(piece if free else _escaped(value[at : at + size]))
+        at += size
+    return "".join(found)
+
+
+def _piece(
+    value: str, size: int, open_start: bool, open_end: bool, rng: np.random.Generator
+) -> str:
+    """So many characters of a value, of its beginning or end unless that is open."""
+    at = _start(len(value) - size, open_start, open_end, rng)
+    return value[at : at + size]
+
+
+def _start(spare: int, open_start: bool, open_end: bool, rng: np.random.Generator) -> int:
+    """Where the pieces of a value begin that has some characters to spare."""
+    if spare <= 0 or not open_start:
+        return 0
+    return int(rng.integers(spare + 1)) if open_end else spare
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\%_])", r"\\\1", text)

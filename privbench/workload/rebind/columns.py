@@ -1,4 +1,9 @@
-"""Which column an expression of a query is about: through aliases, sub-queries and WITH."""
+"""Which column an expression of a query is about: through aliases, sub-queries and WITH.
+
+sqlglot's optimizer writes every column under the name of its table, stars and references to
+aliases out, and infers types. What is left here is the way from such a column to the table, and
+the functions around it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.schema import MappingSchema
 
 from privbench.schema import Column, Schema, Table, TableName
 from privbench.workload.rebind.functions import KEY
@@ -15,18 +23,19 @@ from privbench.workload.rebind.marks import Mark, number_of
 #: The unit that stands for one that is not known.
 UNIT = "day"
 
+# Sub-queries within sub-queries that are followed; a recursive WITH query would never end.
 _DEPTH = 20
-_SAME = frozenset({"neg", "abs"})
-_NUMERIC = (
-    "length", "round", "floor", "ceil", "extract", "cast int", "cast bigint", "cast smallint",
-    "cast decimal", "cast double", "cast real",
-)  # fmt: skip
+#: Types by PostgreSQL's category, as far as it matters whether a value is a number.
+_TYPES = {"N": "numeric", "S": "text", "D": "timestamp", "B": "boolean"}
+_NUMERIC = tuple(exp.DataType.NUMERIC_TYPES)
 _THROUGH = (
     exp.Paren, exp.Alias, exp.Collate, exp.Distinct, exp.Min, exp.Max, exp.Avg, exp.Sum,
     exp.AnyValue, exp.Filter, exp.Window, exp.WithinGroup, exp.Any, exp.All, exp.Ordered,
 )  # fmt: skip
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
-_CHOICES = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
+_FIRST = (
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.Coalesce, exp.Nullif,
+    exp.Greatest, exp.Least,
+)  # fmt: skip
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Lower: "lower", exp.Upper: "upper", exp.Trim: "trim", exp.Length: "length",
     exp.Abs: "abs", exp.Neg: "neg", exp.Initcap: "initcap", exp.Date: "cast date",
@@ -43,25 +52,48 @@ class Operand:
         table: The table.
         column: The column.
         steps: Names of functions in `functions.apply`, innermost first.
+        numeric: Whether what is compared is a number as PostgreSQL sees it.
     """
 
     source: int
     table: Table
     column: Column
     steps: tuple[str, ...] = ()
-
-    @property
-    def numeric(self) -> bool:
-        """Whether its values are numbers as PostgreSQL sees them."""
-        if not self.steps:
-            return self.column.type.category == "N"
-        return self.steps[-1].startswith(_NUMERIC) or (
-            self.steps[-1] in _SAME and replace(self, steps=self.steps[:-1]).numeric
-        )
+    numeric: bool = False
 
     def then(self, step: str) -> Operand:
         """With one more function around it."""
         return replace(self, steps=(*self.steps, step))
+
+
+class Tables:
+    """The tables of a schema, as queries name them.
+
+    Args:
+        schema: The schema.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._tables: dict[str, list[Table]] = {}
+        for each in schema:
+            self._tables.setdefault(each.name.name, []).append(each)
+        columns: dict[str, object] = {}
+        for name in self._tables:
+            table = self.named(name)
+            if table is not None:
+                columns[name] = {
+                    column.name: _TYPES.get(column.type.category, "unknown")
+                    for column in table.columns
+                }
+        self.mapping = MappingSchema(columns, dialect="postgres", normalize=False)
+
+    def named(self, name: str, schema: str = "") -> Table | None:
+        """The table of that name; without a schema the one of public, else the only one."""
+        found = self._tables.get(name, [])
+        if schema:
+            return next((table for table in found if table.name.schema == schema), None)
+        first = next((table for table in found if table.name.schema == "public"), None)
+        return first or (found[0] if len(found) == 1 else None)
 
 
 class Resolver:
@@ -69,34 +101,78 @@ class Resolver:
 
     Args:
         tree: The query, its literals marked.
-        schema: Its tables.
+        tables: The tables that it may name.
         marks: The marks.
+
+    Attributes:
+        tree: The query as sqlglot's optimizer writes it. Positions in GROUP BY, ORDER BY and
+            DISTINCT ON are not in it: they are marks, which the optimizer would look up.
+
+    Raises:
+        SqlglotError: The optimizer cannot tell what a name means.
     """
 
-    def __init__(self, tree: exp.Expr, schema: Schema, marks: Sequence[Mark]) -> None:
-        self._schema = schema
+    def __init__(self, tree: exp.Query, tables: Tables, marks: Sequence[Mark]) -> None:
+        tree = tree.copy()
+        for literal in list(tree.find_all(exp.Literal)):
+            holder = literal.parent
+            holder = holder.parent if isinstance(holder, exp.Tuple) else holder
+            if isinstance(holder, (exp.Group, exp.Ordered, exp.Distinct)):
+                literal.replace(exp.Null())
+        qualified = qualify(
+            tree, dialect="postgres", schema=tables.mapping, allow_partial_qualification=True,
+            validate_qualify_columns=False, quote_identifiers=False,
+        )  # fmt: skip
+        self.tree = annotate_types(qualified, schema=tables.mapping, dialect="postgres")
+        self._tables = tables
         self._marks = marks
-        self._scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+        self._scopes = {id(scope.expression): scope for scope in traverse_scope(self.tree)}
 
-    def operand(self, node: exp.Expr | None, depth: int = 0) -> Operand | None:
+    def operand(self, node: exp.Expr | None) -> Operand | None:
         """The column that an expression is about, or None without one."""
+        found = self._operand(node, 0)
+        if found is None or node is None:
+            return None
+        return replace(found, numeric=node.is_type(*_NUMERIC))
+
+    def tables(self) -> list[TableName | str]:
+        """Tables that are named, those that the schema does not have as text."""
+        found: list[TableName | str] = []
+        for scope in self._scopes.values():
+            for source in scope.sources.values():
+                if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+                    table = self._tables.named(source.name, source.db)
+                    found.append(table.name if table else source.name)
+        return found
+
+    def joins(self) -> list[tuple[Operand, Operand]]:
+        """Columns of two occurrences of tables that the query sets equal, of the same type."""
+        found = []
+        for equal in self.tree.find_all(exp.EQ):
+            sides = (equal.this, equal.expression)
+            if all(isinstance(side, exp.Column) for side in sides):
+                one, other = (self.operand(side) for side in sides)
+                if one is not None and other is not None and _joined(one, other):
+                    found.append((one, other))
+        return found
+
+    def _operand(self, node: exp.Expr | None, depth: int) -> Operand | None:
         if node is None or depth > _DEPTH:
             return None
         if isinstance(node, exp.Column):
-            return self._column(node, self._scope(node), depth)
+            return self._column(node, depth + 1)
         if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)):
             return self._json(node, depth)
         if isinstance(node, exp.Count):
             return None
         inner, step = self._inner(node)
         if inner is not None:
-            found = self.operand(inner, depth + 1)
+            found = self._operand(inner, depth + 1)
             return found.then(step) if found and step else found
-        if isinstance(node, (*_ARITHMETIC, *_CHOICES, exp.DPipe)):
-            return self._first(node, depth)
-        if isinstance(node, exp.Func):
-            found = self._first(node, depth)
-            return found.then("unknown") if found else None
+        if isinstance(node, (*_FIRST, exp.Func)):
+            parts = (self._operand(child, depth + 1) for child in node.iter_expressions())
+            found = next((operand for operand in parts if operand), None)
+            return found if found is None or isinstance(node, _FIRST) else found.then("unknown")
         return None
 
     def _inner(self, node: exp.Expr) -> tuple[exp.Expr | None, str]:
@@ -113,31 +189,7 @@ class Resolver:
             return node.this, f"trunc {self._unit(node.args.get('unit'))}"
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
             return next(iter(node.this.expressions), None), ""
-        if isinstance(node, exp.Bracket):
-            return node.this, "element"
-        return None, ""
-
-    def tables(self) -> list[TableName | str]:
-        """Tables that are named, those that the schema does not have as text."""
-        found: list[TableName | str] = []
-        for scope in self._scopes.values():
-            for source in scope.sources.values():
-                if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-                    table = self._table(source)
-                    found.append(table.name if table else source.name)
-        return found
-
-    def joins(self) -> list[tuple[Operand, Operand]]:
-        """Columns of two occurrences of tables that the query sets equal, of the same type."""
-        found = []
-        for scope in self._scopes.values():
-            for equal in scope.find_all(exp.EQ):
-                sides = (equal.this, equal.expression)
-                if all(isinstance(side, exp.Column) for side in sides):
-                    one, other = (self.operand(side) for side in sides)
-                    if one is not None and other is not None and _joined(one, other):
-                        found.append((one, other))
-        return found
+        return (node.this, "element") if isinstance(node, exp.Bracket) else (None, "")
 
     def _unit(self, unit: exp.Expr | None) -> str:
         """The unit of a truncation or extraction: a word, or the literal that a mark stands for."""
@@ -148,7 +200,7 @@ class Resolver:
 
     def _json(self, node: exp.Expr, depth: int) -> Operand | None:
         """A column of JSON, each key of the path a step that names its mark."""
-        found = self.operand(node.this, depth + 1)
+        found = self._operand(node.this, depth + 1)
         path = node.expression
         holders = path.expressions if isinstance(path, exp.JSONPath) else [path]
         for holder in holders:
@@ -157,67 +209,36 @@ class Resolver:
                 found = found.then(f"{KEY} {number}")
         return found
 
-    def _first(self, node: exp.Expr, depth: int) -> Operand | None:
-        found = (self.operand(child, depth + 1) for child in node.iter_expressions())
-        return next((operand for operand in found if operand), None)
-
-    def _scope(self, node: exp.Expr) -> Scope | None:
-        parent = node.parent
-        while parent is not None:
-            if id(parent) in self._scopes:
-                return self._scopes[id(parent)]
+    def _column(self, node: exp.Column, depth: int) -> Operand | None:
+        """A column of an item of FROM, of this query or of one around it, or of its own list."""
+        parent: exp.Expr | None = node
+        while parent is not None and id(parent) not in self._scopes:
             parent = parent.parent
-        return None
-
-    def _column(self, node: exp.Column, scope: Scope | None, depth: int) -> Operand | None:
-        name, qualifier = folded(node.this), folded(node.args.get("table"))
-        while scope is not None:
-            for alias, source in _sources(scope):
-                if qualifier in ("", alias):
-                    found = self._within(source, name, depth)
-                    if found is not None:
-                        return found
-            if not qualifier and isinstance(scope.expression, exp.Query):
-                named = _projection(scope.expression, name)
-                if isinstance(named, exp.Alias):
-                    return self.operand(named.this, depth + 1)
+        scope = self._scopes.get(id(parent))
+        if not node.table:
+            query = scope.expression if scope else None
+            return self._output(query, node.name, depth) if isinstance(query, exp.Query) else None
+        while scope is not None and node.table not in scope.sources:
             scope = scope.parent
-        return None
-
-    def _within(self, source: exp.Expr | Scope, name: str, depth: int) -> Operand | None:
-        """A column of one item of FROM."""
+        source = scope.sources[node.table] if scope else None
         if isinstance(source, Scope):
-            return self._output(source, name, depth + 1)
-        table = self._table(source) if isinstance(source, exp.Table) else None
-        if table is None:
-            return None
-        name = _positional(source, [column.name for column in table.columns], name)
-        column = next((column for column in table.columns if column.name == name), None)
-        return Operand(id(source), table, column) if column else None
+            query = source.expression
+            if isinstance(query, exp.Lateral):
+                query = query.this.unnest()
+            name = node.name
+            if isinstance(query, exp.Query):
+                renamed = dict(zip(source.outer_columns, query.named_selects, strict=False))
+                return self._output(query, renamed.get(name, name), depth)
+        table = (
+            self._tables.named(source.name, source.db) if isinstance(source, exp.Table) else None
+        )
+        column = next((c for c in table.columns if c.name == node.name), None) if table else None
+        return Operand(id(source), table, column) if table and column else None
 
-    def _output(self, scope: Scope, name: str, depth: int) -> Operand | None:
-        """A column that a sub-query or WITH query gives."""
-        query = scope.expression
-        if depth > _DEPTH or not isinstance(query, exp.Query):
-            return None
-        name = _positional(query, query.named_selects, name)
-        item = _projection(query, name)
-        if item is not None and not item.is_star:
-            return self.operand(item, depth + 1)
-        left: exp.Expr = query
-        while isinstance(left, (exp.SetOperation, exp.Subquery)):
-            left = left.this
-        inner = self._scopes.get(id(left))
-        found = (self._within(source, name, depth) for _, source in _sources(inner))
-        return next((operand for operand in found if operand), None)
-
-    def _table(self, node: exp.Table) -> Table | None:
-        name, schema = folded(node.this), folded(node.args.get("db"))
-        found = [table for table in self._schema if table.name.name == name]
-        if schema:
-            return next((table for table in found if table.name.schema == schema), None)
-        first = next((table for table in found if table.name.schema == "public"), None)
-        return first or (found[0] if len(found) == 1 else None)
+    def _output(self, query: exp.Query, name: str, depth: int) -> Operand | None:
+        """A column that a query gives."""
+        item = next((item for item in query.selects if item.alias_or_name == name), None)
+        return self._operand(item, depth)
 
 
 def _joined(one: Operand, other: Operand) -> bool:
@@ -225,38 +246,8 @@ def _joined(one: Operand, other: Operand) -> bool:
     return same and one.source != other.source and not one.steps and not other.steps
 
 
-def _sources(scope: Scope | None) -> list[tuple[str, exp.Expr | Scope]]:
-    if scope is None:
-        return []
-    return [
-        (_alias(node) or name, source) for name, (node, source) in scope.selected_sources.items()
-    ]
-
-
-def _alias(node: exp.Expr) -> str:
-    alias = node.args.get("alias")
-    return folded(alias.this) if isinstance(alias, exp.TableAlias) else folded(node.this)
-
-
 def folded(node: exp.Expr | None) -> str:
     """A name as PostgreSQL folds it; empty where there is none."""
     if not isinstance(node, exp.Identifier):
         return ""
     return node.name if node.args.get("quoted") else node.name.lower()
-
-
-def _projection(query: exp.Query, name: str) -> exp.Expr | None:
-    return next((item for item in query.selects if item.alias_or_name.lower() == name), None)
-
-
-def _positional(node: exp.Expr, names: list[str], name: str) -> str:
-    """The inner name of a column that an alias list renames: ``AS t (a, b)``."""
-    holder = node if isinstance(node, exp.Table) else node.parent
-    if holder is not None and isinstance(holder.parent, exp.Lateral):
-        holder = holder.parent
-    alias = holder.args.get("alias") if holder is not None else None
-    if not isinstance(alias, exp.TableAlias):
-        return name
-    renamed = [folded(column) for column in alias.columns]
-    place = renamed.index(name) if name in renamed else len(names)
-    return names[place] if place < len(names) else name

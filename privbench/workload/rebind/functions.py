@@ -7,10 +7,12 @@ import json
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 #: The step into a JSON value; what follows it is the key.
 KEY = "json"
 _WHOLE = ("smallint", "int", "bigint")
+_UNITS = ("year", "month", "day", "hour", "minute", "second")
 _REAL = ("decimal", "numeric", "real", "double", "float")
 
 
@@ -30,7 +32,7 @@ def apply(text: str, steps: tuple[str, ...]) -> str | None:
 
 def _step(text: str, step: str) -> str | None:
     name, _, argument = step.partition(" ")
-    with contextlib.suppress(ValueError, OverflowError, KeyError):
+    with contextlib.suppress(ValueError, OverflowError, LookupError, TypeError):
         if name == "cast":
             return _cast(text, argument)
         if name == "extract":
@@ -47,20 +49,14 @@ def keys(text: str) -> list[str]:
     """The keys of a JSON object, or the places of a JSON list."""
     with contextlib.suppress(ValueError):
         found = json.loads(text)
-        if isinstance(found, dict):
-            return list(found)
-        if isinstance(found, list):
-            return [str(place) for place in range(len(found))]
+        if isinstance(found, (dict, list)):
+            return [str(key) for key in (found if isinstance(found, dict) else range(len(found)))]
     return []
 
 
 def _within(text: str, key: str) -> str | None:
     outer = json.loads(text)
-    if isinstance(outer, list):
-        outer = dict(enumerate(outer))
-        found = outer[int(key)]
-    else:
-        found = outer[key] if isinstance(outer, dict) else None
+    found = outer[int(key) if isinstance(outer, list) else key]
     return found if found is None or isinstance(found, str) else json.dumps(found)
 
 
@@ -83,13 +79,12 @@ def _cast(text: str, kind: str) -> str:
 def _trunc(text: str, unit: str) -> str:
     at = _moment(text).replace(microsecond=0)
     if unit == "week":
-        return str((at - timedelta(days=at.weekday())).replace(hour=0, minute=0, second=0))
-    lowest = {"year": 1, "quarter": 2, "month": 2, "day": 3, "hour": 4, "minute": 5, "second": 6}
-    whole = lowest[unit]
-    month = at.month - (at.month - 1) % 3 if unit == "quarter" else at.month
-    parts = [at.year, month, at.day, at.hour, at.minute, at.second]
-    kept = parts[:whole] + [1, 1, 1, 0, 0, 0][whole:]
-    return str(datetime(*kept[:6], tzinfo=at.tzinfo))  # type: ignore[misc,arg-type]
+        at, unit = at - timedelta(days=at.weekday()), "day"
+    if unit == "quarter":
+        at, unit = at.replace(month=at.month - (at.month - 1) % 3, day=1), "month"
+    below = _UNITS[_UNITS.index(unit) + 1 :]
+    least: dict[str, Any] = {part: int(part in ("month", "day")) for part in below}
+    return str(at.replace(**least))
 
 
 def _element(text: str) -> str:

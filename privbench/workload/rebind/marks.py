@@ -1,7 +1,8 @@
 """Replace every literal of a query's text by a mark before anything else looks at the text.
 
 What is written in the end is the text around the marks, without its comments, with new literals in
-their places: an old one can survive only where it is put back on purpose.
+their places: an old one can survive only where it is put back on purpose. PostgreSQL's own scanner
+says what a literal is.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from itertools import count
 from typing import Literal
 
 from psycopg import sql
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 from sqlglot.dialects import Postgres
 from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
+from privbench.pgsql import SqlError, Token, tokens
 
 Kind = Literal["number", "string", "bits", "parameter"]
 
-_STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
-_BITS = frozenset({TokenType.BIT_STRING, TokenType.HEX_STRING})
-_NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
-_CLOSERS = _NAMES | {TokenType.R_PAREN, TokenType.R_BRACKET}
-_BEFORE_WITH = frozenset({TokenType.WITH, TokenType.COMMA, TokenType.RECURSIVE})
-_HOLDERS = (exp.Literal, exp.JSONPathKey, exp.JSONPathSubscript, exp.Var, exp.National)
+_KINDS: dict[str, Kind] = {
+    "SCONST": "string", "USCONST": "string", "ICONST": "number", "FCONST": "number",
+    "BCONST": "bits", "XCONST": "bits", "PARAM": "parameter",
+}  # fmt: skip
+_SEMICOLON, _PARENTHESIS = "ASCII_59", "ASCII_40"
+_HOLDERS = (exp.Literal, exp.JSONPathKey, exp.JSONPathSubscript, exp.Var)
 _WORD = "pbmark"
 _FOUND = re.compile(rf"{_WORD}([a-j]+)", re.IGNORECASE)
 # Letters for digits: a text like ``5 x`` would be taken for an interval.
@@ -50,8 +52,8 @@ class Mark:
     Attributes:
         number: Its place among the marks.
         kind: How it was written.
-        original: Its value; empty for a parameter. It goes nowhere but into allow-lists, lengths
-            of patterns and, in `match` mode, ranks.
+        original: Its value; empty for a parameter. It goes nowhere but into allow-lists and
+            lengths of patterns.
         many: Whether it stands for a list of constants of unknown length.
     """
 
@@ -124,7 +126,12 @@ def number_of(node: exp.Expr) -> int | None:
     return None
 
 
-def mark(text: str, known: Collection[str], given: Collection[str] = ()) -> Marked:
+def mark(
+    text: str,
+    known: Collection[str],
+    given: Collection[str] = (),
+    called: Collection[str] = (),
+) -> Marked:
     """Mark the literals of a statement.
 
     Names that the query gives itself, and others that do not look like names and may be made of
@@ -134,156 +141,80 @@ def mark(text: str, known: Collection[str], given: Collection[str] = ()) -> Mark
         text: One statement.
         known: Names of the schema, which stay whatever they look like.
         given: Names that the query gives itself, which do not stay.
+        called: Functions that it calls, which stay where they are called.
 
     Raises:
-        UsageError: The text holds a string, name or comment without an end.
+        UsageError: The text holds a string, name or comment without an end, or a name in Unicode
+            escapes.
     """
     found = _tokens(text)
     pieces: list[str | Mark] = []
     renamed: dict[str, str] = {}
     stayed: set[str] = set()
-    end = at = 0
-    while at < len(found) and found[at].token_type is not TokenType.SEMICOLON:
-        stop, kind = _literal(text, found, at)
-        pieces.append(_gap(text[end : found[at].start], first=at == 0))
-        end = found[stop - 1].end + 1
-        if kind is None:
-            written = text[found[at].start : end]
-            name = _renamed(found, at, written, known, given, renamed)
-            if name is None and _is_free(found, at, known):
-                stayed.add(_folded(found[at]))
-            pieces.append(name or written)
-        else:
-            number = sum(isinstance(piece, Mark) for piece in pieces)
-            value = _value(text, found[at:stop], kind)
+    end, marks = 0, count()
+    for at, token in enumerate(found):
+        if token.kind == _SEMICOLON:
+            break
+        pieces.append(_gap(text[end : token.start], first=at == 0))
+        end = token.end
+        kind = _KINDS.get(token.kind)
+        if kind is not None:
             many = kind == "parameter" and _LIST.match(text, end) is not None
-            pieces.append(Mark(number, kind, value, many))
-        at = stop
+            pieces.append(Mark(next(marks), kind, _value(token, kind), many))
+        elif token.kind == "NCHAR":
+            continue  # The N of N'text': the string follows, and is written without it.
+        elif token.kind != "IDENT":
+            pieces.append(token.text)  # Signs, and key words of SQL, which tell nothing.
+        else:
+            name = _folded(token)
+            before = found[at - 1].kind if at else ""
+            after = found[at + 1].kind if at + 1 < len(found) else ""
+            call = name in called and after == _PARENTHESIS
+            odd = not (_plain(name) or name in known or before == "COLLATE")
+            if not call and (name in given or odd):
+                fresh = (n for i in count(len(renamed) + 1) if (n := f"n{i}") not in known)
+                pieces.append(renamed.setdefault(name, next(fresh)))
+                continue
+            pieces.append(token.text)
+            if not (call or name in known or before in ("COLLATE", "TYPECAST")):
+                stayed.add(name)
     return Marked(tuple(piece for piece in pieces if piece), frozenset(stayed))
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokens(text: str) -> Sequence[Token]:
     try:
-        return list(Postgres().tokenize(text))
-    except SqlglotError as error:
+        found = tokens(text)
+    except SqlError as error:
         raise UsageError("the SQL text holds a string, name or comment without an end.") from error
+    if any(token.kind == "UIDENT" for token in found):
+        raise UsageError("the SQL text holds a name in Unicode escapes.")
+    return found
 
 
-def _literal(text: str, found: Sequence[Token], at: int) -> tuple[int, Kind | None]:
-    """Where the literal that begins at a token ends, and its kind; None where there is none."""
-    token = found[at]
-    kind = token.token_type
-    if kind is TokenType.PARAMETER and _touches(found, at) and _is_number(found, at + 1):
-        return at + 2, "parameter"
-    fraction = kind is TokenType.DOT and _touches(found, at) and _is_number(found, at + 1)
-    if fraction and (at == 0 or found[at - 1].token_type not in _CLOSERS):
-        return _number_end(found, at + 2), "number"
-    if kind is TokenType.NUMBER:
-        return _number_end(found, at + 1), "number"
-    if kind in _BITS and text[token.start] != "0":
-        return at + 1, "bits"
-    if kind in _BITS:
-        return at + 1, "number"
-    if kind in _STRINGS:
-        stop = at + 1
-        # Strings on lines of their own are parts of one.
-        while stop < len(found) and found[stop].token_type is TokenType.STRING:
-            stop += 1
-        return stop, "string"
-    return at + 1, None
-
-
-def _number_end(found: Sequence[Token], stop: int) -> int:
-    """Behind what is written onto a number: ``_000`` of ``1_000``."""
-    while (
-        stop < len(found)
-        and _touches(found, stop - 1)
-        and found[stop].token_type in (TokenType.VAR, TokenType.NUMBER)
-    ):
-        stop += 1
-    return stop
-
-
-def _touches(found: Sequence[Token], at: int) -> bool:
-    return at + 1 < len(found) and found[at].end + 1 == found[at + 1].start
-
-
-def _is_number(found: Sequence[Token], at: int) -> bool:
-    return found[at].token_type is TokenType.NUMBER
-
-
-def _value(text: str, parts: Sequence[Token], kind: Kind) -> str:
-    if kind == "parameter":
-        return ""
-    if kind == "number":
-        return text[parts[0].start : parts[-1].end + 1]
-    return "".join(part.text for part in parts)
+def _value(token: Token, kind: Kind) -> str:
+    """The value of a literal; a string on several lines is one."""
+    if kind == "string":
+        try:
+            return "".join(part.text for part in Postgres().tokenize(token.text))
+        except SqlglotError as error:
+            raise UsageError("the SQL text holds a string that cannot be read.") from error
+    return {"parameter": "", "bits": token.text[2:-1]}.get(kind, token.text)
 
 
 def _gap(gap: str, *, first: bool) -> str:
     """White space as it is, comments as a space."""
-    if not gap.strip():
+    if first or not gap.strip():
         return "" if first else gap
-    return "" if first else "\n" if "\n" in gap else " "
-
-
-def _renamed(
-    found: Sequence[Token],
-    at: int,
-    written: str,
-    known: Collection[str],
-    given: Collection[str],
-    renamed: dict[str, str],
-) -> str | None:
-    """What a name is called instead; None where it stays."""
-    token = found[at]
-    name = _folded(token)
-    if name in given and not _is_call(found, at):
-        return renamed.setdefault(name, _fresh(renamed, known))
-    if token.token_type not in _NAMES or token.text in known:
-        return None
-    collation = at > 0 and found[at - 1].token_type is TokenType.COLLATE
-    if collation or (_PLAIN.match(token.text) and not _TELLING.search(token.text)):
-        return None
-    return renamed.setdefault(name, _fresh(renamed, known))
+    return "\n" if "\n" in gap else " "
 
 
 def _folded(token: Token) -> str:
     """A name as PostgreSQL folds it."""
-    return token.text if token.token_type is TokenType.IDENTIFIER else token.text.lower()
+    if token.text.startswith('"'):
+        return token.text[1:-1].replace('""', '"')
+    return token.text.lower()
 
 
-def _is_free(found: Sequence[Token], at: int, known: Collection[str]) -> bool:
-    """Whether a name may be anybody's: neither of the schema, nor of a function, type or collation.
-
-    After a dot too: a field of a record that the query has named.
-    """
-    if found[at].token_type not in _NAMES or _folded(found[at]) in known:
-        return False
-    typed = at > 0 and found[at - 1].token_type in (TokenType.DCOLON, TokenType.COLLATE)
-    return not typed and not _is_call(found, at)
-
-
-def _fresh(renamed: dict[str, str], known: Collection[str]) -> str:
-    """The next name that the schema does not have."""
-    return next(n for i in count(len(renamed) + 1) if (n := f"n{i}") not in known)
-
-
-def _is_call(found: Sequence[Token], at: int) -> bool:
-    """Whether a name is that of a function: before a parenthesis, and not one that is given there.
-
-    A name is given in ``WITH name (columns)`` and ``AS name (columns)``.
-    """
-    if at + 1 == len(found) or found[at + 1].token_type is not TokenType.L_PAREN:
-        return False
-    depth = 0
-    for place in range(at + 1, len(found)):
-        depth += (found[place].token_type is TokenType.L_PAREN) - (
-            found[place].token_type is TokenType.R_PAREN
-        )
-        if depth == 0:
-            after = found[place + 1].token_type if place + 1 < len(found) else None
-            before = found[at - 1].token_type if at else None
-            with_query = after is TokenType.ALIAS and before in _BEFORE_WITH
-            return not with_query and before not in (TokenType.ALIAS, *_CLOSERS)
-    return True
+def _plain(name: str) -> bool:
+    """Whether a name looks like one, and not like data."""
+    return _PLAIN.match(name) is not None and not _TELLING.search(name)

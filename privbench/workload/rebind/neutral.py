@@ -27,21 +27,13 @@ _UNITS = frozenset({
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter",
     "year", "decade", "century", "millennium", "dow", "isodow", "doy", "isoyear", "epoch",
 })  # fmt: skip
-#: Names that a query may give and that tell nothing.
+#: Names that a query may give, and columns that every table has: they tell nothing.
 _NAMES = _UNITS | frozenset({
-    "avg", "cnt", "count", "date", "id", "key", "max", "min", "name", "num", "rank", "result",
-    "row_number", "sub", "subquery", "sum", "time", "total", "type", "value", "x",
+    "avg", "bernoulli", "cmax", "cmin", "cnt", "count", "ctid", "date", "id", "key", "max", "min",
+    "name", "num", "rank", "result", "row_number", "sub", "subquery", "sum", "tableoid", "time",
+    "total", "type", "value", "x", "xmax", "xmin",
 })  # fmt: skip
 _SHORT = re.compile(r"[a-z]{1,2}[0-9]?\Z")
-#: Words of the language that may look like names, and columns that every table has.
-_WORDS = frozenset({
-    "asymmetric", "at", "bernoulli", "both", "breadth", "cmax", "cmin", "conflict", "ctid", "cube",
-    "current", "cycle", "depth", "document", "exclude", "first", "following", "groups", "last",
-    "leading", "local", "locked", "materialized", "nfc", "nfd", "nfkc", "nfkd", "no", "normalized",
-    "nowait", "nulls", "of", "ordinality", "others", "percent", "placing", "preceding", "recursive",
-    "repeatable", "search", "sets", "share", "similar", "skip", "symmetric", "system", "tableoid",
-    "ties", "to", "trailing", "uescape", "unbounded", "within", "without", "xmax", "xmin", "zone",
-})  # fmt: skip
 _INTERVAL = re.compile(r"\s*(\d+)\s*([a-z]*?)s?\s*\Z", re.IGNORECASE)
 _LARGEST_LIMIT = 1000
 _LARGEST_MODIFIER = 10_000
@@ -84,7 +76,7 @@ def given_names(tree: exp.Expr, known: Collection[str]) -> frozenset[str]:
 
 def tells_nothing(name: str) -> bool:
     """Whether a name is a word that anybody may have written."""
-    return name in _NAMES or name in _WORDS or _SHORT.match(name) is not None
+    return name in _NAMES or _SHORT.match(name) is not None
 
 
 def kept(site: Site) -> str | None:

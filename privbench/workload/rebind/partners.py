@@ -9,7 +9,7 @@ so made, whose texts were chosen by ranks in the source: it must be the owner's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import psycopg
@@ -20,9 +20,8 @@ from sqlglot.errors import SqlglotError
 from privbench.errors import UsageError
 from privbench.postgres.connect import Connection
 from privbench.schema import Schema
-from privbench.workload.capture.normal import spaced
 from privbench.workload.query import Query, Workload, parse
-from privbench.workload.rebind.columns import Operand, Resolver
+from privbench.workload.rebind.columns import Operand, Resolver, Tables
 from privbench.workload.rebind.marks import Mark, mark
 from privbench.workload.rebind.sites import sites
 
@@ -82,7 +81,7 @@ class Partners:
         return found
 
 
-def paired(source: Iterable[str], clone: Iterable[str]) -> dict[str, str]:
+def paired(source: Sequence[str], clone: Sequence[str]) -> dict[str, str]:
     """What stands for each text that the clone lacks: the text of its rank that the source lacks.
 
     Args:
@@ -94,10 +93,9 @@ def paired(source: Iterable[str], clone: Iterable[str]) -> dict[str, str]:
     >>> paired(["Oslo", "Rome"], ["xava"])
     {'Oslo': 'xava'}
     """
-    here, there = list(source), list(clone)
-    lost, new = set(here) - set(there), set(there) - set(here)
-    pairs = zip((t for t in here if t in lost), (t for t in there if t in new), strict=False)
-    return dict(pairs)
+    here, there = set(source), set(clone)
+    lost, new = (t for t in source if t not in there), (t for t in clone if t not in here)
+    return dict(zip(lost, new, strict=False))
 
 
 def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
@@ -116,17 +114,18 @@ def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
     """
     known = {name for table in schema for name in (table.name.schema, table.name.name)}
     known |= {column.name for table in schema for column in table.columns}
-    found = (_changed(query, schema, known, partner) for query in workload)
+    tables = Tables(schema)
+    found = (_changed(query, tables, known, partner) for query in workload)
     return Workload(workload.name, tuple(q for q in found if q is not None), confidential=True)
 
 
-def _changed(query: Query, schema: Schema, known: set[str], partner: Partner) -> Query | None:
+def _changed(query: Query, tables: Tables, known: set[str], partner: Partner) -> Query | None:
     try:
-        marked = mark(spaced(query.sql), known)
+        marked = mark(query.sql, known)
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
             return None
-        places = sites(tree, marked.marks, Resolver(tree, schema, marked.marks))
+        places = sites(tree, marked.marks, Resolver(tree, tables, marked.marks))
     except (UsageError, SqlglotError, RecursionError, ValueError, LookupError, TypeError):
         return None
     new = {

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+import psycopg
+from psycopg import pq
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
+from privbench.pgsql import SqlError, statement
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import describe
+from privbench.postgres.reading import assignment, users_path
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload.capture.normal import bound as with_values
-from privbench.workload.capture.normal import spaced
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
-from privbench.workload.rebind.choose import Chooser, Columns, Ranks
-from privbench.workload.rebind.columns import Resolver
+from privbench.workload.rebind.choose import Chooser, Columns, Join, together
+from privbench.workload.rebind.columns import Resolver, Tables
 from privbench.workload.rebind.marks import Mark, Marked, mark
-from privbench.workload.rebind.server import Planner
 from privbench.workload.rebind.sites import Site, sites
-from privbench.workload.rebind.together import Join, together
 from privbench.workload.safety import NONE, Trust, fault
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +67,83 @@ class LeftOut(Exception):
     """A query cannot be bound; the message holds none of its text."""
 
 
+class Planner:
+    """Asks the clone's server about queries without running them.
+
+    Args:
+        connection: To the clone; only read.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._path = users_path(connection)
+
+    def types(self, text: str) -> list[str]:
+        """The types of ``$1``, ``$2``, … as the server infers them; none where it cannot."""
+        try:
+            oids = self._safely(lambda: self._described(text))
+        except psycopg.Error:
+            return []
+        found = self._connection.execute(
+            "SELECT pg_catalog.format_type(o.oid, NULL)"
+            " FROM pg_catalog.unnest(%s::pg_catalog.oid[]) WITH ORDINALITY AS o(oid, place)"
+            " ORDER BY o.place",
+            [oids],
+        )
+        return [str(name) for (name,) in found.fetchall()]
+
+    def fault(self, text: str) -> str | None:
+        """Why the server would not run a query, in words that hold no literal; None if it would."""
+        try:
+            self._safely(lambda: self._connection.execute(f"EXPLAIN {text}".encode()))
+        except psycopg.Error as error:
+            return describe(error)
+        return None
+
+    def _described(self, text: str) -> list[int]:
+        """The parameters' types of the statement, prepared without a name that would stay."""
+        server = self._connection.pgconn
+        for result in (server.prepare(b"", text.encode()), server.describe_prepared(b"")):
+            if result.status != pq.ExecStatus.COMMAND_OK:
+                raise psycopg.errors.error_from_result(result)
+        return [result.param_type(place) for place in range(result.nparams)]
+
+    def _safely(self, ask: Callable[[], Found]) -> Found:
+        with self._connection.transaction(force_rollback=True):
+            self._connection.execute(assignment("search_path", self._path))
+            return ask()
+
+
 def rebind(
     workload: Workload,
     schema: Schema,
     rows: RowSource,
     *,
     seed: int = 0,
-    ranks: Ranks | None = None,
     planner: Planner | None = None,
     trust: Trust = NONE,
 ) -> Rebinding:
     """Replace every literal and parameter of a workload.
 
     One that is compared with a column becomes a value of that column in a synthetic row; rows of
-    tables that the query joins join too, where there are such. One that
-    meets no column stays if it is on a list of structural constants, or becomes a neutral constant
-    of its type. Names that a query gives itself (of tables, columns, WITH queries, windows) become
-    ``n1``, ``n2``, …, but for short ones and usual words. Comments and stated answers are dropped.
-    What cannot be bound is left out.
+    tables that the query joins join too, where there are such. One that meets no column stays if
+    it is on a list of structural constants, or becomes a neutral constant of its type. Names that
+    a query gives itself (of tables, columns, WITH queries, windows) become ``n1``, ``n2``, …, but
+    for short ones, usual words and key words of SQL. Comments and stated answers are dropped. What
+    cannot be bound is left out.
 
     Args:
         workload: Queries with the literals of users.
         schema: Of the clone.
         rows: Synthetic rows.
         seed: Of the draws.
-        ranks: Gives literals of the same rank instead. They depend on the source's rows: the
-            result is CONFIDENTIAL.
         planner: The clone's server, which tells types and checks the new queries.
         trust: What the operator vouches for, of what the queries would run.
 
     Raises:
         UsageError: No query could be bound.
     """
-    binder = _Binder(schema, Columns(rows), seed, ranks, planner, trust)
+    binder = _Binder(schema, Columns(rows), seed, planner, trust)
     bound: list[Bound] = []
     left_out: dict[str, str] = {}
     for query in workload:
@@ -108,25 +158,18 @@ def rebind(
         reasons = "; ".join(sorted(set(left_out.values()))[:3])
         raise UsageError(f"no query of the workload can be bound: {reasons}.")
     queries = tuple(item.query for item in bound)
-    made = Workload(workload.name, queries, confidential=ranks is not None)
-    return Rebinding(made, tuple(bound), left_out)
+    return Rebinding(Workload(workload.name, queries), tuple(bound), left_out)
 
 
 class _Binder:
     def __init__(
-        self,
-        schema: Schema,
-        columns: Columns,
-        seed: int,
-        ranks: Ranks | None,
-        planner: Planner | None,
-        trust: Trust,
+        self, schema: Schema, columns: Columns, seed: int, planner: Planner | None, trust: Trust
     ) -> None:
         self._schema = schema
+        self._tables = Tables(schema)
         self._known = _names(schema)
         self._columns = columns
         self._seed = seed
-        self._ranks = ranks
         self._planner = planner
         self._trust = trust
 
@@ -136,51 +179,52 @@ class _Binder:
         Raises:
             LeftOut: It cannot be bound.
         """
-        marked = self._marked(query)
-        found, joins = self._sites(marked)
-        # Ranks are of single columns; rows that join have no say then.
-        own = (
-            {}
-            if self._ranks
-            else together(
-                joins, self._columns.rows, generator(self._seed, "rebind joins", query.id)
-            )
-        )
+        marked, tree = self._marked(query)
+        found, joins = self._sites(marked, tree)
+        own = together(joins, self._columns.rows, generator(self._seed, "rebind joins", query.id))
         rng = generator(self._seed, "rebind", query.id)
-        drawn = Chooser(self._columns, rng, self._ranks, own).choose(found)
+        drawn = Chooser(self._columns, rng, own).choose(found)
         kept = {
-            site.mark.number: text
+            site.mark.number: [text]
             for site in found
             if site.mark.number not in drawn and (text := neutral.kept(site)) is not None
         }
-        rest = [s for s in found if s.mark.number not in drawn and s.mark.number not in kept]
-        types = self._types(marked, found, drawn | {n: [text] for n, text in kept.items()})
-        constants = {s.mark.number: [self._constant(s, types)] for s in rest}
-        values = drawn | {n: [text] for n, text in kept.items()} | constants
+        settled = drawn | kept
+        types = self._types(marked, found, settled)
+        constants = {
+            site.mark.number: [self._constant(site, types)]
+            for site in found
+            if site.mark.number not in settled
+        }
+        values = settled | constants
         text = marked.render(lambda one: _written(found[one.number], values[one.number], types))
         text = text.strip()
         self._sound(text)
         why = self._planner.fault(text) if self._planner else None
         if why is not None:
             raise LeftOut(f"the clone refuses it: {why}")
-        if any(not neutral.tells_nothing(name) for name in marked.stayed - _types(marked)):
+        named = {node.sql("postgres").lower() for node in tree.find_all(exp.DataType)}
+        if any(not neutral.tells_nothing(name) for name in marked.stayed - named):
             raise LeftOut("it holds names that the schema does not have")
         made = Query(query.id, text, weight=query.weight)
         return Bound(made, len(drawn), len(kept), len(constants))
 
-    def _marked(self, query: Query) -> Marked:
-        text = spaced(query.sql)
+    def _marked(self, query: Query) -> tuple[Marked, exp.Query]:
+        """The query with marks and neutral names, and its tree."""
         try:
-            marked = mark(text, self._known)
+            marked = mark(query.sql, self._known)
             tree = parse(marked.text)
             if tree is not None:
                 given = neutral.given_names(tree, self._known)
-                marked = mark(text, self._known, given)
-        except UsageError as error:
+                marked = mark(query.sql, self._known, given, _called(marked.text))
+        except (UsageError, SqlError) as error:
             raise LeftOut("it cannot be read") from error
         # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
         self._sound(marked.text)
-        return marked
+        tree = parse(marked.text)
+        if not isinstance(tree, exp.Query):
+            raise LeftOut("it cannot be parsed")
+        return marked, tree
 
     def _sound(self, text: str) -> None:
         """Refuse what no server shall see.
@@ -195,12 +239,9 @@ class _Binder:
         if why is not None:
             raise LeftOut(why)
 
-    def _sites(self, marked: Marked) -> tuple[list[Site], list[Join]]:
-        tree = parse(marked.text)
-        if not isinstance(tree, exp.Query):
-            raise LeftOut("it cannot be parsed")
+    def _sites(self, marked: Marked, tree: exp.Query) -> tuple[list[Site], list[Join]]:
         try:
-            resolver = Resolver(tree, self._schema, marked.marks)
+            resolver = Resolver(tree, self._tables, marked.marks)
             missing = [name for name in resolver.tables() if isinstance(name, str)]
             found, joins = sites(tree, marked.marks, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:
@@ -246,19 +287,18 @@ class _Binder:
 
 def _written(site: Site, values: Sequence[str], types: Mapping[int, str]) -> str:
     """New values in the place of a literal."""
-    bare = site.mark.kind == "parameter" and (
-        site.counts or neutral.numeric(types.get(site.mark.number, ""))
-    )
+    number = site.counts or neutral.numeric(types.get(site.mark.number, ""))
+    bare = site.mark.kind == "parameter" and number
     return ", ".join(site.mark.written(value, bare=bare) for value in values)
 
 
-def _types(marked: Marked) -> set[str]:
-    """Types that a query names."""
-    tree = parse(marked.text)
-    return {node.sql("postgres").lower() for node in tree.find_all(exp.DataType)} if tree else set()
+def _called(text: str) -> set[str]:
+    """Functions that a query calls, as PostgreSQL reads it."""
+    tree = statement(text).tree
+    return {node.names("funcname")[-1] for node in tree.walk() if node.kind == "FuncCall"}
 
 
-def _names(schema: Schema) -> Collection[str]:
+def _names(schema: Schema) -> frozenset[str]:
     """Every name of the schema: it is published with the clone."""
     found = {"public", "pg_catalog", *schema.schemas, *schema.extensions}
     for table in schema:
@@ -266,5 +306,5 @@ def _names(schema: Schema) -> Collection[str]:
         found |= {column.name for column in table.columns}
         found |= {part.name for part in table.partitions}
     found |= {name.name for name in (*schema.views, *schema.materialized_views)}
-    found |= {name.name for name in (sequence.name for sequence in schema.sequences)}
+    found |= {sequence.name.name for sequence in schema.sequences}
     return frozenset(found)

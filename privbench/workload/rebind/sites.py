@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +23,8 @@ Shape = Literal[
 
 _WRAPPERS = (
     exp.Paren, exp.Collate, exp.Any, exp.All, exp.Array, exp.Lower, exp.Upper, exp.Trim,
-    exp.Date, exp.TsOrDsToDate, exp.Values,
+    exp.Date, exp.TsOrDsToDate, exp.Values, exp.Cast, exp.TryCast, exp.Neg, exp.Tuple, exp.Escape,
+    exp.Case,
 )  # fmt: skip
 _QUANTIFIERS = frozenset({"any", "some", "all"})
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
@@ -35,12 +36,13 @@ _SHAPES: dict[type[exp.Expr], Shape] = {
     exp.RegexpLike: "regex", exp.RegexpILike: "regex",
 }  # fmt: skip
 _JSON = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBContains)
+#: Arguments of functions that are no values, by their names in sqlglot's trees.
+_ARGUMENTS: tuple[Role, ...] = ("unit", "format", "zone")
 _COUNTING: frozenset[Role] = frozenset({"limit", "offset", "position", "count"})
 _CUTS = (exp.Substring, exp.Left, exp.Right, exp.Round, exp.SplitPart, exp.Pad)
 _PLACES: dict[type[exp.Expr], Role] = {
     exp.Limit: "limit", exp.Fetch: "limit", exp.Offset: "offset", exp.DataTypeParam: "type",
-    exp.DataType: "type", exp.Interval: "interval", exp.Ordered: "position",
-    exp.Group: "position", exp.Extract: "unit",
+    exp.DataType: "type", exp.Interval: "interval", exp.Extract: "unit",
 }  # fmt: skip
 
 
@@ -76,12 +78,22 @@ class Site:
 
 def sites(tree: exp.Expr, marks: Sequence[Mark], resolver: Resolver) -> list[Site]:
     """The site of every mark, in order; a mark that the tree does not show is a constant."""
-    found: dict[int, Site] = {}
-    for node in tree.walk():
+    found = {site.mark.number: site for site in _positions(tree, marks)}
+    for node in resolver.tree.walk():
         number = number_of(node)
         if number is not None and number < len(marks):
             found.setdefault(number, _Climb(marks[number], node, resolver).site())
     return [found.get(mark.number, Site(mark)) for mark in marks]
+
+
+def _positions(tree: exp.Expr, marks: Sequence[Mark]) -> Iterator[Site]:
+    """Bare numbers in GROUP BY and ORDER BY: each names a column of the result."""
+    for holder in tree.find_all(exp.Group, exp.Ordered):
+        items = holder.expressions if isinstance(holder, exp.Group) else [holder.this]
+        for place, item in enumerate(items, 1):
+            number = number_of(item)
+            if number is not None and number < len(marks) and marks[number].kind != "string":
+                yield Site(marks[number], "position", place=place)
 
 
 class _Climb:
@@ -100,76 +112,52 @@ class _Climb:
     def site(self) -> Site:
         child, parent = self._node, self._node.parent
         while parent is not None:
-            found = self._met(child, parent)
+            found = self._placed(child, parent)
+            if found is None and not self._passes(child, parent):
+                found = self._compared(child, parent)
             if found is not None:
                 return found
             child, parent = parent, parent.parent
         return self._plain("constant")
 
-    def _met(self, child: exp.Expr, parent: exp.Expr) -> Site | None:
-        """The site that is decided here; None where the way goes on."""
-        role = self._special(child, parent)
-        if role is not None:
-            return role
-        if isinstance(parent, (exp.Cast, exp.TryCast)):
-            self._cast = self._cast or parent.to.sql("postgres").lower()
-            return self._plain("interval") if self._cast.startswith("interval") else None
-        if isinstance(parent, exp.Neg):
-            self._negated = not self._negated
-            return None
-        if isinstance(parent, exp.Tuple):
-            self._tuple_place = parent.expressions.index(child)
-            return None
-        if isinstance(parent, exp.Escape):
-            return self._plain("constant") if child is parent.expression else None
-        result = isinstance(parent, exp.If) and child is not parent.this
-        if result or self._wraps(parent):
-            return None
-        if isinstance(parent, _ARITHMETIC):
-            other = parent.expression if child is parent.this else parent.this
-            carries = child is parent.this and other.find(exp.Column) is None
-            return None if carries else self._plain("constant")
-        if isinstance(parent, exp.DPipe):
-            other = parent.expression if child is parent.this else parent.this
-            return self._plain("constant") if other.find(exp.Column) else None
-        return self._compared(child, parent)
-
-    def _wraps(self, parent: exp.Expr) -> bool:
-        self._quantified |= isinstance(parent, (exp.Any, exp.All)) or _quantifier(parent)
-        self._listed |= isinstance(parent, exp.Array)
-        return isinstance(parent, _WRAPPERS) or _quantifier(parent) or self._passes(parent)
-
-    def _passes(self, parent: exp.Expr) -> bool:
-        """Whether a choice among constants gives the literal on: what it gives is compared."""
-        if isinstance(parent, _CHOICES):
-            return parent.find(exp.Column) is None
-        return isinstance(parent, exp.Case)
-
-    def _special(self, child: exp.Expr, parent: exp.Expr) -> Site | None:
+    def _placed(self, child: exp.Expr, parent: exp.Expr) -> Site | None:
+        """The site of what is no value because of its place; None elsewhere."""
         role = _PLACES.get(type(parent))
-        if role == "position":
-            # Only a bare number names a column of the result.
-            items = parent.expressions if isinstance(parent, exp.Group) else [child]
-            if child is not self._node or self._mark.kind == "string":
-                return self._plain("constant")
-            return Site(self._mark, "position", place=1 + items.index(child))
-        if role == "unit" and child is not parent.this:
-            return None
         if role is not None:
-            return self._plain(role)
-        if child is parent.args.get("unit"):
-            return self._plain("unit")
-        if child is parent.args.get("format"):
-            return self._plain("format")
-        if child is parent.args.get("zone"):
-            return self._plain("zone")
+            return None if role == "unit" and child is not parent.this else self._plain(role)
+        for name in _ARGUMENTS:
+            if child is parent.args.get(name):
+                return self._plain(name)
         if isinstance(parent, _CUTS) and child is not parent.this:
             return self._plain("constant" if child is parent.args.get("delimiter") else "count")
         if isinstance(parent, exp.JSONPath):
             return self._key(child, parent)
         if isinstance(parent, _JSON) and child is parent.expression:
             return Site(self._mark, "key", self._resolver.operand(parent.this))
+        if isinstance(parent, exp.Escape) and child is parent.expression:
+            return self._plain("constant")
+        if isinstance(parent, (exp.Cast, exp.TryCast)):
+            self._cast = self._cast or parent.to.sql("postgres").lower()
+            return self._plain("interval") if self._cast.startswith("interval") else None
         return None
+
+    def _passes(self, child: exp.Expr, parent: exp.Expr) -> bool:
+        """Whether what holds the literal gives it on, so that the way goes on above."""
+        self._negated ^= isinstance(parent, exp.Neg)
+        self._listed |= isinstance(parent, exp.Array)
+        quantifier = isinstance(parent, exp.Anonymous) and parent.name.lower() in _QUANTIFIERS
+        self._quantified |= quantifier or isinstance(parent, (exp.Any, exp.All))
+        if isinstance(parent, exp.Tuple):
+            self._tuple_place = parent.expressions.index(child)
+        if isinstance(parent, exp.If):
+            return child is not parent.this
+        if isinstance(parent, _CHOICES):
+            return parent.find(exp.Column) is None
+        if isinstance(parent, (*_ARITHMETIC, exp.DPipe)):
+            first = child is parent.this
+            other = parent.expression if first else parent.this
+            return other.find(exp.Column) is None and (first or isinstance(parent, exp.DPipe))
+        return quantifier or isinstance(parent, _WRAPPERS)
 
     def _key(self, child: exp.Expr, path: exp.JSONPath) -> Site:
         """A key within a path: of what the keys before it lead to."""
@@ -182,11 +170,14 @@ class _Climb:
         return Site(self._mark, "key", operand)
 
     def _compared(self, child: exp.Expr, parent: exp.Expr) -> Site:
+        """The site of a literal that goes no further: what the expression compares it with."""
+        first = child is parent.this
         if isinstance(parent, exp.Between):
-            return self._between(child, parent)
+            low = child is parent.args.get("low")
+            other = parent.args.get("low") if first else parent.this
+            return self._value(other, "equal" if first else "low" if low else "high")
         if isinstance(parent, exp.In):
-            shape: Shape = "equal" if child is parent.this else "member"
-            return self._value(parent.this, shape)
+            return self._value(parent.this, "equal" if first else "member")
         if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case):
             return self._value(parent.parent.this, "equal")
         if isinstance(parent, _CHOICES):
@@ -196,31 +187,25 @@ class _Climb:
         if isinstance(parent, exp.StrPosition) and child is parent.args.get("substr"):
             return self._value(parent.this, "infix")
         if isinstance(parent, (exp.Predicate, *_ARRAYS)) and isinstance(parent, exp.Binary):
-            other = parent.expression if child is parent.this else parent.this
-            return self._value(other, self._shape(child, parent))
+            return self._value(
+                parent.expression if first else parent.this, self._shape(parent, first)
+            )
         return self._plain("constant")
 
-    def _shape(self, child: exp.Expr, parent: exp.Expr) -> Shape:
+    def _shape(self, parent: exp.Expr, first: bool) -> Shape:
         if type(parent) in _SHAPES:
             return _SHAPES[type(parent)]
-        if self._quantified and not self._listed:
-            return "array"
-        if self._listed:
-            return "member"
+        if self._quantified or self._listed:
+            return "member" if self._listed else "array"
         if isinstance(parent, (*_GREATER, *_LESS)):
-            return "low" if isinstance(parent, _GREATER) == (child is parent.expression) else "high"
+            return "low" if isinstance(parent, _GREATER) != first else "high"
         return "equal"
 
-    def _between(self, child: exp.Expr, parent: exp.Between) -> Site:
-        if child is parent.this:
-            return self._value(parent.args.get("low"), "equal")
-        return self._value(parent.this, "low" if child is parent.args.get("low") else "high")
-
     def _value(self, other: exp.Expr | None, shape: Shape) -> Site:
-        if isinstance(other, exp.Paren) and self._tuple_place is not None:
-            other = other.this
-        if isinstance(other, exp.Tuple) and self._tuple_place is not None:
-            other = other.expressions[self._tuple_place]
+        if self._tuple_place is not None:
+            other = other.this if isinstance(other, exp.Paren) else other
+            if isinstance(other, exp.Tuple):
+                other = other.expressions[self._tuple_place]
         operand = self._resolver.operand(other)
         if operand is None:
             return self._plain("constant")
@@ -231,7 +216,3 @@ class _Climb:
 
     def _plain(self, role: Role) -> Site:
         return Site(self._mark, role, negated=self._negated, cast=self._cast)
-
-
-def _quantifier(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in _QUANTIFIERS
