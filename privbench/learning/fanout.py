@@ -10,7 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privbench.learning.denoise import Floats, Noise, by_precision, log_likelihoods, project, scale_of
+from privbench.learning.denoise import (
+    Floats,
+    Noise,
+    by_precision,
+    log_likelihoods,
+    project,
+    scale_of,
+)
 from privbench.learning.falloff import CURVE_ERROR, concave
 from privbench.learning.fanfamily import bucket_centres, masses, posterior
 from privbench.learning.fanlaw import FanLaw, Ints, law_from_counts

@@ -32,8 +32,9 @@ from privbench.synthesizers.base import PlanInput, PlannedEvent, roots_of, spare
 #: How far the weight of synthetic owned rows may be off.
 TRUST = 0.3
 #: Units, in standard deviations of the noise of a count of them, from which on shares of keys
-#: stay as they are; most and least factors on those of OWN and REF keys of fewer units.
+#: stay as they are; most and least factors on those of OWN and other keys of fewer units.
 _SEEN, _MORE, _LESS = 60.0, 3.0, 0.3
+#: The same of a one-way marginal of an owned table; below it, no range is seen either.
 _TOLD = 12.0
 _LOSS = {"pure": "epsilon", "zcdp": "rho"}
 
@@ -48,7 +49,7 @@ class Fitting:
         amounts: Amount per item of `privbench.learning.shares`.
         total_sd: Per table, noise of its total, as far as this session released it.
         faint: Items of keys of few units (`faint`).
-        counted: Units that have rows in owned tables and the noise of that, where they were counted.
+        counted: Units that have rows in owned tables and the noise of that, where counted.
         sums: Per root table, sums of its one-way histograms and fan-outs, and their variances; per
             owned table, those of the weight of its rows.
         weights: Released weight of the rows of owned tables, as far as a synthesizer knows it.
@@ -298,10 +299,10 @@ def faint(spec: DatabaseSpec, start: PlanInput) -> frozenset[str]:
 
 
 def _few(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
-    """Factors on the amounts of keys of few units.
+    """Factors on the amounts of keys and rows of few units.
 
-    How many rows a few units have is the first thing to know; where their references lead is lost
-    in noise whatever is spent.
+    How many rows a few units have is the first thing to know; where their references lead, and what
+    values their rows hold, is lost in noise whatever is spent.
     """
     owned = {
         key_item(key) for table in spec.tables.values() for key in table.keys if key.role == "own"
