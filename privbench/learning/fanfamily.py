@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri, pdtr
 
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import Floats, Noise, log_likelihoods, scale_of
 
 Ints = NDArray[np.int64]
 
@@ -111,6 +111,7 @@ def posterior(
     shades: tuple[Floats, Floats] | None = None,
     even: float = 0.0,
     more: Callable[[Floats], Floats] | None = None,
+    noise: Noise = "laplace",
 ) -> tuple[Floats, float]:
     """Posterior mean of the masses of buckets, with the factor that explains cells best.
 
@@ -129,30 +130,31 @@ def posterior(
         even: How much likelier even laws are beforehand: the power of E[x²]/E[x]² that is divided
             by.
         more: Log likelihood of laws, shape (laws, buckets), by what else was released.
+        noise: Law of the noise.
 
     Returns:
         Masses, shape (buckets,), positive, summing to 1; the factor, 1 without ``shades``.
     """
     laws, prior = family(tuple(starts.tolist()), tuple(ends.tolist()))
-    scale = max(sd, 1e-9) / np.sqrt(2.0)
     seen = laws if design is None else laws @ design.T
     factors, beliefs = shades or (np.ones(1), np.zeros(1))
-    apart = distances(noisy, np.ascontiguousarray(seen), parents * factors)
+    fits = log_fits(noisy, np.ascontiguousarray(seen), parents * factors, sd, noise)
     logs = prior.copy()
     if even:
         sizes = bucket_centres(starts, ends)
         logs = logs - even * np.log((laws @ sizes**2) / (laws @ sizes) ** 2)
     if target is not None:
-        total, clip, noise = target
+        total, clip, total_sd = target
         middle = np.sqrt(np.maximum(starts, 0) * np.maximum(ends, 0).astype(np.float64))
         centre = np.minimum(middle, clip)
         explained = parents * (laws @ centre)
         # A law's mean is known no better than its buckets are wide.
-        width = np.hypot(max(noise, 1e-9), 0.1 * explained) / np.sqrt(2.0)
-        logs = logs - np.abs(total - explained) / width - np.log(width)
+        width = np.hypot(max(total_sd, 1e-9), 0.1 * explained)
+        width = width / np.sqrt(2.0) if noise == "laplace" else width
+        logs = logs + log_likelihoods((total - explained) / width, noise) - np.log(width)
     if more is not None:
         logs = logs + more(laws)
-    each = logs + beliefs[:, None] - apart / scale
+    each = logs + beliefs[:, None] + fits
     logs = np.logaddexp.reduce(each)
     weights = np.exp(logs - logs.max())
     weights *= _plausible(laws @ bucket_centres(starts, ends), weights)
@@ -160,8 +162,30 @@ def posterior(
     return found / found.sum(), float(factors[np.argmax(logsumexp(each, axis=1))])
 
 
+def log_fits(noisy: Floats, seen: Floats, factors: Floats, sd: float, noise: Noise) -> Floats:
+    """Log likelihood of noisy cells that are factor·seen, shape (factors, members).
+
+    Args:
+        noisy: Noisy counts, shape (cells,).
+        seen: Masses of cells by every member, shape (members, cells).
+        factors: Number of what is counted.
+        sd: Standard deviation of the noise.
+        noise: Law of the noise.
+    """
+    scale = scale_of(max(sd, 1e-9), noise)
+    if noise == "laplace":
+        return np.asarray(-_distances(noisy, seen, factors) / scale)
+    return np.asarray(-0.5 * _squares(noisy, seen, factors) / scale**2)
+
+
+def _squares(noisy: Floats, seen: Floats, factors: Floats) -> Floats:
+    """Σ (noisy − factor·seen)² over cells, as `_distances`."""
+    own, cross = np.einsum("ij,ij->i", seen, seen), seen @ noisy
+    return np.asarray(noisy @ noisy - 2 * factors[:, None] * cross + factors[:, None] ** 2 * own)
+
+
 @numba.njit(cache=True, fastmath={"reassoc", "contract"})
-def distances(noisy, seen, factors):  # type: ignore[no-untyped-def]
+def _distances(noisy, seen, factors):  # type: ignore[no-untyped-def]
     """Σ |noisy − factor·seen| over cells, shape (factors, members); seen is (members, cells)."""
     members, cells = seen.shape
     found = np.empty((len(factors), members))

@@ -10,7 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privbench.learning.denoise import Floats, by_precision, project
+from privbench.learning.denoise import (
+    Floats,
+    Noise,
+    by_precision,
+    log_likelihoods,
+    project,
+    scale_of,
+)
 from privbench.learning.falloff import CURVE_ERROR, concave
 from privbench.learning.fanfamily import bucket_centres, masses, posterior
 from privbench.learning.fanlaw import FanLaw, Ints, law_from_counts
@@ -24,6 +31,10 @@ _EMPTY = 240.0
 #: parents that have some, or of 1 over their mean, whichever is more. At 1 the distances of both
 #: from one child per parent would add up, and a tenth of all parents who own hundreds each is lost.
 _GIANTS = 0.7
+#: How much likelier beforehand parents of about as many children each are, as a power of
+#: E[x]²/E[x²]. Without it every histogram that noise drowns has a tail of giants: measured on seven
+#: databases, sizes of tables are off by 3 % less at 0.25 as at 1.
+_EVEN = 0.5
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2
 #: The same of the largest bucket where it is past the first few.
@@ -52,6 +63,8 @@ def fit(
     target: tuple[float, float, float] | None = None,
     more: Callable[[Floats], Floats] | None = None,
     parents_sd: float = 0.0,
+    noise: Noise = "laplace",
+    units: tuple[float, float] | None = None,
 ) -> FanLaw:
     """Fit a law to a noisy bucket histogram.
 
@@ -67,6 +80,9 @@ def fit(
             parents are few, instead of the target.
         parents_sd: Standard deviation of the noise of their number, which this histogram's own sum
             is part of.
+        noise: Law of the noise.
+        units: Noisy number of parents that have children by a count of its own, and the standard
+            deviation of that noise; read where parents are few.
 
     Few parents against the noise, or few that have children, give a law of a small family
     (`fanfamily.posterior`), mended where a bucket says clearly otherwise. Where the parents
@@ -80,7 +96,9 @@ def fit(
         return law_from_counts(spread_law(mean, starts, ends), starts, ends)
     if parents < _FEW * sd or (len(starts) > 2 and parents - noisy[0] < _FEW_OWN * sd):
         return law_from_counts(
-            _by_family(noisy, sd, starts, ends, parents, target, more, parents_sd), starts, ends
+            _by_family(noisy, sd, starts, ends, parents, target, more, parents_sd, noise, units),
+            starts,
+            ends,
         )
     law = law_from_counts(_smooth(noisy, sd, parents), starts, ends)
     if target is None or target[0] < 3 * target[2] or not law.mass[starts > 0].sum() > 0:
@@ -97,6 +115,8 @@ def _by_family(
     target: tuple[float, float, float] | None,
     more: Callable[[Floats], Floats] | None,
     parents_sd: float,
+    noise: Noise,
+    units: tuple[float, float] | None,
 ) -> Floats:
     """Parents per bucket by the posterior of a family of laws; as `fit`.
 
@@ -111,10 +131,15 @@ def _by_family(
 
     def believed(laws: Floats) -> Floats:
         told = 0.0 if more is None else more(laws * (pool / parents) + whole)
+        if units is not None:
+            apart = (units[0] - pool * (1.0 - laws[:, 0])) / scale_of(units[1], noise)
+            told = told + log_likelihoods(apart, noise)
         return _giants(laws, centres) + told
 
     goal, shades = target if more is None else None, _shades(left, sd, pool, parents_sd)
-    family, shade = posterior(left, sd, starts, ends, pool, goal, shades=shades, more=believed)
+    family, shade = posterior(
+        left, sd, starts, ends, pool, goal, shades=shades, more=believed, noise=noise, even=_EVEN
+    )
     return _against(shade * pool * family + aside, noisy, sd)
 
 

@@ -39,6 +39,7 @@ class Sizes:
         drawn: Rows of owned tables as their synthetic owners have them.
         owners: Weight of the rows of owned tables that own others, as far as fan-outs tell it, and
             the standard deviation of that.
+        units: Units that have rows in owned tables by a count of their own, likewise.
     """
 
     rows: Mapping[str, float]
@@ -46,6 +47,7 @@ class Sizes:
     weights: Mapping[str, float] = field(default_factory=dict)
     drawn: Mapping[str, float] = field(default_factory=dict)
     owners: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    units: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def weight(self, table: str) -> float:
         """Released weight of the rows of a table."""
@@ -111,7 +113,7 @@ def fit_key(
         law = fit_fan_in(query, spec, noisy, sd, size, (linked, off * linked), most, shades)
         return KeyModel.of(key, null=null, law=law)
     if FANS in answers:
-        law = _fan_out(spec, key, *answers[FANS][1:], sizes, null, evidence)
+        law = _fan_out(spec, key, *answers[FANS][1:], sizes, null, evidence, noise)
         if evidence is not None and key.nullable:
             null = evidence.ownerless(law.mass)
         return KeyModel.of(key, null=null, law=law)
@@ -166,6 +168,7 @@ def _fan_out(
     sizes: Sizes,
     null: float,
     evidence: Evidence | None,
+    noise: Noise,
 ) -> FanLaw:
     is_root = spec.tables[key.parent].own is None
     parents, off = sizes.rows[key.parent], sizes.sd.get(key.parent, 0.0)
@@ -181,7 +184,10 @@ def _fan_out(
     clip = float(TOTAL_CLIP) if is_root else np.inf
     target = (total, clip, sizes.sd.get(key.table, 0.0) * part)
     known = sizes.clear(key.parent) or key.parent in sizes.drawn
-    return fit(noisy, sd, starts, ends, parents, target if known else None, more, off)
+    # A unit is one owner where owners are roots, or one row without an owner.
+    units = sizes.units.get(key.table) if is_root and not key.nullable else None
+    goal = target if known else None
+    return fit(noisy, sd, starts, ends, parents, goal, more, off, noise, units)
 
 
 def _public(key: KeySpec, noisy: Floats, sd: float, noise: Noise) -> KeyModel:

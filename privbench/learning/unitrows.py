@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privbench.learning.crowds import Crowds, Told
 from privbench.learning.denoise import Floats, Noise, log_likelihoods, posterior_median, scale_of
-from privbench.learning.fanfamily import bucket_centres, buckets, distances, family
+from privbench.learning.fanfamily import bucket_centres, buckets, family, log_fits
 
 Ints = NDArray[np.int64]
 
@@ -52,7 +52,12 @@ class UnitCounts:
 
     @classmethod
     def of(
-        cls, noisy: Floats, sd: float, units: float, ownerless: tuple[float, float] | None
+        cls,
+        noisy: Floats,
+        sd: float,
+        units: float,
+        ownerless: tuple[float, float] | None,
+        noise: Noise = "laplace",
     ) -> UnitCounts:
         """The likelihood of every number of rows, averaged over the laws that have it.
 
@@ -66,15 +71,16 @@ class UnitCounts:
             units: Number of units that may own rows, above 0.
             ownerless: Noisy number of rows without an owner and its standard deviation; missing
                 means that every row has one.
+            noise: Law of the noise.
         """
         laws, _ = family(tuple(_STARTS.tolist()), tuple(_ENDS.tolist()))
-        cells, scale = noisy[1:].astype(np.float64), max(sd, 1e-9) / np.sqrt(2.0)
+        cells = noisy[1:].astype(np.float64)
         beside, beliefs = _beside((float(noisy[1]), sd), ownerless)
         seen = np.ascontiguousarray(laws[:, 1:])
         logs = np.empty((len(beside), len(laws)))
         for place, count in enumerate(beside):
             apart = cells - count * (np.arange(len(cells)) == 0)
-            logs[place] = beliefs[place] - distances(apart, seen, np.array([units]))[0] / scale
+            logs[place] = beliefs[place] + log_fits(apart, seen, np.array([units]), sd, noise)[0]
         found = np.logaddexp.reduce(logs) - np.logaddexp.reduce(beliefs)
         alike = seen.max(axis=1) > _ALIKE * seen.sum(axis=1)
         rows = np.log(units * (laws @ bucket_centres(_STARTS, _ENDS)))

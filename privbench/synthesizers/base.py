@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -79,6 +80,7 @@ class PlanInput:
         totals: Rows per private table: noisy (fit) or guessed (plan); missing means 1.
         public_rows: Exact row counts of public tables.
         spare: Amount per root table beyond ``total`` that earlier stages left; missing means none.
+        counted: Units that have rows in owned tables, where they were counted; at least the noise.
     """
 
     total: float
@@ -86,10 +88,15 @@ class PlanInput:
     totals: Mapping[str, float] = field(default_factory=dict)
     public_rows: Mapping[str, int] = field(default_factory=dict)
     spare: Mapping[str, float] = field(default_factory=dict)
+    counted: Mapping[str, float] = field(default_factory=dict)
 
     def rows(self, table: str) -> float:
         """Noisy rows of a table, at least 1."""
         return max(float(self.totals.get(table, 1.0)), 1.0)
+
+    def units(self, spec: DatabaseSpec, table: str) -> float:
+        """Units that may have rows in a table: as many as were counted, at most all."""
+        return min(self.counted.get(table, np.inf), self.rows(spec.top(table)))
 
 
 def roots_of(spec: DatabaseSpec) -> frozenset[str]:

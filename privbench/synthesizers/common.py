@@ -32,8 +32,10 @@ from privbench.synthesizers.base import PlanInput, PlannedEvent, roots_of, spare
 #: How far the weight of synthetic owned rows may be off.
 TRUST = 0.3
 #: Units, in standard deviations of the noise of a count of them, from which on shares of keys
-#: stay as they are; most and least factors on those of OWN and REF keys of fewer units.
+#: stay as they are; most and least factors on those of OWN and other keys of fewer units.
 _SEEN, _MORE, _LESS = 60.0, 3.0, 0.3
+#: The same of a one-way marginal of an owned table; below it, no range is seen either.
+_TOLD = 12.0
 _LOSS = {"pure": "epsilon", "zcdp": "rho"}
 
 
@@ -47,6 +49,7 @@ class Fitting:
         amounts: Amount per item of `privbench.learning.shares`.
         total_sd: Per table, noise of its total, as far as this session released it.
         faint: Items of keys of few units (`faint`).
+        counted: Units that have rows in owned tables and the noise of that, where counted.
         sums: Per root table, sums of its one-way histograms and fan-outs, and their variances; per
             owned table, those of the weight of its rows.
         weights: Released weight of the rows of owned tables, as far as a synthesizer knows it.
@@ -58,6 +61,7 @@ class Fitting:
     amounts: dict[str, float]
     total_sd: dict[str, float]
     faint: frozenset[str] = frozenset()
+    counted: dict[str, tuple[float, float]] = field(default_factory=dict)
     sums: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     drawn: dict[str, float] = field(default_factory=dict)
@@ -72,12 +76,14 @@ class Fitting:
     ) -> Fitting:
         """Divide the amount among tables and keys."""
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
+        counted = _counted(session)
         start = PlanInput(
             amount,
             session.accounting,
             dict(totals),
             dict(public_rows or {}),
             spare_amounts(left, amount),
+            {name: max(found) for name, found in counted.items()},
         )
         return cls(
             session,
@@ -85,6 +91,7 @@ class Fitting:
             amounts(session.spec, start),
             _total_sd(session, start),
             faint(session.spec, start),
+            counted,
         )
 
     @property
@@ -156,7 +163,7 @@ class Fitting:
             if self.sums.get(name) and self.spec.tables[name].own
         }
         owners = {name: (max(weight, 1.0), var**0.5) for name, (weight, var) in told.items()}
-        return Sizes(rows, deviations, self.weights, self.drawn, owners)
+        return Sizes(rows, deviations, self.weights, self.drawn, owners, self.counted)
 
     def rows_amount(self, table: str) -> float:
         """What may be spent on a table's attributes."""
@@ -231,6 +238,17 @@ def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:
     return sd
 
 
+def _counted(session: Session) -> dict[str, tuple[float, float]]:
+    """Units that have rows in owned tables as a session counted them, and the noise of that."""
+    found = {}
+    for step in session.trace:
+        if step.query == Total(step.query.table, 1) and session.spec.tables[step.query.table].own:
+            noise = session.noise_scale(step.query, step.event.amount)
+            number = float(np.ravel(np.asarray(step.result, np.float64))[0]) / step.query.unit
+            found[step.query.table] = number, noise
+    return found
+
+
 def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
     """Amount per table and key; no root table's sum passes the total and what it has to spare.
 
@@ -248,8 +266,16 @@ def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
     return {name: amount * (1.0 + more[name]) for name, amount in given.items()}
 
 
+#: A count of units by the role of a key.
+_COUNTS: dict[str, Callable[[KeySpec], Query]] = {
+    "own": lambda key: FanOut(key, bounds_of(key)),
+    "ref": lambda key: Presence(key, own=False),
+    "public": lambda key: Histogram(key.table, ()),
+}
+
+
 def standing(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
-    """How far the units of every OWN and REF key stand above noise.
+    """How far the units of every key stand above noise.
 
     The yardstick is the noise of one count of units (a fan-out; rows with a reference) for a key's
     plain share: 1 where units are as many as `_SEEN` of its standard deviations.
@@ -259,12 +285,10 @@ def standing(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
     found = {}
     for table in spec.tables.values():
         for key in table.keys:
-            if key.role not in ("own", "ref"):
-                continue
-            owns = key.role == "own"
-            query: Query = FanOut(key, bounds_of(key)) if owns else Presence(key, own=False)
+            query = _COUNTS[key.role](key)
             sd = noise_sd(query, spec, given[key_item(key)], start.accounting)
-            units = min(start.rows(spec.top(end)) for end in (key.parent, key.table))
+            ends = (key.table,) if key.role == "public" else (key.parent, key.table)
+            units = min(start.units(spec, end) for end in ends)
             found[key_item(key)] = units / max(sd * _SEEN, 1e-9)
     return found
 
@@ -275,18 +299,27 @@ def faint(spec: DatabaseSpec, start: PlanInput) -> frozenset[str]:
 
 
 def _few(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
-    """Factors on the amounts of keys of few units.
+    """Factors on the amounts of keys and rows of few units.
 
-    How many rows a few units have is the first thing to know; where their references lead is lost
-    in noise whatever is spent.
+    How many rows a few units have is the first thing to know; where their references lead, and what
+    values their rows hold, is lost in noise whatever is spent.
     """
     owned = {
         key_item(key) for table in spec.tables.values() for key in table.keys if key.role == "own"
     }
-    return {
+    found = {
         name: min(max(1.0 / seen, 1.0), _MORE) if name in owned else min(max(seen, _LESS), 1.0)
         for name, seen in standing(spec, start).items()
     }
+    items = shares(spec, start.totals)
+    given = allocate(items, start.total * MARGIN) if items else {}
+    for table in spec.tables.values():
+        if table.attributes and table.name in start.counted:
+            each = given[rows_item(table.name)] / (2 * len(table.attributes))
+            sd = noise_sd(Histogram(table.name, ()), spec, each, start.accounting)
+            seen = start.units(spec, table.name) / max(sd * _TOLD, 1e-9)
+            found[rows_item(table.name)] = min(max(seen, _LESS), 1.0)
+    return found
 
 
 def planned_keys(

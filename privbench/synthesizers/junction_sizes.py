@@ -80,7 +80,7 @@ def measure_rows(
     crowds = crowds_of(identity, part, bound(fitting.spec, key.parent))
     units, beside = float(crowds.units.sum()), ownerless(fitting.spec, key, answers)
     told = first_total(fitting, key, measured_null(fitting.spec, key, answers))
-    return Evidence(crowds, told, UnitCounts.of(noisy, sd, max(units, 1.0), beside))
+    return Evidence(crowds, told, UnitCounts.of(noisy, sd, max(units, 1.0), beside, fitting.noise))
 
 
 def size_of(
