@@ -178,6 +178,9 @@ def _index(
     parent = made.get(str(key.ref_table))
     if key.is_self or parent is None:
         return index
+    least, most = int(index.min(initial=-1)), int(index.max(initial=-1))
+    if parent.keep.all() and least >= -1 and most < len(parent.keep):
+        return index
     return remap(np.where(index < len(parent.keep), index, -1), parent.keep)
 
 

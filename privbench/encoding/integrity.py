@@ -26,6 +26,8 @@ Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 #: Characters of a UUID as text.
 _UUID_LENGTH = 36
+#: Rows that are numbered at a time, for memory alone.
+_BLOCK = 2**20
 #: The referenced columns of a key's parent rows that are kept, in `ref_columns` order.
 ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
 
@@ -211,9 +213,13 @@ def _number(work: Workbench, column: Column, index: Indices) -> bool:
         # No numbering is known for the type: what distinguishes rows must be left to repair.
         work.columns[column.name] = pa.nulls(work.rows, pa.string())
         return False
-    index = np.maximum(index, 0)
-    work.alive &= index < pool.capacity
-    work.columns[column.name] = pool.nth(np.minimum(index, pool.capacity - 1))
+    made = []
+    for first in range(0, max(work.rows, 1), _BLOCK):
+        some = slice(first, first + _BLOCK)
+        number = np.maximum(index[some], 0)
+        work.alive[some] &= number < pool.capacity
+        made.append(pool.nth(np.minimum(number, pool.capacity - 1)))
+    work.columns[column.name] = made[0] if len(made) == 1 else pa.concat_arrays(made)
     return True
 
 
@@ -222,10 +228,10 @@ def _result(work: Workbench, selves: Sequence[ForeignKey]) -> Minted:
     for key in selves:
         end_orphans(work, key)
     keep = work.alive
-    columns = dict(work.columns)
+    columns, parents = dict(work.columns), dict(work.parents)
     if not keep.all():
         columns = {name: values.filter(pa.array(keep)) for name, values in columns.items()}
-    parents = {name: index[keep] for name, index in work.parents.items()}
+        parents = {name: index[keep] for name, index in parents.items()}
     for key in selves:
         parents[key.name] = remap(parents[key.name], keep)
     return Minted(columns, parents, keep)

@@ -148,6 +148,9 @@ def take_key(
         columns: Which columns to fill.
     """
     none = index < 0
+    if not none.any():
+        whole = pa.array(index)
+        return {name: referred[name].take(whole) for name in columns}
     found = {}
     for name in columns:
         values = referred[name]

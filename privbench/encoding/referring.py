@@ -53,11 +53,17 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
     empty = _with_null(referred)
     theirs = np.where(empty, _NOBODY, theirs)
     work.targets[key.name] = np.flatnonzero(~empty)
-    index = work.parents.get(key.name, np.full(work.rows, NONE, dtype=np.int64))
-    index = np.where(index >= count, ORPHAN, index)
+    given = work.parents.get(key.name)
+    given = np.full(work.rows, NONE, dtype=np.int64) if given is None else given
+    index = np.where(given >= count, ORPHAN, given)
     index[null] = NONE
     free = _free(work, key, shared)
-    index = _agree(work, index, mine, theirs, must=~null & (not free))
+    wrong = (index == ORPHAN) | ((index < 0) & (~null & (not free)))
+    if shared or empty.any():
+        seen = np.flatnonzero(index >= 0)
+        wrong[seen] |= mine[seen] != theirs[index[seen]]
+    if wrong.any():
+        _redraw(work, index, mine, theirs, np.flatnonzero(wrong))
     if one_to_one(work.table, key) and count:
         index = without_repeats(index, mine, theirs, work.rng)
     if not free:
@@ -96,15 +102,9 @@ def _free(work: Workbench, key: ForeignKey, shared: Sequence[str]) -> list[str]:
     return [name for name in nullable_columns(work.table, key) if name not in shared]
 
 
-def _agree(work: Workbench, index: Indices, mine: Indices, theirs: Indices, must: Mask) -> Indices:
+def _redraw(work: Workbench, index: Indices, mine: Indices, theirs: Indices, rows: Indices) -> None:
     """Draw again where the parent is gone, disagrees, or is missing and must not be."""
-    wrong = (index == ORPHAN) | ((index < 0) & must)
-    seen = np.flatnonzero(index >= 0)
-    wrong[seen] |= mine[seen] != theirs[index[seen]]
-    todo = np.flatnonzero(wrong)
-    if len(todo):
-        index[todo] = Pools(index, theirs).draw(mine[todo], work.rng)
-    return index
+    index[rows] = Pools(index, theirs).draw(mine[rows], work.rng)
 
 
 def refill(work: Workbench, key: ForeignKey) -> None:

@@ -27,7 +27,8 @@ class Workbench:
     Attributes:
         table: The table.
         columns: Values so far, each of shape (rows,).
-        parents: Parent row by foreign key, negative for none; each of shape (rows,).
+        parents: Parent row by foreign key, negative for none; each of shape (rows,). Those that
+            were given are never changed in place.
         rng: Source of randomness.
         rows: Number of rows, dropped ones included.
         codecs: Codecs of modelled columns.
@@ -51,7 +52,7 @@ class Workbench:
     ) -> None:
         self.table, self.rng, self.rows, self.own = table, rng, rows, own
         self.columns = dict(columns)
-        self.parents = {name: np.array(index, dtype=np.int64) for name, index in parents.items()}
+        self.parents = {name: np.asarray(index, np.int64) for name, index in parents.items()}
         self.codecs = codecs or {}
         self.alive: Mask = np.ones(rows, dtype=np.bool_)
         self.fixed: set[str] = set()
