@@ -1,13 +1,13 @@
-"""Judges the queries of a workload by a database: what they name there, and what runs unnamed.
+"""Judges the queries of a workload by the catalog of the database that runs them.
 
-The catalog tells where names lead. What initdb made is judged by the shipped lists; all else is
-somebody's: a function passes where it is a listed extension's or is allowed by name, an operator
-where its function does, a type where its CHECKs do.
+What initdb made is judged by lists that come with privbench. All else is somebody's: a function
+passes where it is a listed extension's or the operator allows it by name, an operator where its
+function does, a type where its CHECKs do.
 
-Reading a relation runs more than the query holds: the definitions of views, policies, constant
+Reading a relation runs more than the query holds: the definitions of views and policies; constant
 parts of expressions in indexes, CHECKs, partition keys and extended statistics, which the planner
-computes, and CHECKs of domains, which functions such as array_append apply. All are judged before
-the first query runs. Names without a schema are taken for every object of that name, so that no
+computes; and CHECKs of domains, which functions such as array_append apply. All are judged before
+the first query runs. A name without a schema is taken for every object of that name, so that no
 search path matters; only relations go by the path.
 """
 
@@ -29,7 +29,7 @@ from privbench.schema import TableName
 from privbench.workload import questions
 from privbench.workload.questions import FIRST_USER_OID, ask
 from privbench.workload.safety import NONE, Trust
-from privbench.workload.scope import Scope, late
+from privbench.workload.scope import Scope, uncomputed
 
 #: What functions written in SQL may be made of: expressions of their parameters.
 _BODIES = (EXPRESSIONS | {"ParamRef"}) - {"RangeVar"}
@@ -146,7 +146,7 @@ class Database:
         judge(tree, self._scope)
         for node in tree.walk():
             for name in _CALLS.get(node.kind, ()):
-                self._scope.passes((name,))
+                self._scope.refuse_users((name,))
             # Where a WITH query has a table's name, either may be meant.
             if node.kind == "CommonTableExpr":
                 self._scope.relation((str(node.get("ctename")),))
@@ -161,7 +161,7 @@ class Database:
                     self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)
                 ]
                 try:
-                    self.planned(row, checks=checks)
+                    self.refuse_planned(row, checks=checks)
                 except NotAllowed as reason:
                     raise SchemaError(
                         f"whoever reads it runs a function of users, since {reason}.",
@@ -169,10 +169,10 @@ class Database:
                         remedy="Drop that, or leave the table out ([database] exclude).",
                     ) from None
 
-    def fine(self, function: _Function) -> None:
+    def refuse_function(self, function: _Function) -> None:
         """Refuse a function that is neither allowed nor a listed extension's."""
         if function.range is not None:
-            self.value(self._types[function.range], named=True)
+            self.refuse_type(self._types[function.range], named=True)
             return
         extension = function.extension
         if function.key in self.trust.functions or extension in self.trust.extensions:
@@ -180,16 +180,16 @@ class Database:
         listed = names.extension(extension) if extension else None
         if listed is not None and function.name in listed.get("functions", ()):
             if function.body:
-                self._body(function)
+                self._refuse_body(function)
         elif function.plain and function.body:
-            self._body(function)
+            self._refuse_body(function)
         else:
             whose = f" of the extension {extension}" if extension else ""
             raise NotAllowed(
                 f"it may call {shown(function.key)}, a function{whose} that is not listed"
             )
 
-    def _body(self, function: _Function) -> None:
+    def _refuse_body(self, function: _Function) -> None:
         """Refuse a function written in SQL whose text does more than compute, on any path."""
 
         def refuse() -> None:
@@ -203,7 +203,7 @@ class Database:
 
         self._once(("function", (function.key, function.body), False), refuse)
 
-    def runs(self, code: int, name: str | None, what: str) -> None:
+    def refuse_code(self, code: int, name: str | None, what: str) -> None:
         """Refuse what runs a function by its OID."""
         function = self._code.get(code)
         if function is None:
@@ -212,42 +212,42 @@ class Database:
                 return
             raise NotAllowed(f"{what} {shown(key)}, which is not listed")
         try:
-            self.fine(function)
+            self.refuse_function(function)
         except NotAllowed:
             raise NotAllowed(f"{what} {shown(function.key)}, which is not listed") from None
 
-    def value(self, row: Any, *, named: bool) -> None:
+    def refuse_type(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call what may not be called.
 
         Args:
             row: The type.
             named: Whether values are made of text, not only read.
         """
-        self._once(("type", row.oid, named), lambda: self._value(row, named=named))
+        self._once(("type", row.oid, named), lambda: self._refuse_type(row, named=named))
 
-    def _value(self, row: Any, *, named: bool) -> None:
+    def _refuse_type(self, row: Any, *, named: bool) -> None:
         whose = shown((row.schema, row.name))
         for code in row.code:
-            self.runs(code, None, f"the type {whose} runs")
+            self.refuse_code(code, None, f"the type {whose} runs")
         for text in row.checks:
-            self._expression(text, f"the domain {whose}", frozenset())
+            self._refuse_expression(text, f"the domain {whose}", frozenset())
         for oid in (*row.parts, row.base, row.element):
             if oid in self._types:
-                self.value(self._types[oid], named=named)
+                self.refuse_type(self._types[oid], named=named)
         if named and row.kind == "b" and not row.is_array and not self._vouched(row.extension):
             raise NotAllowed(f"it names the type {whose}, which is not listed")
 
-    def reads(self, row: Any, *, deep: bool) -> None:
+    def refuse_relation(self, row: Any, *, deep: bool) -> None:
         """Refuse a relation that runs what is not listed when it is read.
 
         Args:
             row: The relation.
             deep: Whether a definition reads it, with the rights of another role.
         """
-        self._once(("relation", row.oid, deep), lambda: self._relation(row, deep=deep))
+        self._once(("relation", row.oid, deep), lambda: self._refuse_relation(row, deep=deep))
 
     def _once(self, key: tuple[str, Any, bool], refuse: Callable[[], None]) -> None:
-        """Judge something once; what holds itself passes meanwhile."""
+        """Judge something once; what refers to itself passes while it is being judged."""
         if key not in self._judged:
             self._judged[key] = None
             try:
@@ -260,7 +260,7 @@ class Database:
         if known is not None:
             raise known
 
-    def _relation(self, row: Any, *, deep: bool) -> None:
+    def _refuse_relation(self, row: Any, *, deep: bool) -> None:
         name = shown((row.schema, row.name))
         if row.oid < FIRST_USER_OID:
             if row.name in _FILES:
@@ -269,19 +269,19 @@ class Database:
         if row.kind not in ("r", "p", "v", "m", "S"):
             raise NotAllowed(f"it reads {name}, which is neither a table nor a view")
         for column in ask(self.connection, questions.COLUMN_TYPES, row.oid):
-            self.value(self._types[column.type], named=False)
+            self.refuse_type(self._types[column.type], named=False)
         if row.kind == "v":
             (found,) = ask(self.connection, questions.VIEW, row.oid)
-            self._definition(found.text, f"the view {name}", Scope(self, deep=True))
+            self._refuse_definition(found.text, f"the view {name}", Scope(self, deep=True))
             return
         for part in ask(self.connection, questions.PARTS, row.oid):
-            self.reads(self._by_oid[part.part], deep=deep)
-        self.planned(row)
+            self.refuse_relation(self._by_oid[part.part], deep=deep)
+        self.refuse_planned(row)
         if row.secured and (deep or ask(self.connection, questions.FILTERED, row.oid)[0].active):
             for policy in ask(self.connection, questions.POLICIES, row.oid):
-                self._expression(policy.text, f"{policy.what} of {name}", frozenset())
+                self._refuse_expression(policy.text, f"{policy.what} of {name}", frozenset())
 
-    def planned(self, row: Any, *, checks: bool = True) -> None:
+    def refuse_planned(self, row: Any, *, checks: bool = True) -> None:
         """Judge the expressions of which the planner computes constant parts.
 
         A function with a column among its arguments is never computed, unless it is written in
@@ -300,15 +300,16 @@ class Database:
                 continue
             # A virtual column is no column here: an expression stands in its place.
             text = "" if row.virtual else item.text or ""
-            passing = late(text, condition=item.part == "condition")
-            self._expression(item.text, f"{item.what} of {name}", passing)
+            passing = uncomputed(text, condition=item.part == "condition")
+            self._refuse_expression(item.text, f"{item.what} of {name}", passing)
 
-    def _expression(self, text: str | None, what: str, late: frozenset[Name]) -> None:
+    def _refuse_expression(self, text: str | None, what: str, uncomputed: frozenset[Name]) -> None:
         if text:
-            self._definition(f"SELECT {text}", what, Scope(self, deep=True, late=late))
+            scope = Scope(self, deep=True, uncomputed=uncomputed)
+            self._refuse_definition(f"SELECT {text}", what, scope)
 
-    def _definition(self, text: str, what: str, scope: Scope) -> None:
-        """Judge what the server has written under the path of the tool's own questions."""
+    def _refuse_definition(self, text: str, what: str, scope: Scope) -> None:
+        """Refuse what the server wrote as the definition of something, under a fixed path."""
         try:
             judge(statement(text).tree, scope)
         except SqlError as error:
@@ -326,7 +327,9 @@ class Database:
             if function is not None and self._vouched(function.extension):
                 continue
             try:
-                self.runs(row.code, row.function, f"any query may use {row.what}, which runs")
+                self.refuse_code(
+                    row.code, row.function, f"any query may use {row.what}, which runs"
+                )
             except NotAllowed as reason:
                 return reason
         return None

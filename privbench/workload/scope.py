@@ -1,4 +1,4 @@
-"""What the names of a query, or of a definition that it reads, lead to in a database."""
+"""Which objects of a database a query may name, and a definition that the query reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Scope:
         path: Schemas in which relations without one are looked for, in order.
         deep: Whether definitions are judged, in which names without a schema are `pg_catalog`'s.
             Operators are not all written there, so they are taken for any of their name.
-        late: Functions that pass because they are never computed.
+        uncomputed: Functions that pass because they are never computed.
     """
 
     def __init__(
@@ -30,12 +30,12 @@ class Scope:
         path: Sequence[str] = ("pg_catalog",),
         *,
         deep: bool = False,
-        late: frozenset[Name] = frozenset(),
+        uncomputed: frozenset[Name] = frozenset(),
     ) -> None:
         self._database = database
         self._path = path
         self._deep = deep
-        self._late = late
+        self._uncomputed = uncomputed
 
     def function(self, name: Name) -> bool:
         """Listed functions of the server and of listed extensions, and allowed ones."""
@@ -43,9 +43,11 @@ class Scope:
             return False
         written, name = name, ("pg_catalog", *name) if self._deep and len(name) == 1 else name
         found = _named(self._database.functions, name)
-        if written in self._late and not any(f.language == "sql" or f.defaults for f in found):
+        if written in self._uncomputed and not any(
+            f.language == "sql" or f.defaults for f in found
+        ):
             return True
-        self.passes(name)
+        self.refuse_users(name)
         allowed = self._database.trust.functions
         if name[0] != "pg_catalog" and len(name) == 2:
             return bool(found) or name in allowed or self._lacking(name)
@@ -54,17 +56,17 @@ class Scope:
             return True
         return last not in names.others() and (bool(found) or self._lacking(name))
 
-    def passes(self, name: Name) -> None:
+    def refuse_users(self, name: Name) -> None:
         """Refuse a name that leads to a function of users, or to a type that runs one.
 
         Raises:
             NotAllowed: It does.
         """
         for function in _named(self._database.functions, name):
-            self._database.fine(function)
+            self._database.refuse_function(function)
         for row in _named(self._database.types, name):
             # A call with one argument may be a cast to the type of that name.
-            self._database.value(row, named=True)
+            self._database.refuse_type(row, named=True)
 
     def _lacking(self, name: Name) -> bool:
         """Whether one side lacks what an extension or the operator's word would let pass."""
@@ -89,14 +91,14 @@ class Scope:
         """The server's operators, and others whose functions pass."""
         for row in _named(self._database.operators, name):
             what = f"it may use the operator {row.schema}.{row.name}, which runs"
-            self._database.runs(row.code, row.function, what)
+            self._database.refuse_code(row.code, row.function, what)
         return True
 
     def type(self, name: Name) -> bool:
         """The server's types, and others that call nothing when a value is made."""
         found = _named(self._database.types, name)
         for row in found:
-            self._database.value(row, named=True)
+            self._database.refuse_type(row, named=True)
         return bool(found) or len(name) == 1 or names.is_system(name[0])
 
     def relation(self, name: Name) -> bool:
@@ -107,7 +109,7 @@ class Scope:
         for schema in self._path if len(name) == 1 else name[-2:-1]:
             row = self._database.relations.get((schema, name[-1]))
             if row is not None:
-                self._database.reads(row, deep=self._deep)
+                self._database.refuse_relation(row, deep=self._deep)
                 break
         return len(name) < 3
 
@@ -123,9 +125,9 @@ class Scope:
             return True
         for function in database.functions.get(field, ()):
             if function.alone:
-                database.fine(function)
+                database.refuse_function(function)
         for row in database.types.get(field, ()):
-            database.value(row, named=True)
+            database.refuse_type(row, named=True)
         return False
 
 
@@ -135,7 +137,7 @@ def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]
 
 
-def late(text: str, *, condition: bool) -> frozenset[Name]:
+def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
     """Functions that have a column among their arguments wherever they are called.
 
     The planner reads the expressions of indexes, CHECKs, partition keys and statistics of every

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -14,13 +14,8 @@ from privbench.workload.query import Query, parse
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OPERATORS: dict[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.GT: ">",
-    exp.LTE: "<=",
-    exp.GTE: ">=",
-}
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.GT: ">", exp.LTE: "<=", exp.GTE: ">=",
+}  # fmt: skip
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 # All that such a SELECT may consist of.
 _CLAUSES = frozenset({"expressions", "from_", "joins", "where"})
@@ -122,11 +117,7 @@ def beyond(query: Query, form: str, reason: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads syntax trees.
-
-    Attributes:
-        quotable: Whether names may need quotes.
-    """
+    """Reads syntax trees; names may need quotes where they are `quotable`."""
 
     quotable: bool
 
@@ -138,18 +129,24 @@ class _Reader:
             raise _Beyond(f"it has {extra[0].rstrip('_').upper()}")
         if [item.sql().upper() for item in tree.expressions] != ["COUNT(*)"]:
             raise _Beyond("it asks for something else than COUNT(*)")
-        source = tree.args.get("from_")
+        source, where = tree.args.get("from_"), tree.args.get("where")
         if source is None:
             raise _Beyond("it has no table")
         joins = tree.args.get("joins") or []
-        where = tree.args.get("where")
         terms = [term for join in joins for term in _on(join)]
         terms += _terms(where.this if where else None)
-        tables = tuple(self._table(item.this) for item in (source, *joins))
-        edges = tuple(self._edge(term) for term in terms if _is_edge(term))
-        found = [item for term in terms if not _is_edge(term) for item in self._conditions(term)]
-        between = any(isinstance(term, exp.Between) for term in terms)
-        return Conjunction(tables, edges, tuple(found), between)
+        edges: list[exp.Expression] = []
+        others: list[exp.Expression] = []
+        for term in terms:
+            sides = (term.this, term.args.get("expression"))
+            columns = all(isinstance(side, exp.Column) for side in sides)
+            (edges if isinstance(term, exp.EQ) and columns else others).append(term)
+        return Conjunction(
+            tuple(self._table(item.this) for item in (source, *joins)),
+            tuple((self._column(edge.this), self._column(edge.expression)) for edge in edges),
+            tuple(item for term in others for item in self._conditions(term)),
+            any(isinstance(term, exp.Between) for term in terms),
+        )
 
     def _table(self, node: exp.Expression) -> tuple[str, str]:
         if not isinstance(node, exp.Table) or node.args.get("joins"):
@@ -178,9 +175,6 @@ class _Reader:
             raise _Beyond("it compares something else than columns and literals")
         return ".".join(self._name(part) for part in node.parts)
 
-    def _edge(self, term: exp.Expression) -> tuple[str, str]:
-        return self._column(term.this), self._column(term.expression)
-
     def _conditions(self, term: exp.Expression) -> Iterator[Condition]:
         if isinstance(term, exp.Between):
             column = self._column(term.this)
@@ -204,31 +198,21 @@ def _on(join: exp.Join) -> Iterator[exp.Expression]:
 
 
 def _terms(node: exp.Expression | None) -> Iterator[exp.Expression]:
-    if isinstance(node, exp.And):
+    """What AND joins, without parentheses and TRUE."""
+    if isinstance(node, (exp.And, exp.Paren)):
         yield from _terms(node.this)
-        yield from _terms(node.expression)
-    elif isinstance(node, exp.Paren):
-        yield from _terms(node.this)
+        yield from _terms(node.args.get("expression"))
     elif node is not None and not (isinstance(node, exp.Boolean) and node.this is True):
         yield node
 
 
-def _is_edge(term: exp.Expression) -> bool:
-    return isinstance(term, exp.EQ) and all(
-        isinstance(side, exp.Column) for side in (term.this, term.expression)
-    )
-
-
 def _value(node: exp.Expression) -> Value:
     if isinstance(node, exp.Collate):
-        name = node.expression.name
-        if name != "C":
-            raise _Beyond(f"it compares in the collation {name}")
-        inner = _value(node.this)
-        return Value(inner.text, inner.quoted, inner.cast, by_code=True)
-    if isinstance(node, exp.Cast) and type(node) is exp.Cast:
-        inner = _value(node.this)
-        return Value(inner.text, inner.quoted, node.to.sql("postgres").lower())
+        if node.expression.name != "C":
+            raise _Beyond(f"it compares in the collation {node.expression.name}")
+        return replace(_value(node.this), by_code=True)
+    if type(node) is exp.Cast:
+        return replace(_value(node.this), cast=node.to.sql("postgres").lower(), by_code=False)
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return Value(f"-{node.this.name}", quoted=False)
     if isinstance(node, exp.Literal):

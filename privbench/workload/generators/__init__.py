@@ -46,13 +46,9 @@ KINDS: dict[str, Kind] = {
 
 
 def make(
-    kind: str,
-    rows: RowSource,
-    answers: Answers,
-    schema: Schema,
-    plan: Plan | None = None,
+    kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan | None = None
 ) -> Workload:
-    """Make a workload.
+    """Make a workload; the same input and seed give the same one.
 
     Args:
         kind: One of `KINDS`.
@@ -62,8 +58,7 @@ def make(
         plan: What it is to be like; the kind's own where not given.
 
     Returns:
-        The workload, its queries named g1, g2, …, no two alike. The same input and seed give the
-        same workload.
+        Different queries g1, g2, ….
 
     Raises:
         UsageError: The plan or the schema allows no query, or none with an answer was found.
@@ -90,20 +85,17 @@ def generate_from_source(
     plan: Plan | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """Any kind of workload with literals from the source's rows: CONFIDENTIAL.
+    """A workload with literals and answers from the source's rows: CONFIDENTIAL.
 
     Args:
         connection: To the source; only read.
-        kind: One of `KINDS`.
+        kind: One of `KINDS`; answers are stated of all but ``mixed``.
         schema: The source's schema.
         plan: What it is to be like; the kind's own where not given.
         timeout: Seconds; queries that take longer on the source are left out.
 
-    Returns:
-        The workload, marked confidential; answers are stated of all kinds but ``mixed``.
-
     Raises:
-        UsageError: The plan or the schema allows no query, or none with an answer was found.
+        UsageError: As `make`.
     """
     plan = plan or KINDS[kind].plan
     rows = DatabaseRows(connection, plan.seed)
@@ -120,7 +112,7 @@ def generate_from_tables(
     clone: psycopg.Connection[Any] | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """Any kind of workload with literals from synthetic rows: as publishable as they are.
+    """A workload with literals from synthetic rows: as publishable as they are.
 
     Args:
         tables: Synthetic tables by ``schema.table``.
@@ -131,11 +123,8 @@ def generate_from_tables(
             one, answers are those of `tables` and are not stated.
         timeout: Seconds; queries that take longer on the clone are left out.
 
-    Returns:
-        The workload.
-
     Raises:
-        UsageError: The plan or the schema allows no query, or none with an answer was found.
+        UsageError: As `make`.
     """
     plan = plan or KINDS[kind].plan
     memory = MemoryTables(tables)

@@ -7,7 +7,6 @@ they say which queries are empty, and are not stated.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -31,12 +30,8 @@ Codes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 # Between the columns of a composite key.
 _SEAM = "\x1f"
 _COMPARE = {
-    "=": pc.equal,
-    "<": pc.less,
-    ">": pc.greater,
-    "<=": pc.less_equal,
-    ">=": pc.greater_equal,
-}
+    "=": pc.equal, "<": pc.less, ">": pc.greater, "<=": pc.less_equal, ">=": pc.greater_equal,
+}  # fmt: skip
 
 
 class MemoryTables:
@@ -149,22 +144,18 @@ class MemoryAnswers(Answers):
     def _kept(self, draft: Draft, place: int) -> NDArray[np.float64]:
         """1 for the rows of a table that its predicates leave, otherwise 0."""
         table = draft.tree.tables[place]
-        masks = [self._mask(table, item) for item in draft.predicates if item.table == place]
-        whole = np.ones(self._tables.size(table), dtype=bool)
-        return reduce(np.logical_and, masks, whole).astype(np.float64)
+        kept = np.ones(self._tables.size(table), dtype=bool)
+        for item in draft.predicates:
+            if item.table == place:
+                mask = self._mask(table, item).fill_null(False)
+                kept &= mask.to_numpy(zero_copy_only=False)
+        return kept.astype(np.float64)
 
-    def _mask(self, table: Table, item: Predicate) -> NDArray[np.bool_]:
-        name = item.values.column.name
+    def _mask(self, table: Table, item: Predicate) -> pa.Array:
+        name, numeric = item.values.column.name, item.values.column.type.category == "N"
         if item.operator.startswith("is "):
             nulls = pc.is_null(self._tables.texts(table, name))
-            found = nulls if item.operator == "is null" else pc.invert(nulls)
-        else:
-            found = self._compared(table, item)
-        return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-    def _compared(self, table: Table, item: Predicate) -> pa.Array:
-        name = item.values.column.name
-        numeric = item.values.column.type.category == "N"
+            return nulls if item.operator == "is null" else pc.invert(nulls)
         column = (self._tables.numbers if numeric else self._tables.texts)(table, name)
         bounds = [pa.scalar(float(text) if numeric else text) for text in item.texts]
         if item.operator == "between":

@@ -79,9 +79,6 @@ def collect(
         answers: Says which have an answer.
         count: Whether to count, and state, the answers; otherwise one row is enough.
 
-    Returns:
-        The queries g1, g2, ….
-
     Raises:
         UsageError: No query with an answer was found.
     """
@@ -94,22 +91,16 @@ def collect(
             draft = draw(low + turn % (high - low + 1))
             if draft is None or (text := draft.text) in found:
                 continue
-            fits, card = _answered(draft, plan, answers, count=count)
+            if not count and (plan.least, plan.most) == (1, None):
+                fits, card = answers.holds(draft), None
+            else:
+                card = answers.count(draft)
+                most = card if plan.most is None else plan.most
+                fits = card is not None and most is not None and plan.least <= card <= most
             if fits:
-                found[text] = card if answers.stated else None
+                found[text] = card if answers.stated and draft.head is None else None
                 break
     if plan.queries and not found:
         raise UsageError("no query with an answer was found: are the tables empty?")
     made = (Query(f"g{i}", f"{text};", card) for i, (text, card) in enumerate(found.items(), 1))
     return Workload(name, tuple(made))
-
-
-def _answered(
-    draft: Draft, plan: Plan, answers: Answers, *, count: bool
-) -> tuple[bool, int | None]:
-    """Whether the answer is in the plan's range, and what it is, if it was counted."""
-    if not count and (plan.least, plan.most) == (1, None):
-        return answers.holds(draft), None
-    card = answers.count(draft)
-    fits = card is not None and plan.least <= card and (plan.most is None or card <= plan.most)
-    return fits, card if draft.head is None else None
