@@ -153,7 +153,17 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
-    return need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.dear), cells)
+    found = need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.dear), cells)
+    return _as_named(found, need) if need.told and told and ends[1] == told[1] else found
+
+
+def _as_named(found: Bounds, need: BoundsNeed) -> Bounds:
+    """A range that ends in the last cell that its name tells of: as its name tells.
+
+    That cell may reach beyond: from 91 to 107 of an age of at most 100.
+    """
+    high = max(min(found.hi, need.usual.hi), found.lo + 1)
+    return replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
 
 
 def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:

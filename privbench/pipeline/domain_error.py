@@ -12,8 +12,8 @@ of its units, σ the noise of an event that gets an amount ρ (or ε). Per colum
   the threshold of the list. Numbers are named by a third of the queries only, and what is lost is
   what a cell of a histogram does not tell. The law (c_r) comes from `RankedCounts`, blended with
   what is usual, so that noise in it is never a gate.
-* of a range, log R − 1 where W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and next
-  to nothing from 640 σ on, where its ends are clear; a third of it where the column's name tells
+* of a range, log R − 1 where W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and
+  half as much from 640 σ on, where its ends are clear; a third of it where the column's name tells
   a range, and of its decimals.
 """
 
@@ -42,8 +42,8 @@ _NUMBERS = (0.12, 0.04, 0.04, 0.04, 0.04, 0.04)
 _NAMED, _CELLS = 1 / 3, 64.0
 #: Rows in noise scales of a range, and what is lost of it then. At 40 a cell at the end that a
 #: tenth of the rows are in passes for noise, or is taken with all that lies beyond it: dates up to
-#: 2025 came out up to 2048.
-_SEEN, _CLEAR = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.012, 0.003)
+#: 2025 came out up to 2048. What is gained beyond 40 is small, as a small table's lists need it.
+_SEEN, _CLEAR = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.012)
 
 
 @dataclass(frozen=True, slots=True)

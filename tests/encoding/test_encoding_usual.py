@@ -59,6 +59,12 @@ def test_other_names_tell_none(name):
     assert usual_range(name) is None
 
 
+@pytest.mark.parametrize("name", ["posttypeid", "PostTypeId", "vote_type_id", "class", "statusid"])
+def test_names_of_codes_tell_few_values(name):
+    assert usual_range(name) == ("0", "10")
+    assert usual_range(f"{name}_count") is None
+
+
 def test_a_status_of_people_is_not_that_of_orders():
     assert "shipped" not in usual_labels("marital_status")
 
