@@ -222,6 +222,7 @@ def test_new_literals_of_joined_tables_find_rows(clone: Connection, text: str) -
         ("SELECT id FROM customers UNION ALL (SELECT id FROM orders WHERE status = 'q')", 1),
         ("SELECT 1 FROM (SELECT total t FROM orders UNION SELECT 7) x HAVING max(x.t) > 77", 1),
         ("SELECT 1 FROM orders label WHERE label.id = 77 AND N'q\\q' = label.status::text", 2),
+        ("SELECT cast(country AS nchar(5)), 1::varchar(40) FROM customers WHERE N'q' = country", 1),
     ],
 )  # fmt: skip
 def test_literals_find_their_columns(clone: Connection, text: str, drawn: int) -> None:

@@ -125,7 +125,9 @@ def _changed(query: Query, tables: Tables, partner: Partner) -> Query | None:
         if not isinstance(tree, exp.Query):
             return None
         places = sites(tree, marked.marks, Resolver(tree, tables, marked.marks))
-    except (UsageError, SqlglotError, RecursionError, ValueError, LookupError, TypeError):
+    except (UsageError, SqlglotError, RecursionError, ValueError, LookupError):
+        return None
+    except (TypeError, AttributeError):  # sqlglot's, of an odd text
         return None
     new = {
         site.mark.number: text
