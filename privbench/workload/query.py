@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a query's text tells without running it.
+    """What a query's text shows without running it.
 
     Attributes:
         tables: Table references, counted each time they occur (references to a WITH query are not

@@ -63,7 +63,7 @@ def replay(
         repeats: Timed runs a query and side, at least 1.
         warmup: Untimed runs before them.
         timeout: Seconds that one run may take, as the servers' ``statement_timeout``.
-        on_result: Told of every new result.
+        on_result: Called with every new result.
         settings: Session settings that override the first side's.
         log: JSON lines written as the replay goes; a broken replay is taken up from them.
         finish: Mark the log done at the end, so that the next replay begins anew. Without it the
@@ -72,7 +72,7 @@ def replay(
         floor: Also run the first database against itself.
         before: What is done before each run.
         row_limit: Rows after which a fetch is cut off.
-        trust: What the operator vouches for, of what the queries would run.
+        trust: What the operator lets the queries call beyond the lists.
 
     Returns:
         Results in the order of the workload.

@@ -7,7 +7,7 @@ statement at a time.
 A query is parsed by PostgreSQL's parser, must be one SELECT (VALUES and TABLE are), and may hold
 nothing but what `privbench.pgsql.judge` lists. What its names lead to depends on the database: see
 `privbench.workload.database`. Where none is at hand, the text alone is judged: then functions of
-users are refused, but what hides behind a harmless name is not seen.
+users are refused, but what a harmless name stands for is not known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the operator vouches for.
+    """What the operator allows beyond the lists.
 
     Attributes:
         functions: Functions that may be called, as (schema, name).
@@ -64,7 +64,7 @@ class Trust:
         return cls(frozenset(split), frozenset(extensions), workload)
 
 
-#: Nothing is vouched for.
+#: Nothing beyond the lists.
 NONE = Trust()
 
 
@@ -72,7 +72,7 @@ class Text:
     """The scope of a text alone, without a database (`privbench.pgsql.judge.Scope`).
 
     Args:
-        trust: What the operator vouches for.
+        trust: What the operator allows beyond the lists.
         users: Let functions of users pass: nothing runs before a database is asked.
     """
 
@@ -83,21 +83,15 @@ class Text:
     def function(self, name: Name) -> bool:
         """Functions that only compute: the server's, those of listed extensions, allowed ones."""
         known = plain(name) in names.functions() or name in self._trust.functions
-        return (
-            known
-            or (self._users and not (plain(name) and self.calls(name[-1])))
-            or any(
-                name[-1] in (names.extension(extension) or {}).get("functions", ())
-                for extension in names.extensions()
-            )
-        )
+        users = self._users and not (plain(name) and self.calls(name[-1]))
+        return known or users or of_extension(name[-1])
 
     def sequence(self, name: str) -> bool:
         """No sequence is moved."""
         return False
 
     def operator(self, name: Name) -> bool:
-        """Any: an operator's name tells nothing."""
+        """Any: an operator's name does not show what it runs."""
         return True
 
     def type(self, name: Name) -> bool:
@@ -119,6 +113,12 @@ class Text:
     def calls(self, field: str) -> bool:
         """The names of functions of `pg_catalog` that are not listed."""
         return names.may_call(field)
+
+
+def of_extension(function: str) -> bool:
+    """Whether a listed extension has a listed function of this name."""
+    found = (names.extension(extension) or {} for extension in names.extensions())
+    return any(function in listed.get("functions", ()) for listed in found)
 
 
 def check(workload: Workload) -> None:
@@ -163,7 +163,7 @@ def fault(query: Query, trust: Trust = NONE, *, users: bool = False) -> str | No
 
     Args:
         query: The query.
-        trust: What the operator vouches for.
+        trust: What the operator allows beyond the lists.
         users: Let functions of users pass: nothing runs before a database is asked.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privbench.pgsql import Node, SqlError, names, statement
 from privbench.pgsql.judge import Name, plain
+from privbench.workload.safety import of_extension
 
 if TYPE_CHECKING:
     from privbench.workload.database import Database
@@ -70,10 +71,8 @@ class Scope:
 
     def _lacking(self, name: Name) -> bool:
         """Whether one side lacks what an extension or the operator's word would let pass."""
-        return any(name[-1] == allowed[-1] for allowed in self._database.trust.functions) or any(
-            name[-1] in (names.extension(extension) or {}).get("functions", ())
-            for extension in names.extensions()
-        )
+        allowed = {function[-1] for function in self._database.trust.functions}
+        return name[-1] in allowed or of_extension(name[-1])
 
     def sequence(self, name: str) -> bool:
         """No sequence is moved."""

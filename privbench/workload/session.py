@@ -14,8 +14,8 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from privbench.errors import DatabaseError, UsageError
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
 from privbench.postgres.snapshot import wait
+from privbench.workload.questions import FIRST_USER_OID
 from privbench.workload.results import Answer, Side, Status
 
 #: Session settings that shape plans, results or their text: taken from the first side and set on
@@ -56,8 +57,6 @@ RECORDED = (
 _INTEGERS = {20, 21, 23}
 _CHUNK = 4096
 _TIMEOUT = "57014"
-# Objects that initdb makes have lower ones.
-_FIRST_USER_OID = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +178,16 @@ class Session:
 
     def settings(self, names: tuple[str, ...]) -> dict[str, str]:
         """Present values of those of the settings that the server knows."""
-        begin(self.connection)
-        rows = self.connection.execute(
-            "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s"
-            " WHERE s.name = ANY(%s::pg_catalog.text[])",
-            [list(names)],
-        )
-        found = dict(rows.fetchall())
-        if "search_path" in found:
-            found["search_path"] = users_path(self.connection)
-        self._rollback()
-        return found
+        with self._begun():
+            rows = self.connection.execute(
+                "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s"
+                " WHERE s.name = ANY(%s::pg_catalog.text[])",
+                [list(names)],
+            )
+            found = dict(rows.fetchall())
+            if "search_path" in found:
+                found["search_path"] = users_path(self.connection)
+            return found
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
         """Take up the settings and the time-out, for every run's transaction.
@@ -197,56 +195,57 @@ class Session:
         Raises:
             DatabaseError: The server refuses a setting.
         """
-        begin(self.connection)
-        for name, value in settings.items():
-            try:
-                self.connection.execute(assignment(name, value))
-            except psycopg.Error:
-                self._rollback()
-                raise DatabaseError(
-                    f"the server refuses the setting {name} = {value}.",
-                    remedy="Both sides must run with the same settings.",
-                ) from None
-        path = {"search_path": users_path(self.connection)}
-        self._rollback()
+        with self._begun():
+            for name, value in settings.items():
+                try:
+                    self.connection.execute(assignment(name, value))
+                except psycopg.Error:
+                    raise DatabaseError(
+                        f"the server refuses the setting {name} = {value}.",
+                        remedy="Both sides must run with the same settings.",
+                    ) from None
+            path = {"search_path": users_path(self.connection)}
         limits = {"statement_timeout": str(max(1, round(timeout * 1000))), "lock_timeout": "0"}
         self._aligned = path | {**settings, **limits}
 
     def describe(self) -> Side:
         """Name, version and fixed settings of the database."""
-        begin(self.connection)
-        row = self.connection.execute(
-            "SELECT pg_catalog.current_database(), pg_catalog.current_setting('server_version'),"
-            " (SELECT pg_catalog.md5(coalesce("
-            "pg_catalog.string_agg(c.oid::pg_catalog.text, ',' ORDER BY c.oid), ''))"
-            "  FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid >= %s)",
-            [_FIRST_USER_OID],
-        ).fetchone()
-        self._rollback()
+        with self._begun():
+            row = self.connection.execute(
+                "SELECT pg_catalog.current_database(),"
+                " pg_catalog.current_setting('server_version'),"
+                " (SELECT pg_catalog.md5(coalesce("
+                "pg_catalog.string_agg(c.oid::pg_catalog.text, ',' ORDER BY c.oid), ''))"
+                "  FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid >= %s)",
+                [FIRST_USER_OID],
+            ).fetchone()
         database, version, catalog = cast("tuple[str, str, str]", row)
         return Side(database, version, self.settings(RECORDED), catalog)
 
     def run(self, text: str) -> Run:
         """Execute a query once in a READ ONLY transaction and time it."""
-        try:
-            begin(self.connection, self._aligned)
+        with self._begun(self._aligned):
             return self._timed(text)
-        finally:
-            self._rollback()
 
     def explain(self, text: str) -> Any:
         """The query's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), or None where it fails."""
         statement = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}").format(sql.SQL(text))
         try:
-            begin(self.connection, self._aligned)
-            with self.connection.cursor(binary=True) as cursor:
+            with self._begun(self._aligned), self.connection.cursor(binary=True) as cursor:
                 row = cursor.execute(statement).fetchone()
         except psycopg.Error:
             return None
-        finally:
-            self._rollback()
         plan = row[0] if row else None
         return json.loads(plan) if isinstance(plan, str) else plan
+
+    @contextmanager
+    def _begun(self, settings: Mapping[str, str] | None = None) -> Iterator[None]:
+        """A READ ONLY transaction that is rolled back."""
+        try:
+            begin(self.connection, settings or {})
+            yield
+        finally:
+            self._rollback()
 
     def _rollback(self) -> None:
         if not self.connection.closed:

@@ -194,6 +194,7 @@ def test_new_literals_find_rows(clone: Connection) -> None:
         " WHERE c.id = 7 AND o.placed = '2020-01-01' AND i.line = 9 AND i.order_id = 4",
         "SELECT 1 FROM items i, orders o, customers c WHERE c.id = o.customer_id"
         " AND o.id = i.order_id AND c.born = '1900-01-01' AND o.id IN (3, 4) AND i.quantity >= 77",
+        "SELECT 1 FROM customers JOIN docs USING (id) WHERE country = 'q' AND title = 'q'",
         "WITH v AS (SELECT o.id AS oid FROM orders o JOIN customers c ON c.id = o.customer_id"
         " WHERE c.id = 7 AND o.id = 8) SELECT * FROM v",
     ],
@@ -202,6 +203,34 @@ def test_new_literals_of_joined_tables_find_rows(clone: Connection, text: str) -
     """Conditions on joined tables are taken from rows that join."""
     for seed in range(6):
         assert clone.execute(_one(clone, text, seed).encode()).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("WITH v (k, t) AS (SELECT customer_id, total FROM orders) SELECT 1 FROM v WHERE t > 77.5"
+         " AND v.k = 77", 2),
+        ("SELECT 1 FROM (SELECT o.* FROM orders o) v (a, b, c) WHERE c = 'q' AND a = 77", 2),
+        ("SELECT 1 FROM customers c, LATERAL (SELECT total, id FROM orders o"
+         " WHERE o.customer_id = c.id) x (t, i) WHERE t > 77 AND x.i = 77 AND country = 'q'", 3),
+        ("SELECT 1 FROM orders JOIN items ON id = order_id WHERE quantity = 77 AND note = 'q'", 2),
+        ("SELECT id FROM orders JOIN customers USING (id) WHERE id = 77 AND vip AND total > 77", 2),
+        ("SELECT 1 FROM customers c WHERE EXISTS (SELECT 1 FROM orders WHERE c.id = 77)", 1),
+        ("SELECT country AS c, count(*) FROM customers GROUP BY c HAVING max(born) > '2001-01-01'",
+         1),
+        ('SELECT 1 FROM docs d WHERE "User Name" = \'q\' AND D.TITLE = \'q\'', 2),
+        ("SELECT id FROM customers UNION ALL (SELECT id FROM orders WHERE status = 'q')", 1),
+        ("SELECT 1 FROM (SELECT total t FROM orders UNION SELECT 7) x HAVING max(x.t) > 77", 1),
+        ("SELECT 1 FROM orders label WHERE label.id = 77 AND N'q\\q' = label.status::text", 2),
+        ("SELECT cast(country AS nchar(5)), 1::varchar(40) FROM customers WHERE N'q' = country", 1),
+    ],
+)  # fmt: skip
+def test_literals_find_their_columns(clone: Connection, text: str, drawn: int) -> None:
+    """Through alias lists, stars, sub-queries, WITH, USING and references to aliases."""
+    found = _bind(clone, text)
+    assert not found.left_out
+    assert found.bound[0].drawn == drawn
+    clone.execute(found.workload.queries[0].sql.encode())
 
 
 def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:

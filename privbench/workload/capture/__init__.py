@@ -1,4 +1,4 @@
-"""Capture a workload from a running system: CONFIDENTIAL until it is bound anew."""
+"""Capture a workload from a running system: CONFIDENTIAL until its literals are re-bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring the executions of a server together into a workload, one query a normalised text."""
+"""Gather the executions of a server into a workload, one query for each normalised text."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Gatherer:
             self._sample(found, execution)
 
     def capture(self, name: str) -> Capture:
-        """What has been gathered, by falling number of calls."""
+        """The workload so far, the most called queries first."""
         kept = [text for text in self._texts.values() if text.reason is None]
         kept.sort(key=lambda text: -text.total)
         queries = [query for number, text in enumerate(kept, 1) for query in _queries(number, text)]
@@ -140,7 +140,7 @@ class Gatherer:
     def _sample(self, found: _Text, execution: Execution) -> None:
         """Every execution of a text is kept with the same probability.
 
-        Those whose parameters the log does not tell give way to those whose it does.
+        Executions with known parameters take the place of those without.
         """
         if not execution.parameters and _PARAMETER.search(execution.text):
             if found.complete:

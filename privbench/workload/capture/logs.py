@@ -46,7 +46,7 @@ def capture_logs(
 
     Args:
         paths: Files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
-            gzipped ones too; their forms are told by their first lines.
+            gzipped ones too. The first lines show the form.
         prefix: ``log_line_prefix`` of plain logs; by default common ones are tried.
         database: Leave out the statements of other databases.
         samples: How many executions of a text become queries, each with its own literals.
@@ -56,14 +56,14 @@ def capture_logs(
         UsageError: A file cannot be read, or no statement was found, or none of that database.
     """
     gatherer = Gatherer(samples, seed)
-    told = False
+    reported = False
     databases: set[str | None] = set()
     files = _files(paths)
     for entry in _entries(files, prefix):
         found = execution(entry)
         if found is None:
             continue
-        told = True
+        reported = True
         databases.add(entry.database)
         if isinstance(found, str):
             gatherer.skip(found)
@@ -73,12 +73,12 @@ def capture_logs(
             gatherer.skip(_OTHER, found.calls)
         else:
             gatherer.add(found)
-    if not told:
-        raise UsageError("the logs tell of no statement.", remedy=_SHOW)
+    if not reported:
+        raise UsageError("the logs hold no statement.", remedy=_SHOW)
     if database is not None and database not in databases:
         named = ", ".join(sorted(name for name in databases if name is not None))
         raise UsageError(
-            f"the logs tell of no statement in the database {database!r}.",
+            f"the logs hold no statement of the database {database!r}.",
             remedy=f"They name these: {named}."
             if named
             else "They do not say the database: put %d into log_line_prefix, or name --prefix.",

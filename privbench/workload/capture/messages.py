@@ -1,4 +1,4 @@
-"""What a log entry tells of a statement that ran."""
+"""The statement that a log entry reports."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Entry:
 
 
 def execution(entry: Entry) -> Execution | str | None:
-    """The statement that an entry tells of.
+    """The statement that an entry reports.
 
     Returns:
         The execution; why it is left out; or None where the entry is of another kind.

@@ -32,7 +32,7 @@ GROUP BY 1, 2 ORDER BY 3 DESC, 1
 def capture_statements(connection: Connection) -> Capture:
     """Read the statements of the current database with their calls.
 
-    Constants stand as ``$1``, ``$2``, … in them, so they do not run before they are bound anew.
+    Constants stand as ``$1``, ``$2``, … in them: they run only after their literals are re-bound.
 
     Raises:
         UsageError: The extension is not installed in this database, or no query is there.

@@ -1,4 +1,4 @@
-"""A query before it is text: tables joined along foreign keys, predicates, and what it asks for."""
+"""A query before it becomes text: tables joined along foreign keys, predicates and results."""
 
 from __future__ import annotations
 

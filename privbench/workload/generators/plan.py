@@ -1,4 +1,4 @@
-"""What a generated workload is to be like, and the loop that collects its queries."""
+"""The plan of a generated workload, and the loop that collects its queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Drawer = Callable[[int], Draft | None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a workload is to be like.
+    """A plan of a workload.
 
     Attributes:
         queries: How many; fewer where the data does not yield as many different ones.
@@ -69,8 +69,7 @@ def collect(
 ) -> Workload:
     """Draw until there are enough different queries with answers in the plan's range.
 
-    Numbers of joins go by turns, so that what larger trees lose to dead ends, empty answers and
-    time-outs is tried again.
+    Numbers of joins take turns; a draw that fails, or whose answer does not fit, is tried again.
 
     Args:
         name: The workload's.

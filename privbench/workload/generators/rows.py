@@ -1,7 +1,7 @@
-"""What generators draw from, and who answers their queries.
+"""Where generators take rows from, and how they learn the answers of their queries.
 
-Rows are a database's, or a model's synthetic ones. The first make a workload CONFIDENTIAL; the
-second one that may be published, its literals being part of the release.
+Rows come from a database or from a model. Those of a database make a workload CONFIDENTIAL; those
+of a model are synthetic, and a workload with their values may be published.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RowSource(ABC):
 
 
 class Answers(ABC):
-    """Whoever says what a query's answer is."""
+    """Answers of drafted queries."""
 
     #: Whether the answers belong into the workload.
     stated: bool

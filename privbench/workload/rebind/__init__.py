@@ -1,4 +1,4 @@
-"""Re-binding: the literals of a workload become values of synthetic rows."""
+"""Re-binding: the literals of a workload are replaced by values of synthetic rows."""
 
 from __future__ import annotations
 

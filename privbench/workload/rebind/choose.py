@@ -1,4 +1,4 @@
-"""New literals for those that are compared with a column, from synthetic rows."""
+"""New literals, from synthetic rows, for literals that are compared with a column."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _MOST_MEMBERS = 1000
 _LONGEST, _LONGEST_PIECE = 1000, 24
 # Draws for a member of a list that is not there yet.
 _TRIES = 8
-# Beginnings of rows that join: half as many lose some rows of queries with many joins.
-_BEGINNINGS = 12
+# Starts of a search for rows that join: half as many miss some in queries with many joins.
+_STARTS = 12
 _RANGES = ("low", "high")
 _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
@@ -61,8 +61,8 @@ class Columns:
 def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
     """Synthetic rows that join as a query joins its tables, so that its answer is not empty.
 
-    Tables that hang together get rows that join. Where that meets a dead end, it begins anew from
-    another table; of several beginnings, the one that came furthest counts.
+    Tables that are joined get rows that join. Where no row fits, the search starts again from
+    another table; the start that reached the most tables counts.
 
     Args:
         joins: What the query sets equal.
@@ -86,7 +86,7 @@ def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -
     found: dict[int, Row] = {}
     for group in groups:
         best: dict[int, Row] = {}
-        for number in range(_BEGINNINGS):
+        for number in range(_STARTS):
             start = group[number % len(group)]
             best = max(best, joined(tables, links, start, rows, rng), key=len)
             if len(best) == len(group):
@@ -104,7 +104,7 @@ class Chooser:
     Args:
         columns: Values.
         rng: Decides.
-        own: Rows that joined occurrences of tables are to take their values from.
+        own: Rows that join, by the number of the table's occurrence: values come from them.
     """
 
     def __init__(self, columns: Columns, rng: np.random.Generator, own: Mapping[int, Row]) -> None:

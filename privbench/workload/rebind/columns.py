@@ -1,8 +1,7 @@
-"""Which column an expression of a query is about: through aliases, sub-queries and WITH.
+"""Finds the column that an expression of a query is about, through aliases, sub-queries and WITH.
 
-sqlglot's optimizer writes every column under the name of its table, stars and references to
-aliases out, and infers types. What is left here is the way from such a column to the table, and
-the functions around it.
+sqlglot's optimizer qualifies every column with its table, expands stars and aliases, and infers
+types. This module follows a qualified column to its table, and lists the functions around it.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Operand:
     """A column, and what is done to its values before they are compared.
 
     Attributes:
-        source: Tells the occurrences of one table in a query apart.
+        source: A number for each occurrence of a table in a query.
         table: The table.
         column: The column.
         steps: Names of functions in `functions.apply`, innermost first.
@@ -71,19 +70,31 @@ class Tables:
 
     Args:
         schema: The schema.
+
+    Attributes:
+        names: Every name of the schema: it is published with the clone.
+        mapping: The columns of the tables as sqlglot's optimizer wants them.
     """
 
     def __init__(self, schema: Schema) -> None:
+        names = {"public", "pg_catalog", *schema.schemas, *schema.extensions}
+        for table in schema:
+            names |= {table.name.schema, table.name.name}
+            names |= {column.name for column in table.columns}
+            names |= {part.name for part in table.partitions}
+        names |= {name.name for name in (*schema.views, *schema.materialized_views)}
+        names |= {sequence.name.name for sequence in schema.sequences}
+        self.names = frozenset(names)
         self._tables: dict[str, list[Table]] = {}
         for each in schema:
             self._tables.setdefault(each.name.name, []).append(each)
         columns: dict[str, object] = {}
         for name in self._tables:
-            table = self.named(name)
-            if table is not None:
+            one = self.named(name)
+            if one is not None:
                 columns[name] = {
                     column.name: _TYPES.get(column.type.category, "unknown")
-                    for column in table.columns
+                    for column in one.columns
                 }
         self.mapping = MappingSchema(columns, dialect="postgres", normalize=False)
 
@@ -210,14 +221,11 @@ class Resolver:
         return found
 
     def _column(self, node: exp.Column, depth: int) -> Operand | None:
-        """A column of an item of FROM, of this query or of one around it, or of its own list."""
+        """A column of an item of FROM, of this query or of one around it."""
         parent: exp.Expr | None = node
         while parent is not None and id(parent) not in self._scopes:
             parent = parent.parent
         scope = self._scopes.get(id(parent))
-        if not node.table:
-            query = scope.expression if scope else None
-            return self._output(query, node.name, depth) if isinstance(query, exp.Query) else None
         while scope is not None and node.table not in scope.sources:
             scope = scope.parent
         source = scope.sources[node.table] if scope else None

@@ -34,8 +34,9 @@ _FOUND = re.compile(rf"{_WORD}([a-j]+)", re.IGNORECASE)
 # Letters for digits: a text like ``5 x`` would be taken for an interval.
 _LETTERS = str.maketrans("0123456789", "abcdefghij")
 _DIGITS = str.maketrans("abcdefghij", "0123456789")
-# Subscripts are shifted by one in the tree, so numbers stand far apart.
-_BASE, _STEP = 7_700_000_000, 16
+# Subscripts are shifted by one in the tree, so numbers stand far apart. All are below 2**31: the
+# length of a type has to be a small integer.
+_BASE, _STEP = 1_700_000_000, 16
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
 _BIT_DIGITS = re.compile(r"[01]+\Z")
@@ -158,17 +159,17 @@ def mark(
         pieces.append(_gap(text[end : token.start], first=at == 0))
         end = token.end
         kind = _KINDS.get(token.kind)
+        before = found[at - 1].kind if at else ""
+        after = found[at + 1].kind if at + 1 < len(found) else ""
         if kind is not None:
             many = kind == "parameter" and _LIST.match(text, end) is not None
             pieces.append(Mark(next(marks), kind, _value(token, kind), many))
-        elif token.kind == "NCHAR":
-            continue  # The N of N'text': the string follows, and is written without it.
+        elif token.kind == "NCHAR" and after == "SCONST":
+            continue  # The N of N'text': the string is written without it.
         elif token.kind != "IDENT":
             pieces.append(token.text)  # Signs, and key words of SQL, which tell nothing.
         else:
             name = _folded(token)
-            before = found[at - 1].kind if at else ""
-            after = found[at + 1].kind if at + 1 < len(found) else ""
             call = name in called and after == _PARENTHESIS
             odd = not (_plain(name) or name in known or before == "COLLATE")
             if not call and (name in given or odd):

@@ -1,4 +1,4 @@
-"""Literals that meet no column: which ones may stay, and what stands for the others."""
+"""Literals that are compared with no column: which ones may stay, and constants for the others."""
 
 from __future__ import annotations
 

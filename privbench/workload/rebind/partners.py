@@ -1,10 +1,11 @@
-"""Texts that the clone lacks become those of the same rank: what a comparison asks instead.
+"""Replaces texts that a clone lacks by the clone's texts of the same rank, for a comparison.
 
-Names that a release does not show are made up in a clone, so a query that names one finds nothing
-there, however true the clone is to how often each occurs. Of every column of text, the values that
-the clone lacks are paired with those that only the clone has, both from the most frequent on.
-Reads the source: CONFIDENTIAL, whatever is made with it. The server of the clone sees the queries
-so made, whose texts were chosen by ranks in the source: it must be the owner's.
+A clone has surrogate values for names that a release does not show. A query for such a name finds
+nothing there, even where the clone has the right frequencies. In every column of text, values that
+the clone lacks are paired with values that only the clone has, both from the most frequent on.
+
+This reads the source: whatever is made with it is CONFIDENTIAL. The clone's server sees queries
+whose texts were chosen by ranks in the source, so it must be the owner's.
 """
 
 from __future__ import annotations
@@ -112,21 +113,21 @@ def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
     Returns:
         The changed queries by their old ids, without stated answers. CONFIDENTIAL.
     """
-    known = {name for table in schema for name in (table.name.schema, table.name.name)}
-    known |= {column.name for table in schema for column in table.columns}
     tables = Tables(schema)
-    found = (_changed(query, tables, known, partner) for query in workload)
+    found = (_changed(query, tables, partner) for query in workload)
     return Workload(workload.name, tuple(q for q in found if q is not None), confidential=True)
 
 
-def _changed(query: Query, tables: Tables, known: set[str], partner: Partner) -> Query | None:
+def _changed(query: Query, tables: Tables, partner: Partner) -> Query | None:
     try:
-        marked = mark(query.sql, known)
+        marked = mark(query.sql, tables.names)
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
             return None
         places = sites(tree, marked.marks, Resolver(tree, tables, marked.marks))
-    except (UsageError, SqlglotError, RecursionError, ValueError, LookupError, TypeError):
+    except (UsageError, SqlglotError, RecursionError, ValueError, LookupError):
+        return None
+    except (TypeError, AttributeError):  # sqlglot's, of an odd text
         return None
     new = {
         site.mark.number: text

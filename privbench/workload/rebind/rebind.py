@@ -1,4 +1,4 @@
-"""Bind the literals of a workload anew: from the values of users to those of synthetic rows."""
+"""Replace the literals of a workload, which are values of users, by values of synthetic rows."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Rebinding:
-    """A workload bound anew.
+    """A workload with new literals.
 
     Attributes:
-        workload: The queries that could be bound.
+        workload: The queries whose literals could be replaced.
         bound: One a query of the workload.
         left_out: Why, by the ids of the others.
     """
@@ -138,7 +138,7 @@ def rebind(
         rows: Synthetic rows.
         seed: Of the draws.
         planner: The clone's server, which tells types and checks the new queries.
-        trust: What the operator vouches for, of what the queries would run.
+        trust: What the operator lets the queries call beyond the lists.
 
     Raises:
         UsageError: No query could be bound.
@@ -167,7 +167,6 @@ class _Binder:
     ) -> None:
         self._schema = schema
         self._tables = Tables(schema)
-        self._known = _names(schema)
         self._columns = columns
         self._seed = seed
         self._planner = planner
@@ -212,11 +211,11 @@ class _Binder:
     def _marked(self, query: Query) -> tuple[Marked, exp.Query]:
         """The query with marks and neutral names, and its tree."""
         try:
-            marked = mark(query.sql, self._known)
+            marked = mark(query.sql, self._tables.names)
             tree = parse(marked.text)
             if tree is not None:
-                given = neutral.given_names(tree, self._known)
-                marked = mark(query.sql, self._known, given, _called(marked.text))
+                given = neutral.given_names(tree, self._tables.names)
+                marked = mark(query.sql, self._tables.names, given, _called(marked.text))
         except (UsageError, SqlError) as error:
             raise LeftOut("it cannot be read") from error
         # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
@@ -245,7 +244,7 @@ class _Binder:
             missing = [name for name in resolver.tables() if isinstance(name, str)]
             found, joins = sites(tree, marked.marks, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:
-            raise LeftOut("its columns cannot be told") from error
+            raise LeftOut("it is not clear which columns it names") from error
         if missing and self._planner is None:
             raise LeftOut(f"the schema has no table {missing[0]}")
         return found, joins
@@ -296,15 +295,3 @@ def _called(text: str) -> set[str]:
     """Functions that a query calls, as PostgreSQL reads it."""
     tree = statement(text).tree
     return {node.names("funcname")[-1] for node in tree.walk() if node.kind == "FuncCall"}
-
-
-def _names(schema: Schema) -> frozenset[str]:
-    """Every name of the schema: it is published with the clone."""
-    found = {"public", "pg_catalog", *schema.schemas, *schema.extensions}
-    for table in schema:
-        found |= {table.name.schema, table.name.name}
-        found |= {column.name for column in table.columns}
-        found |= {part.name for part in table.partitions}
-    found |= {name.name for name in (*schema.views, *schema.materialized_views)}
-    found |= {sequence.name.name for sequence in schema.sequences}
-    return frozenset(found)

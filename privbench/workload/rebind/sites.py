@@ -1,4 +1,4 @@
-"""What every literal of a query is for: what it is compared with, or why it stands there."""
+"""The role of every literal of a query: what it is compared with, or why else it is there."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _positions(tree: exp.Expr, marks: Sequence[Mark]) -> Iterator[Site]:
 
 
 class _Climb:
-    """The way from a literal up to what it meets."""
+    """Climbs the tree from a literal to the expression that decides its role."""
 
     def __init__(self, mark: Mark, node: exp.Expr, resolver: Resolver) -> None:
         self._mark = mark
