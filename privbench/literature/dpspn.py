@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.circuit import Builder, Circuit
-from privbench.learning.bins import Bins
+from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import project
 from privbench.learning.shares import rows_item
 from privbench.learning.spn.assemble import add_node
@@ -36,7 +36,12 @@ from privbench.learning.spn.settle import scaled
 from privbench.literature.dpspn_grow import Learner
 from privbench.literature.dpspn_options import DpspnOptions
 from privbench.literature.dpspn_plan import Budget, class_event, divide, planned_table
-from privbench.literature.dpspn_published import ExactSizes, claims, refuse_private
+from privbench.literature.dpspn_published import (
+    ExactSizes,
+    PublishedFitting,
+    claims,
+    refuse_private,
+)
 from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import DatabaseSpec, Session
 from privbench.privacy.queries import Histogram, Region, Split
@@ -45,6 +50,9 @@ from privbench.synthesizers.base import FittedModel, Options, PlanInput, Planned
 from privbench.synthesizers.common import Fitting, amounts, planned_keys
 from privbench.synthesizers.model import CircuitModel
 from privbench.synthesizers.paper import one_way_bins
+
+#: Inverse variance of a count that is exact.
+_EXACT = 1e12
 
 
 class DpspnSynthesizer(Synthesizer):
@@ -72,7 +80,8 @@ class DpspnSynthesizer(Synthesizer):
         """
         if self._options.as_published:
             refuse_private(session)
-        fitting = Fitting.open(session, totals, amount, public_rows)
+        kind = PublishedFitting if self._options.as_published else Fitting
+        fitting = kind.open(session, totals, amount, public_rows)
         names = session.spec.order()
         circuits = {name: self._fit_table(fitting, name) for name in names}
         tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
@@ -105,6 +114,10 @@ class DpspnSynthesizer(Synthesizer):
             return Builder({}).build()
         budget = divide(spec, table, fitting.rows_amount(table), fitting.start, options)
         bins, rows = one_way_bins(fitting, table, budget.one_ways, options.bins)
+        # Few codes stay apart, however strong the noise: leaves are measured with less of it.
+        for name, found in bins.items():
+            if domains[name].size <= options.bins:
+                bins[name] = bins_of(np.arange(domains[name].size), found.spread(found.counts))
         label = options.label if options.label in domains and len(domains) > 1 else ""
         roots = self._roots(fitting, table, bins, rows, budget, label)
         published = options.as_published
@@ -137,7 +150,9 @@ class DpspnSynthesizer(Synthesizer):
         whole = Region(table)
         if not label:
             counts = {name: scaled(bins[name].counts, rows) for name in names}
-            return [Node(whole, names, counts, precision=_precision(bins, budget, fitting, table))]
+            exact = self._options.as_published
+            trust = _EXACT if exact else _precision(bins, budget, fitting, table)
+            return [Node(whole, names, counts, precision=trust)]
         query = Histogram.of(fitting.spec, table, [label])
         noisy, _ = fitting.measure(query, budget.label, class_event(table))
         sizes = np.maximum(project(noisy, max(rows, 1.0)), 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from privbench.learning.answers import Measure
 from privbench.learning.bins import Bins
-from privbench.learning.denoise import Floats, Noise, middle_ranks
+from privbench.learning.denoise import Floats, Noise, denoise_toward, middle_ranks
 from privbench.learning.spn.grow import estimate
 from privbench.learning.spn.node import Node
 from privbench.learning.spn.settle import scaled, settle
@@ -230,17 +230,12 @@ class Learner:
         )
         noisy, sd = self.measure(query, amount, leaf_event(self.table))
         pieces = iter(query.split(noisy))
-        found = [{name: next(pieces) for name in leaf.scope} for leaf in leaves]
+        found = {id(leaf): {name: next(pieces) for name in leaf.scope} for leaf in leaves}
+        self._estimate_roots(roots, found, sd)
         for root in roots:
-            self._combine(root, dict(zip(map(id, leaves), found, strict=True)), sd)
-        for leaf, values in zip(leaves, found, strict=True):
-            leaf.prior = {
-                name: scaled(root.counts[name], leaf.rows)
-                for root in roots
-                if leaf in root.leaves()
-                for name in leaf.scope
-            }
-            leaf.observe(values, sd)
+            for leaf in root.leaves():
+                leaf.prior = {name: scaled(root.counts[name], leaf.rows) for name in leaf.scope}
+                leaf.observe(found[id(leaf)], sd)
         estimate(leaves, self.noise)
         if self.sizes is not None:
             exact = self.sizes([leaf.region for leaf in leaves])
@@ -249,13 +244,49 @@ class Learner:
         for root in roots:
             settle(root)
 
-    def _combine(self, root: Node, found: Mapping[int, dict[str, Floats]], sd: float) -> None:
-        """A root's counts: its own release and the sum of its leaves', by precision."""
-        rows = root.rows
-        for name in root.scope:
-            leaves = [found[id(leaf)][name] for leaf in root.leaves() if name in leaf.scope]
-            below = np.sum(leaves, axis=0)
-            variance = max(len(leaves) * sd * sd, 1e-18)
-            own = root.precision
-            mean = (root.counts[name] * own + below / variance) / (own + 1.0 / variance)
-            root.counts[name] = scaled(mean, rows)
+    def _estimate_roots(
+        self, roots: Sequence[Node], found: Mapping[int, dict[str, Floats]], sd: float
+    ) -> None:
+        """Counts of the whole table, then of every root, from the sums of their leaves.
+
+        Both are posterior means: of the table under a law of ratios to equal counts that is learned
+        from the cells of all columns, of several roots under one of ratios to the table's.
+        """
+        sums = [
+            {
+                name: [found[id(leaf)][name] for leaf in root.leaves() if name in leaf.scope]
+                for name in root.scope
+            }
+            for root in roots
+        ]
+        names = roots[0].scope
+        rows = sum(root.rows for root in roots)
+        means, deviations = [], []
+        for name in names:
+            leaves = [values for part in sums for values in part[name]]
+            own, below = roots[0].precision, 1.0 / max(len(leaves) * sd * sd, 1e-18)
+            mean = self.bins[name].counts * own + np.sum(leaves, axis=0) * below
+            means.append(mean / (own + below))
+            deviations.append(float((own + below) ** -0.5))
+        even = [np.full(len(mean), rows / len(mean)) for mean in means]
+        table = self._posterior(means, even, deviations)
+        for root, part in zip(roots, sums, strict=True):
+            laws = table
+            if len(roots) > 1:
+                guess = [scaled(law, root.rows) for law in table]
+                own_sums = [np.sum(part[name], axis=0) for name in names]
+                noise = [sd * len(part[name]) ** 0.5 for name in names]
+                laws = self._posterior(own_sums, guess, noise)
+            root.counts = {
+                name: scaled(law, root.rows) for name, law in zip(names, laws, strict=True)
+            }
+
+    def _posterior(
+        self, noisy: Sequence[Floats], guess: Sequence[Floats], sds: Sequence[float]
+    ) -> list[Floats]:
+        """`denoise_toward` over the cells of several histograms together."""
+        spread = [np.full(len(part), sd) for part, sd in zip(noisy, sds, strict=True)]
+        flat = denoise_toward(
+            np.concatenate(noisy), np.concatenate(guess), np.concatenate(spread), self.noise
+        )
+        return np.split(flat, np.cumsum([len(part) for part in noisy])[:-1])

@@ -33,7 +33,7 @@ class DpspnOptions(Options):
     eta: Annotated[float, Field(ge=0, le=1)] = 0.0
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
     calls: Annotated[int, Field(ge=1, le=20)] = 10
-    iterations: Annotated[int, Field(ge=1, le=20)] = 3
+    iterations: Annotated[int, Field(ge=1, le=20)] = 2
     bins: Annotated[int, Field(ge=2, le=64)] = 16
     smoothing: Annotated[float, Field(ge=0)] = 1.0
     as_published: bool = False

@@ -19,10 +19,10 @@ from privbench.synthesizers.base import PlanInput, PlannedEvent
 #: Fewest rows of a region that is split, in standard deviations of the noise that the whole amount
 #: would leave on one histogram of each column. Measured on nltcs, adult and bank: half or double
 #: costs .02 in log-likelihood and less than .01 in AUROC.
-LEAST = 60.0
+LEAST = 10.0
 #: Shares of histograms of whole columns, of the label, and of k-means; leaves get the rest. The
 #: first are for bins and priors; halving or doubling any of them moves nltcs by less than .02.
-ONE_WAYS, LABEL, STRUCTURE = 0.15, 0.02, 0.3
+ONE_WAYS, LABEL, STRUCTURE = 0.1, 0.02, 0.3
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats
 from privbench.privacy import GRID, DatabaseSpec, Query, Sensitivity, Session
 from privbench.privacy.queries import Histogram, JointHistogram, Region
+from privbench.synthesizers.common import Fitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,23 @@ def refuse_private(session: Session) -> None:
         )
 
 
+class PublishedFitting(Fitting):
+    """A fit under way that reads histograms of whole columns exactly, as the paper reads bins."""
+
+    __slots__ = ()
+
+    def one_way(self, table: str, attribute: str, amount: float) -> tuple[Floats, float]:
+        """The exact histogram of one attribute. NOT PRIVATE."""
+        exact = Published(Histogram.of(self.spec, table, [attribute]), GRID)
+        return self.measure(exact, amount, f"one-way of {table}.{attribute}")
+
+
 def claims(measure: Measure, columns: int) -> Measure:
-    """Ask as the paper does: bins exactly, leaves as if a product of columns were one of them."""
+    """Ask for leaves as the paper does: as if a product of columns were one histogram."""
 
     def ask(query: Query, amount: float, label: str) -> tuple[Floats, float]:
-        if isinstance(query, JointHistogram):
-            return measure(Published(query, columns), amount, label)
-        return measure(query, amount, label)
+        given = Published(query, columns) if isinstance(query, JointHistogram) else query
+        return measure(given, amount, label)
 
     return ask
 
