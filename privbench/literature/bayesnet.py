@@ -32,7 +32,7 @@ from privbench.learning.shares import rows_item
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
 from privbench.literature.proofs import PROOFS, Proof
-from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session
+from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.common import Fitting, amounts, planned_keys
@@ -94,10 +94,11 @@ class BayesnetSynthesizer(Synthesizer):
         events: list[PlannedEvent] = []
         given = amounts(spec, plan)
         for name, graph in self._graphs(spec).items():
-            for what, part in self._stages():
+            total = given.get(rows_item(name), 0.0)
+            for what, part in self._stages(spec, name, total, plan) if graph.parents else ():
                 for node in graph.parents:
                     query = Histogram.of(spec, name, (*graph.parents[node], node))
-                    amount = given[rows_item(name)] * part / len(graph.parents)
+                    amount = total * part / len(graph.parents)
                     label = f"{what} of {name}.{node}"
                     events.append(PlannedEvent.of(label, query, spec, amount, plan))
         return [*events, *planned_keys(spec, plan)]
@@ -113,9 +114,19 @@ class BayesnetSynthesizer(Synthesizer):
             raise TypeError("options of another synthesizer")
         return self.options
 
-    def _stages(self) -> tuple[tuple[str, float], ...]:
+    def _stages(
+        self, spec: DatabaseSpec, table: str, total: float, plan: PlanInput
+    ) -> tuple[tuple[str, float], ...]:
+        """Labels of the measurements of a table and their parts of its amount.
+
+        Where a preliminary cell would have more noise than the table has rows, there is none.
+        """
         first = self._options.preliminary
-        if self._options.budget == "independent":
+        columns = list(spec.tables[table].attributes)
+        query = Histogram.of(spec, table, columns[:1])
+        noise = noise_sd(query, spec, total / len(columns), plan.accounting)
+        noise /= first if plan.accounting == "pure" else first**0.5
+        if self._options.budget == "independent" or noise > plan.rows(table):
             return ((_FINAL, 1.0),)
         return ((_FIRST, first), (_FINAL, 1.0 - first))
 
@@ -135,8 +146,9 @@ class BayesnetSynthesizer(Synthesizer):
         known = set().union(*columns.values())
         for name in {name for child, found in parents.items() for name in (child, *found)}:
             if name not in known:
-                raise ConfigError("bayesnet: the graph names a column that is not there.",
-                                  column=name)
+                raise ConfigError(
+                    "bayesnet: the graph names a column that is not there.", column=name
+                )
         return {
             table: Graph(
                 {
@@ -154,7 +166,7 @@ class BayesnetSynthesizer(Synthesizer):
         even = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
         found: dict[str, list[tuple[Floats, float]]] = {name: [] for name in graph.parents}
         shares = even
-        for what, part in self._stages():
+        for what, part in self._stages(spec, table, total, fitting.start):
             for name, answer in _measure(fitting, table, graph, total * part, shares, what).items():
                 found[name].append(answer)
             rows = _rows(fitting, table, found)
@@ -185,8 +197,10 @@ def shares_of_nodes(
     multiplier for Σ εᵢ = ε the optimum is εᵢ ∝ √(Wᵢδᵢ). Under zCDP noise is ∝ ρᵢ^−½, and the
     optimum ρᵢ ∝ (Wᵢδᵢ)^⅔.
 
-    The weight is "the product of height, out-degree and mean sensitivity", with 1 added to each so
-    that leaves do not vanish: Wᵢ = (hᵢ + 1)(oᵢ + 1)(sᵢ + 1). The sensitivity of the chance of a
+    The weight is the product of height, out-degree and mean sensitivity, and "the extra additive
+    term is used to handle leaf nodes so that the weighting coefficients are non-zero": read as
+    Wᵢ = hᵢ·oᵢ·sᵢ + 1. (With 1 added to each factor, parameters of sachs and child come out worse
+    than with an even division.) The sensitivity of the chance of a
     child's value y to θ[x | p] is ∂P(y)/∂θ = P(p)·P(y | x, p). Its mean over y is P(p)/|Y|, as the
     chances of all y sum to 1, and the mean of that over x and p is 1/(|Pa|·|Y|), as those of all p
     do. So the mean sensitivity does not depend on data; what does is δᵢ alone.
@@ -210,7 +224,7 @@ def shares_of_nodes(
         # A state of the parents that holds no row is taken to hold one.
         sums = np.maximum(table.sum(axis=-1, keepdims=True), 1.0)
         error = float((np.sqrt(1.0 + (table / sums) ** 2) / sums).mean())
-        weights[name] = (heights[name] + 1) * (len(children) + 1) * (sensitivity + 1) * error
+        weights[name] = (heights[name] * len(children) * sensitivity + 1) * error
     power = 1 / 2 if accounting == "pure" else 2 / 3
     raw = {name: weight**power for name, weight in weights.items()}
     return {name: value / sum(raw.values()) for name, value in raw.items()}
@@ -236,9 +250,7 @@ def _measure(
     return dict(zip(graph.parents, fitting.measure_all(questions), strict=True))
 
 
-def _rows(
-    fitting: Fitting, table: str, found: Mapping[str, list[tuple[Floats, float]]]
-) -> float:
+def _rows(fitting: Fitting, table: str, found: Mapping[str, list[tuple[Floats, float]]]) -> float:
     """Weight of the table's rows; of an owned table the mean of its tables' sums by precision."""
     if fitting.spec.tables[table].own is None:
         return fitting.rows(table)

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit import Circuit, probabilities
+from privbench.circuit import Circuit, probabilities, sample
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats
 from privbench.literature.network import Graph, Network
@@ -78,8 +78,6 @@ def map_accuracy(
     A query asks for 1 to `_MOST` attributes given between none and all of the others, whose values
     are those of a row drawn from the reference. States are enumerated, so both answers are exact.
     """
-    from privbench.circuit import sample
-
     names = list(reference.domains)
     drawn = sample(reference, queries, generator, stratified=False)
     same = 0

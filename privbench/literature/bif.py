@@ -44,11 +44,10 @@ def read_bif(path: str | Path) -> BifNetwork:
         ConfigError: No such file, or not a network of this format.
     """
     try:
-        raw = Path(path).open("rb")
-        with raw:
+        with Path(path).open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            content = (gzip.open(raw) if packed else raw).read(_MOST + 1)
+        with gzip.open(path) if packed else Path(path).open("rb") as file:
+            content = file.read(_MOST + 1)
     except (OSError, EOFError) as error:
         raise ConfigError(f"the network {str(path)!r} cannot be read: {error}.") from error
     if len(content) > _MOST:

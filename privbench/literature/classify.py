@@ -30,10 +30,7 @@ def class_law(circuit: Circuit, label: str, rows: Mapping[str, NDArray[np.intege
     count = len(next(iter(given.values())))
     size = circuit.domains[label].size
     logs = np.stack(
-        [
-            log_likelihood(circuit, {**given, label: np.full(count, code)})
-            for code in range(size)
-        ],
+        [log_likelihood(circuit, {**given, label: np.full(count, code)}) for code in range(size)],
         axis=1,
     )
     top = logs.max(axis=1, keepdims=True)

@@ -118,7 +118,7 @@ class DpspnSynthesizer(Synthesizer):
         for name, found in bins.items():
             if domains[name].size <= options.bins:
                 bins[name] = bins_of(np.arange(domains[name].size), found.spread(found.counts))
-        label = options.label if options.label in domains and len(domains) > 1 else ""
+        label = options.label if budget.label and len(domains) > 1 else ""
         roots = self._roots(fitting, table, bins, rows, budget, label)
         published = options.as_published
         learner = Learner(
@@ -133,7 +133,8 @@ class DpspnSynthesizer(Synthesizer):
             generator(zlib.crc32(fitting.session.release_id.encode()), "dpspn", table),
             ExactSizes(spec, table, fitting.measure, budget.one_ways) if published else None,
         )
-        learner.grow(roots)
+        if budget.leaves:
+            learner.grow(roots)
         return _circuit(roots, bins, spec, table, label, options.smoothing)
 
     def _roots(
@@ -164,9 +165,7 @@ class DpspnSynthesizer(Synthesizer):
         ]
 
 
-def _precision(
-    bins: Mapping[str, Bins], budget: Budget, fitting: Fitting, table: str
-) -> float:
+def _precision(bins: Mapping[str, Bins], budget: Budget, fitting: Fitting, table: str) -> float:
     """Inverse variance of a bin of a column's own histogram, that of an average column."""
     cells = float(np.mean([len(part.of) / part.size for part in bins.values()]))
     query = Histogram.of(fitting.spec, table, [next(iter(bins))])

@@ -79,7 +79,9 @@ class Learner:
         """Grow a network below each of some disjoint regions, and measure all leaves."""
         lines = self._coordinates()
         means = {
-            id(root): np.array([self._mean(lines[name], root.counts[name], name) for name in root.scope])
+            id(root): np.array(
+                [self._mean(lines[name], root.counts[name], name) for name in root.scope]
+            )
             for root in roots
         }
         frontier, unused = list(roots), 0.0

@@ -14,7 +14,7 @@ class DpspnOptions(Options):
 
     Attributes:
         label: The class: the root is a sum node over its values, with one network below each
-            (the paper's Algorithm 2). Empty: Algorithm 1. Tables without such a column: Algorithm 1.
+            (the paper's Algorithm 2). Empty, and in tables without such a column: Algorithm 1.
         columns: ``none``: rows are split alone; ``random``: after each split of rows the columns
             are split at random.
         eta: η as a part of the table's rows: a region with fewer rows is not split. 0 lets the

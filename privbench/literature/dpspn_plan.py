@@ -20,6 +20,10 @@ from privbench.synthesizers.base import PlanInput, PlannedEvent
 #: would leave on one histogram of each column. Measured on nltcs, adult and bank: half or double
 #: costs .02 in log-likelihood and less than .01 in AUROC.
 LEAST = 10.0
+#: Where that noise is this many times the table's rows, nothing can be learned but that it is small:
+#: columns are measured once. Far above 1, since it is only there to keep shares of shares of a tiny
+#: budget within what noise can be drawn for.
+HOPELESS = 100.0
 #: Shares of histograms of whole columns, of the label, and of k-means; leaves get the rest. The
 #: first are for bins and priors; halving or doubling any of them moves nltcs by less than .02.
 ONE_WAYS, LABEL, STRUCTURE = 0.1, 0.02, 0.3
@@ -35,7 +39,7 @@ class Budget:
         levels: Number of levels of row splits.
         move: One measurement of k-means; there are `rounds` on every level.
         rounds: Iterations of k-means.
-        leaves: Histograms of all leaves.
+        leaves: Histograms of all leaves; 0 leaves every column by itself.
         least: A region of fewer than twice as many rows is not split.
     """
 
@@ -76,6 +80,8 @@ def divide(
         tiny, move = amount * 1e-6, call / options.iterations
         leaves = call - 2 * options.calls * tiny
         return Budget(tiny, label, levels, move, options.iterations, leaves, least)
+    if noise > HOPELESS * rows:
+        return Budget(amount, 0.0, 0, 0.0, options.iterations, 0.0, least)
     deepest = floor(log2(max(rows / least, 1.0)))
     levels = min(options.calls - 1, deepest) if columns > 1 else 0
     one_ways, label = ONE_WAYS * amount, LABEL * amount if labelled else 0.0
@@ -108,14 +114,12 @@ def planned_table(
         splits = [region.path[-1][0] for region in outline.regions(spec, table, level + 1)][::2]
         moments = JointMoments((RegionMoments.of(spec, table, names, regions, splits),))
         asked += [
-            (move_event(table, level, step), moments, budget.move)
-            for step in range(budget.rounds)
+            (move_event(table, level, step), moments, budget.move) for step in range(budget.rounds)
         ]
-    leaves = outline.histograms(spec, table, budget.levels, options.bins)
-    asked.append((leaf_event(table), leaves, budget.leaves))
-    return [
-        PlannedEvent.of(label, query, spec, amount, plan) for label, query, amount in asked
-    ]
+    if budget.leaves:
+        leaves = outline.histograms(spec, table, budget.levels, options.bins)
+        asked.append((leaf_event(table), leaves, budget.leaves))
+    return [PlannedEvent.of(label, query, spec, amount, plan) for label, query, amount in asked]
 
 
 def class_event(table: str) -> str:

@@ -3,8 +3,8 @@
 One `JointHistogram` holds, for every other column, the table of that column against the target. A
 row adds its weight to one cell of each of d tables, so the L1 sensitivity is d and the L2
 sensitivity √d (its docstring has the proof, under both relations). Bins are runs of codes of equal
-length, public. Source: Vaidya et al., Differentially Private Naive Bayes Classification, 2013, which
-adds noise to the same counts one by one.
+length, public. Source: Vaidya et al., Differentially Private Naive Bayes Classification, 2013,
+which adds noise to the same counts one by one.
 """
 
 from __future__ import annotations
@@ -140,7 +140,9 @@ def learn(
     for name, values in zip(others, tables, strict=True):
         column = denoise(values.sum(axis=0), sd * math.sqrt(len(values)), rows, noise)
         guess = np.outer(prior, column)
-        found = denoise_toward(values, guess, np.full(values.shape, sd), noise) + _TRACE * guess / rows
+        found = (
+            denoise_toward(values, guess, np.full(values.shape, sd), noise) + _TRACE * guess / rows
+        )
         law = found / found.sum(axis=1, keepdims=True)
         place = bins_of(domains[name])
         laws[name] = (law / np.bincount(place))[of][:, place]

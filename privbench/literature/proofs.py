@@ -38,7 +38,7 @@ _QUAIL = (
     "Rosenblatt et al.: Differentially Private Synthetic Data: Applied Evaluations and "
     "Enhancements, 2020"
 )
-_P3GM = "Takagi et al.: P3GM, ICDE 2021"
+_P3GM = "Takagi, Takahashi, Cao, Yoshikawa: P3GM, ICDE 2021"
 
 PROOFS: dict[str, Proof] = {
     "dpspn": Proof(
@@ -59,17 +59,17 @@ PROOFS: dict[str, Proof] = {
         "tables that were released before.",
         _DGM,
     ),
+    "bayesnet-as-published": Proof(
+        "doubtful",
+        "The preliminary tables are paid for as if each row had been sampled independently, which "
+        "the algorithm does not do; the noise of a count is that of add/remove alone.",
+        _DGM,
+    ),
     "quail": Proof(
         "sound",
         "The classifier's histograms and the wrapped synthesizer see the same rows and are charged "
         "one after the other; δ adds as well. As sound as the synthesizer that is wrapped.",
         _QUAIL,
-    ),
-    "p3gm": Proof(
-        "sound",
-        "Mean, second moments, mixture and gradients are all charged by add/remove sensitivities "
-        "of clipped rows; ranges are public codes and labels are drawn from the model.",
-        _P3GM,
     ),
     "p3gm-as-published": Proof(
         "broken",

@@ -1,4 +1,4 @@
-"""QUAIL, after Rosenblatt et al. (2020): a synthesizer for the columns, a classifier for one of them.
+"""QUAIL, after Rosenblatt et al. (2020): a synthesizer, and a classifier for one column.
 
 The target is left out of what the wrapped synthesizer learns; every synthetic row gets its target
 from a classifier that was trained on the real rows under differential privacy.

@@ -38,10 +38,10 @@ def people(rows: int, seed: int = 0) -> Columns:
     return found
 
 
-def database_of(columns: Columns, relation: Relation = Relation()) -> PrivateDatabase:
+def database_of(columns: Columns, relation: Relation | None = None) -> PrivateDatabase:
     rows = len(next(iter(columns.values()))[0])
     cells = {name: Cells(codes, domain) for name, (codes, domain) in columns.items()}
-    spec = DatabaseSpec({"t": TableSpec("t", {})}, relation)
+    spec = DatabaseSpec({"t": TableSpec("t", {})}, relation or Relation())
     return PrivateDatabase(spec, {"t": PrivateTable(rows, cells, {})})
 
 

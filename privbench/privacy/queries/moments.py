@@ -220,9 +220,7 @@ class JointMoments(Query):
         """The part of a result of `Session.measure` that belongs to each part, of its shape."""
         ends = np.cumsum([math.prod(part.shape) for part in self.parts])
         pieces = np.split(np.asarray(measured, np.float64), ends[:-1])
-        return [
-            piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)
-        ]
+        return [piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)]
 
 
 def _products(weights: NDArray[np.int64], coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
