@@ -104,7 +104,7 @@ class PaperSynthesizer(Synthesizer):
             return Builder({}).build()
         amount = fitting.rows_amount(table)
         budget = _budget(spec, table, amount, fitting.start, self._options)
-        bins, rows = _one_ways(fitting, table, budget, self._options)
+        bins, rows = one_way_bins(fitting, table, budget.one_ways, self._options.bins)
         grower = Grower(
             spec,
             table,
@@ -138,22 +138,29 @@ def _budget(
     return plan_budget(amount, rows, noise, len(names), options.shares())
 
 
-def _one_ways(
-    fitting: Fitting, table: str, budget: Budget, options: PaperOptions
+def one_way_bins(
+    fitting: Fitting, table: str, amount: float, most: int
 ) -> tuple[dict[str, Bins], float]:
-    """Bins of every attribute from its noisy histogram, and the weight of the table's rows."""
+    """Bins of every attribute from its noisy histogram, and the weight of the table's rows.
+
+    Args:
+        fitting: The fit under way.
+        table: A table with attributes.
+        amount: What all its histograms may spend together, ε or ρ.
+        most: Most bins of an attribute.
+    """
     spec = fitting.spec
     domains = spec.tables[table].attributes
     is_root = spec.tables[table].own is None
     shares = column_shares({name: domain.size for name, domain in domains.items()})
     noisy: dict[str, tuple[Floats, float]] = {}
     for name, share in shares.items():
-        noisy[name] = fitting.one_way(table, name, budget.one_ways * share)
+        noisy[name] = fitting.one_way(table, name, amount * share)
     rows = fitting.rows(table) if is_root else _weight(noisy)
     bins = {}
     for name, (values, sd) in noisy.items():
         counts = guard(denoise(values, sd, rows, fitting.noise), values, sd, domains[name])
-        bins[name] = make_bins(counts, domains[name], options.bins, 2 * sd)
+        bins[name] = make_bins(counts, domains[name], most, 2 * sd)
     return bins, rows
 
 

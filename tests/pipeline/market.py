@@ -8,7 +8,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from privbench import synthesizers
 from privbench.config import Config
+from privbench.literature.proofs import PROOFS
+
+#: The tool's own synthesizers; those of other papers have tests of their own.
+CORE = tuple(name for name in synthesizers.names() if name not in PROOFS)
 
 #: Owners: customer → purchase (nullable) → line (composite key) → refund (composite reference).
 SCHEMA = """

@@ -20,7 +20,7 @@ import pytest
 from integrity import pg_dump
 from psycopg import conninfo
 
-from privbench import pipeline, synthesizers
+from privbench import pipeline
 from privbench.cli.console import LogReporter
 
 WORDS = {
@@ -117,7 +117,7 @@ def log():
 @pytest.mark.parametrize(
     ("name", "accounting"),
     market.some_slow(
-        product(synthesizers.names(), ["pure", "zcdp"]),
+        product(market.CORE, ["pure", "zcdp"]),
         [("independent", "zcdp"), ("privbench-paper", "pure")],
     ),
 )

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from integrity import pg_dump, schema_of, whole
 
-from privbench import pipeline, synthesizers
+from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError, SchemaError, TargetError, UsageError
 from privbench.pipeline import Model
 
-SYNTHESIZERS = synthesizers.names()
+SYNTHESIZERS = market.CORE
 
 
 @pytest.fixture(scope="module")

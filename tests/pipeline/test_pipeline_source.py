@@ -10,7 +10,7 @@ import pytest
 from integrity import whole
 from psycopg import conninfo, sql
 
-from privbench import pipeline, synthesizers
+from privbench import pipeline
 from privbench.pipeline.fit import STAGES, begin, finish
 from privbench.pipeline.progress import Reporter
 from privbench.postgres import embedded
@@ -23,7 +23,7 @@ FORBIDDEN = re.compile(
 WRITING = re.compile(r"\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|ANALYZE|VACUUM)\s", re.I)
 
 
-@pytest.mark.parametrize("name", synthesizers.names())
+@pytest.mark.parametrize("name", market.CORE)
 def test_the_source_is_gone_after_extract(server, make_database, tmp_path, name):
     source = make_database()
     market.create(source)

@@ -15,7 +15,6 @@ import numpy as np
 import psycopg
 import pytest
 
-from privbench import synthesizers
 from privbench.pipeline import Model
 from privbench.pipeline.fit import STAGES, begin, finish
 from privbench.pipeline.progress import Reporter
@@ -24,7 +23,7 @@ from privbench.privacy.neighbour import remove_unit, telling_units
 from privbench.privacy.session import Step
 from privbench.privacy.stability import check, same_events
 
-NAMES = synthesizers.names()
+NAMES = market.CORE
 RELATIONS = [("add-remove", "owner"), ("replace", "owner"), ("add-remove", "row")]
 
 

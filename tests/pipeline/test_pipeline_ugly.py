@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from integrity import schema_of
 
-from privbench import pipeline, synthesizers
+from privbench import pipeline
 from privbench.config import Config
 
 SHOP = r"""
@@ -73,7 +73,7 @@ INSERT INTO day SELECT i % 4, '2024-01-01'::timestamptz + i * '1d'::interval
 """
 
 
-@pytest.mark.parametrize("name", synthesizers.names())
+@pytest.mark.parametrize("name", market.CORE)
 @pytest.mark.parametrize("ddl", [SHOP, ODD], ids=["shop", "odd"])
 def test_ugly_schemas_are_cloned_whole(each_server, make_database_on, tmp_path, ddl, name):
     source, target = make_database_on(each_server), make_database_on(each_server)

@@ -38,6 +38,7 @@ from privbench.privacy.queries import (
     Histogram,
     Joined,
     JointHistogram,
+    JointMoments,
     JointScores,
     LabelCounts,
     Owner,
@@ -222,6 +223,8 @@ def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterato
     yield JointScores(tuple(_region_scores(spec, name, rng, region) for region in (*leaves, root)))
     yield RegionMoments.of(spec, name, ("c0", "c1"), leaves, [first] * len(leaves))
     yield RegionMoments.of(spec, name, ("c0",), [root, parts[0]], [first, first])
+    some = RegionMoments.of(spec, name, ("c1",), [parts[0]], [second])
+    yield JointMoments((RegionMoments.of(spec, name, ("c0", "c2"), parts, [second] * 3), some))
 
 
 def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:

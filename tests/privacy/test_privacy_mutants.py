@@ -26,6 +26,7 @@ from privbench.privacy.queries import (
     GridHistogram,
     Histogram,
     JointHistogram,
+    JointMoments,
     LabelCounts,
     PairScores,
     Presence,
@@ -408,6 +409,24 @@ def test_uncentred_coordinates() -> None:
     given = (database.spec, "posts", ("a0", "a1"), [Region("posts")], [split])
     assert caught(RegionMoments.of(*given), database) == set()
     assert "l1" in caught(Uncentred.of(*given), database)
+
+
+class LargestPart(JointMoments):
+    """Parts over the same rows as if these were different ones."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return max((part.sensitivity(spec) for part in self.parts), key=lambda claim: claim.l1)
+
+
+def test_moments_of_the_same_rows_as_if_they_were_disjoint() -> None:
+    database = two_tables([0, 1], [[3, 0], [3, 0]], [4, 4])
+    split = Split.by_code("a0", [0, 0, 0, 0])
+    parts = tuple(
+        RegionMoments.of(database.spec, "posts", (name,), [Region("posts")], [split])
+        for name in ("a0", "a1")
+    )
+    assert caught(JointMoments(parts), database) == set()
+    assert {"l1", "l2"} <= caught(LargestPart(parts), database)
 
 
 class AllLabels(LabelCounts):

@@ -155,7 +155,7 @@ class Grower:
         found, sd = self._histograms([(node.region, node.scope) for node in nodes], amount, label)
         for node, noisy in zip(nodes, found, strict=True):
             node.observe(noisy, sd)
-        self._estimate(nodes)
+        estimate(nodes, self.noise)
 
     def _histograms(
         self, regions: Sequence[tuple[Region, tuple[str, ...]]], amount: float, label: str
@@ -171,22 +171,21 @@ class Grower:
     def _histogram(self, region: Region, name: str) -> Histogram:
         return Histogram(self.table, (self.axes[name],), region)
 
-    def _estimate(self, nodes: Sequence[Node]) -> None:
-        """New estimates of all nodes' counts, denoised together toward their predictions."""
-        cells = [(node, name) for node in nodes for name in node.scope]
-        rows = {id(node): _rows_of(node) for node in nodes}
-        guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
-        noisy = [node.noisy[name] for node, name in cells]
-        sds = [np.full(len(node.noisy[name]), node.sd) for node, name in cells]
-        flat = denoise_toward(
-            np.concatenate(noisy), np.concatenate(guess), np.concatenate(sds), self.noise
-        )
-        pieces = np.split(flat, np.cumsum([len(part) for part in guess])[:-1])
-        for (node, name), values in zip(cells, pieces, strict=True):
-            node.counts[name] = scaled(values, rows[id(node)])
+
+def estimate(nodes: Sequence[Node], noise: Noise) -> None:
+    """New estimates of all nodes' counts, denoised together toward their predictions."""
+    cells = [(node, name) for node in nodes for name in node.scope]
+    rows = {id(node): rows_of(node) for node in nodes}
+    guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
+    noisy = [node.noisy[name] for node, name in cells]
+    sds = [np.full(len(node.noisy[name]), node.sd) for node, name in cells]
+    flat = denoise_toward(np.concatenate(noisy), np.concatenate(guess), np.concatenate(sds), noise)
+    pieces = np.split(flat, np.cumsum([len(part) for part in guess])[:-1])
+    for (node, name), values in zip(cells, pieces, strict=True):
+        node.counts[name] = scaled(values, rows[id(node)])
 
 
-def _rows_of(node: Node) -> float:
+def rows_of(node: Node) -> float:
     """Size of a region: the mean over attributes of its noisy sums, weighed by their noise."""
     sums = np.array([node.noisy[name].sum() for name in node.scope])
     weights = np.array([1.0 / len(node.noisy[name]) for name in node.scope])

@@ -18,7 +18,7 @@ from privbench.privacy.queries.fanout import FanOut
 from privbench.privacy.queries.histogram import Histogram, JointHistogram
 from privbench.privacy.queries.jointscores import JointScores
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
-from privbench.privacy.queries.moments import RegionMoments, centred
+from privbench.privacy.queries.moments import JointMoments, RegionMoments, centred
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.references import Presence, PublicTarget, PublicTargets
 from privbench.privacy.queries.regions import Region, Split
@@ -38,6 +38,7 @@ __all__ = [
     "Histogram",
     "Joined",
     "JointHistogram",
+    "JointMoments",
     "JointScores",
     "LabelCounts",
     "Owner",

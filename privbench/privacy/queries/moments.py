@@ -157,6 +157,72 @@ class RegionMoments(Query):
         return counts, np.clip(np.where(counts[..., None] < 1, 0.0, means), -0.5, 0.5)
 
 
+@dataclass(frozen=True, slots=True)
+class JointMoments(Query):
+    """Moments over regions of one table, each part with attributes of its own, in one event.
+
+    Statistic: the cells of all parts one after the other; `split` takes a result apart.
+
+    Sensitivity: a row of weight w adds to one cell of a part of dᵢ attributes, for each of the
+    part's regions that holds it, a vector of L1 norm at most w·(1 + dᵢ/2), of squared L2 norm at
+    most w²·(1 + dᵢ/4), and of L∞ norm at most w (`RegionMoments`); to all other cells it adds
+    nothing. Cells of different regions and parts are different ones. So with M₁ the largest sum of
+    1 + dᵢ/2, and M₂ of 1 + dᵢ/4, over the regions that one row can lie in (`regions.overlap`, from
+    public paths alone), and C the sum of a unit's weights, a removed unit moves the whole by at
+    most C·M₁ in L1, C·√M₂ in L2 and C in L∞. Replace: twice as much by the triangle inequality.
+
+    Attributes:
+        parts: Moments, all of one table.
+    """
+
+    parts: tuple[RegionMoments, ...]
+    kind = "joint moments"
+    unit = GRID
+
+    def __post_init__(self) -> None:
+        if len({part.source for part in self.parts}) != 1:
+            raise SchemaError("joint moments have parts, all of one table.")
+
+    @property
+    def table(self) -> str:
+        """See `Query.table`."""
+        return self.parts[0].source
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Query.columns`."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One axis: the cells of all parts."""
+        return (sum(math.prod(part.shape) for part in self.parts),)
+
+    def _most(self, weight: float) -> float:
+        """Largest sum over one row's regions of 1 + ``weight``·d."""
+        return overlap(
+            (region, 1 + weight * len(part.attributes))
+            for part in self.parts
+            for region in part.regions
+        )
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        total = contribution(spec, self.table)
+        l1, l2 = math.ceil(total * self._most(1 / 2)), up(total * math.sqrt(self._most(1 / 4)))
+        return doubled(spec, Sensitivity(l1, l2, total))
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """The statistic, in grid units."""
+        return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
+
+    def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
+        """The part of a result of `Session.measure` that belongs to each part, of its shape."""
+        ends = np.cumsum([math.prod(part.shape) for part in self.parts])
+        pieces = np.split(np.asarray(measured, np.float64), ends[:-1])
+        return [piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)]
+
+
 def _products(weights: NDArray[np.int64], coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
     """w·x in grid units, each rounded toward zero."""
     sizes = weights * np.abs(coordinates) // STEP

@@ -1,0 +1,269 @@
+"""Parameters of a given Bayesian network, after Chowdhury, Rekatsinas and Jha (ICML 2020).
+
+The graph is public. Every attribute's table over itself and its parents is counted with noise; what
+the paper adds is how the budget is divided among the tables (`shares_of_nodes`), by a preliminary
+measurement. Departures:
+
+* A table's own sums stand for the counts of its parents. The paper measures these apart with half
+  the budget, of a root even the number of rows.
+* Preliminary tables are measured on all rows and stay: final ones are means of both by precision.
+  The paper measures them on a sample and throws them away; the gain in privacy that it claims for
+  sampling needs each row to be drawn independently.
+* Counts are posterior means, and parents that never occur give equal chances; the paper does not
+  say what is done where a noisy count is negative. Tables are not made consistent with each other.
+
+Sensitivity: every table is a `Histogram`, one cell a row; see its docstring. Tables are charged one
+after the other, so that they add up to the whole amount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from privbench.circuit import Builder
+from privbench.errors import ConfigError
+from privbench.learning.denoise import Floats, denoise
+from privbench.learning.shares import rows_item
+from privbench.literature.bif import read_bif
+from privbench.literature.network import Graph, Network
+from privbench.literature.proofs import PROOFS, Proof
+from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
+from privbench.privacy.queries import Histogram
+from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
+from privbench.synthesizers.common import Fitting, amounts, planned_keys
+from privbench.synthesizers.model import CircuitModel
+
+
+class BayesnetOptions(Options):
+    """Parameters.
+
+    Attributes:
+        parents: Parents of every column that has some; the other columns have none.
+        bif: A file in the Bayesian Interchange Format whose graph is taken instead. Columns are
+            matched by name; the file's values and parameters are not read into the model.
+        budget: ``dependent``: divided by the graph and preliminary tables; ``independent``: evenly.
+        preliminary: Part of the amount for preliminary tables, if they are measured.
+    """
+
+    parents: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    bif: str = ""
+    budget: Literal["dependent", "independent"] = "dependent"
+    preliminary: Annotated[float, Field(gt=0, lt=1)] = 0.1
+
+
+class BayesnetSynthesizer(Synthesizer):
+    """Bayesian networks with a public graph."""
+
+    name: ClassVar[str] = "bayesnet"
+    options_type: ClassVar[type[Options]] = BayesnetOptions
+
+    @property
+    def proof(self) -> Proof:
+        """Whether the privacy proof holds."""
+        return PROOFS["bayesnet"]
+
+    def fit(
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None = None,
+    ) -> FittedModel:
+        """See `Synthesizer.fit`.
+
+        Raises:
+            ConfigError: The graph does not fit the tables; nothing was spent.
+        """
+        graphs = self._graphs(session.spec)
+        fitting = Fitting.open(session, totals, amount, public_rows)
+        circuits = {}
+        for name in session.spec.order():
+            found = self._fit_table(fitting, name, graphs[name]) if graphs[name].parents else None
+            circuits[name] = found.circuit() if found else Builder({}).build()
+        names = session.spec.order()
+        tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
+        return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
+
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+        """See `Synthesizer.plan`; final tables are planned with equal shares."""
+        events: list[PlannedEvent] = []
+        given = amounts(spec, plan)
+        for name, graph in self._graphs(spec).items():
+            total = given.get(rows_item(name), 0.0)
+            for what, part in self._stages(spec, name, total, plan) if graph.parents else ():
+                for node in graph.parents:
+                    query = Histogram.of(spec, name, (*graph.parents[node], node))
+                    amount = total * part / len(graph.parents)
+                    label = f"{what} of {name}.{node}"
+                    events.append(PlannedEvent.of(label, query, spec, amount, plan))
+        return [*events, *planned_keys(spec, plan)]
+
+    @classmethod
+    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+        """See `Synthesizer.load`."""
+        return CircuitModel.from_state(header, arrays)
+
+    @property
+    def _options(self) -> BayesnetOptions:
+        if not isinstance(self.options, BayesnetOptions):
+            raise TypeError("options of another synthesizer")
+        return self.options
+
+    def _stages(
+        self, spec: DatabaseSpec, table: str, total: float, plan: PlanInput
+    ) -> tuple[tuple[str, float], ...]:
+        """Labels of the measurements of a table and their parts of its amount.
+
+        Where a preliminary cell would have more noise than the table has rows, there is none.
+        """
+        first = self._options.preliminary
+        columns = list(spec.tables[table].attributes)
+        query = Histogram.of(spec, table, columns[:1])
+        noise = noise_sd(query, spec, total / len(columns), plan.accounting)
+        noise /= first if plan.accounting == "pure" else first**0.5
+        if self._options.budget == "independent" or noise > plan.rows(table):
+            return ((_FINAL, 1.0),)
+        return ((_FIRST, first), (_FINAL, 1.0 - first))
+
+    def _graphs(self, spec: DatabaseSpec) -> dict[str, Graph]:
+        """The graph of every table; a column without parents stands alone.
+
+        Raises:
+            ConfigError: A name that is no column, parents in another table, or a cycle.
+        """
+        options = self._options
+        parents: Mapping[str, tuple[str, ...]] = options.parents
+        if options.bif:
+            if parents:
+                raise ConfigError("bayesnet: the graph is in 'parents' or in 'bif', not in both.")
+            parents = read_bif(options.bif).network.graph.parents
+        columns = {name: set(table.attributes) for name, table in spec.tables.items()}
+        known = set().union(*columns.values())
+        for name in {name for child, found in parents.items() for name in (child, *found)}:
+            if name not in known:
+                raise ConfigError(
+                    "bayesnet: the graph names a column that is not there.", column=name
+                )
+        return {
+            table: Graph(
+                {
+                    name: parents.get(name, ()) if set(parents.get(name, ())) <= found else ()
+                    for name in spec.tables[table].attributes
+                }
+            )
+            for table, found in columns.items()
+        }
+
+    def _fit_table(self, fitting: Fitting, table: str, graph: Graph) -> Network:
+        spec = fitting.spec
+        domains = spec.tables[table].attributes
+        total = fitting.rows_amount(table)
+        even = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
+        found: dict[str, list[tuple[Floats, float]]] = {name: [] for name in graph.parents}
+        shares = even
+        for what, part in self._stages(spec, table, total, fitting.start):
+            for name, answer in _measure(fitting, table, graph, total * part, shares, what).items():
+                found[name].append(answer)
+            rows = _rows(fitting, table, found)
+            counts = {name: _counts(answers, rows, fitting) for name, answers in found.items()}
+            sizes = {name: domain.size for name, domain in domains.items()}
+            shares = shares_of_nodes(graph, sizes, counts, fitting.session.accounting)
+        return Network.of_counts(domains, graph, counts)
+
+
+_FIRST, _FINAL = "preliminary table", "table"
+#: Rows that every cell is expected to hold beyond its estimate, so that no chance is 0. With ten
+#: times as many rare values come out too often; with none, held-out rows have no likelihood.
+_TRACE = 0.01
+
+
+def shares_of_nodes(
+    graph: Graph,
+    sizes: Mapping[str, int],
+    counts: Mapping[str, Floats],
+    accounting: Accounting = "pure",
+) -> dict[str, float]:
+    """Share of every node's table of the budget, by the graph and by released counts.
+
+    The paper's formulas are lost in the text that was at hand; this is derived from its words. With
+    noise of scale σᵢ a parameter θ = C[x, p] / C[p] has, by propagation of errors over numerator
+    and denominator, the error σᵢ·√(1 + θ²)/C[p]; δᵢ is its mean over the node's parameters for
+    σᵢ = 1. The objective is Σ Wᵢ·δᵢ·σᵢ. Noise is 1/εᵢ under pure accounting, and with a Lagrange
+    multiplier for Σ εᵢ = ε the optimum is εᵢ ∝ √(Wᵢδᵢ). Under zCDP noise is ∝ ρᵢ^−½, and the
+    optimum ρᵢ ∝ (Wᵢδᵢ)^⅔.
+
+    The weight is the product of height, out-degree and mean sensitivity, and "the extra additive
+    term is used to handle leaf nodes so that the weighting coefficients are non-zero": read as
+    Wᵢ = hᵢ·oᵢ·sᵢ + 1. (With 1 added to each factor, parameters of sachs and child come out worse
+    than with an even division.) The sensitivity of the chance of a
+    child's value y to θ[x | p] is ∂P(y)/∂θ = P(p)·P(y | x, p). Its mean over y is P(p)/|Y|, as the
+    chances of all y sum to 1, and the mean of that over x and p is 1/(|Pa|·|Y|), as those of all p
+    do. So the mean sensitivity does not depend on data; what does is δᵢ alone.
+
+    Args:
+        graph: The graph.
+        sizes: Number of values of every node.
+        counts: Released, non-negative counts, shape (*parents' sizes, size) each.
+        accounting: ``pure`` or ``zcdp``.
+
+    Returns:
+        Shares that sum to 1.
+    """
+    heights = graph.heights()
+    weights = {}
+    for name, table in counts.items():
+        children = graph.children(name)
+        states = table.size // table.shape[-1]
+        means = [1.0 / (states * sizes[child]) for child in children]
+        sensitivity = float(np.mean(means)) if means else 0.0
+        # A state of the parents that holds no row is taken to hold one.
+        sums = np.maximum(table.sum(axis=-1, keepdims=True), 1.0)
+        error = float((np.sqrt(1.0 + (table / sums) ** 2) / sums).mean())
+        weights[name] = (heights[name] * len(children) * sensitivity + 1) * error
+    power = 1 / 2 if accounting == "pure" else 2 / 3
+    raw = {name: weight**power for name, weight in weights.items()}
+    return {name: value / sum(raw.values()) for name, value in raw.items()}
+
+
+def _measure(
+    fitting: Fitting,
+    table: str,
+    graph: Graph,
+    amount: float,
+    shares: Mapping[str, float],
+    what: str,
+) -> dict[str, tuple[Floats, float]]:
+    """Noisy tables of all nodes, each with the standard deviation of its noise."""
+    questions = [
+        Measurement(
+            Histogram.of(fitting.spec, table, (*parents, name)),
+            amount * shares[name],
+            f"{what} of {table}.{name}",
+        )
+        for name, parents in graph.parents.items()
+    ]
+    return dict(zip(graph.parents, fitting.measure_all(questions), strict=True))
+
+
+def _rows(fitting: Fitting, table: str, found: Mapping[str, list[tuple[Floats, float]]]) -> float:
+    """Weight of the table's rows; of an owned table the mean of its tables' sums by precision."""
+    if fitting.spec.tables[table].own is None:
+        return fitting.rows(table)
+    answers = [answer for node in found.values() for answer in node]
+    precision = np.array([1.0 / max(sd * sd * values.size, 1e-18) for values, sd in answers])
+    sums = np.array([values.sum() for values, _ in answers])
+    return float(max((sums * precision).sum() / precision.sum(), 1.0))
+
+
+def _counts(answers: list[tuple[Floats, float]], rows: float, fitting: Fitting) -> Floats:
+    """Posterior mean of a node's counts from its noisy tables, above 0."""
+    precision = [1.0 / max(sd * sd, 1e-18) for _, sd in answers]
+    noisy = sum(values * weight for (values, _), weight in zip(answers, precision, strict=True))
+    mean = np.asarray(noisy) / sum(precision)
+    found = denoise(mean.ravel(), sum(precision) ** -0.5, rows, fitting.noise)
+    return np.asarray(found.reshape(mean.shape) + _TRACE)

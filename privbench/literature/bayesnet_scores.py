@@ -1,0 +1,106 @@
+"""How far a Bayesian network is from a reference: parameters and most probable explanations.
+
+Nothing here is private or noisy: the reference is the maximum-likelihood network of the source's
+rows, or the network that made them. CONFIDENTIAL in the first case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.circuit import Circuit, probabilities, sample
+from privbench.domain import Domain
+from privbench.learning.denoise import Floats
+from privbench.literature.network import Graph, Network
+
+#: Most attributes of a query for the most probable explanation: their states are enumerated.
+_MOST = 3
+
+
+def maximum_likelihood(
+    domains: Mapping[str, Domain], graph: Graph, rows: Mapping[str, NDArray[np.integer]]
+) -> Network:
+    """The network without noise: relative counts; parents that never occur give equal chances."""
+    counts = {}
+    for name, parents in graph.parents.items():
+        shape = tuple(domains[other].size for other in (*parents, name))
+        index = np.ravel_multi_index([rows[other] for other in (*parents, name)], shape)
+        counts[name] = np.bincount(index, minlength=math.prod(shape)).reshape(shape).astype(float)
+    return Network.of_counts(domains, graph, counts)
+
+
+def network_of(circuit: Circuit, graph: Graph) -> Network:
+    """The parameters of a circuit's attributes given their parents in a graph."""
+    tables = {}
+    for name, parents in graph.parents.items():
+        names = (*parents, name)
+        tables[name] = _joint(circuit, names, {})
+    return Network.of_counts(circuit.domains, graph, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Mean distance of laws: L1 in [0, 2], and Kullback-Leibler in nats."""
+
+    l1: float
+    kl: float
+
+
+def parameter_distance(reference: Network, other: Network) -> Distance:
+    """Mean over all nodes of the mean over the states of its parents that the reference has seen.
+
+    States of parents that have no mass in the reference are left out: nothing is known of them.
+    """
+    l1, kl = [], []
+    circuit = reference.circuit()
+    for name, parents in reference.graph.parents.items():
+        seen = _joint(circuit, parents, {}).ravel() > 0
+        p = reference.tables[name].reshape(len(seen), -1)[seen]
+        q = other.tables[name].reshape(len(seen), -1)[seen]
+        l1.append(float(np.abs(p - q).sum(axis=1).mean()))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(p > 0, p * np.log(p / q), 0.0)
+        kl.append(float(terms.sum(axis=1).mean()))
+    return Distance(float(np.mean(l1)), float(np.mean(kl)))
+
+
+def map_accuracy(
+    reference: Circuit, other: Circuit, queries: int, generator: np.random.Generator
+) -> float:
+    """Part of random queries for which both circuits name the same most probable state.
+
+    A query asks for 1 to `_MOST` attributes given between none and all of the others, whose values
+    are those of a row drawn from the reference. States are enumerated, so both answers are exact.
+    """
+    names = list(reference.domains)
+    drawn = sample(reference, queries, generator, stratified=False)
+    same = 0
+    for query in range(queries):
+        order = [names[i] for i in generator.permutation(len(names))]
+        asked = int(generator.integers(1, min(_MOST, len(names)) + 1))
+        told = int(generator.integers(0, len(names) - asked + 1))
+        given = {name: int(drawn[name][query]) for name in order[asked : asked + told]}
+        states = [_joint(circuit, order[:asked], given) for circuit in (reference, other)]
+        same += int(states[0].argmax() == states[1].argmax())
+    return same / queries
+
+
+def _joint(circuit: Circuit, names: tuple[str, ...] | list[str], given: dict[str, int]) -> Floats:
+    """Chances of all states of some attributes together with evidence, in the order of axes."""
+    shape = tuple(circuit.domains[name].size for name in names)
+    states = np.array(list(product(*map(range, shape))), np.int64).reshape(math.prod(shape), -1)
+    weights = {
+        name: np.eye(circuit.domains[name].size)[states[:, at]] for at, name in enumerate(names)
+    }
+    for name, code in given.items():
+        line = np.eye(circuit.domains[name].size)[code]
+        weights[name] = np.broadcast_to(line, (len(states), len(line)))
+    if not weights:
+        return np.ones(shape)
+    return probabilities(circuit, weights).reshape(shape)

@@ -1,0 +1,64 @@
+"""What a circuit says of single rows: the law of a class given the other columns, and densities.
+
+All of it is exact inference on a released model, so it is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privbench.circuit import Circuit, log_likelihood, marginal
+
+Floats = NDArray[np.float64]
+
+
+def class_law(circuit: Circuit, label: str, rows: Mapping[str, NDArray[np.integer]]) -> Floats:
+    """Probability of every class of every row, given the row's other columns.
+
+    Args:
+        circuit: The circuit.
+        label: The class's attribute.
+        rows: Codes of other attributes, shape (rows,) each; those left out are summed out.
+
+    Returns:
+        Shape (rows, classes), rows summing to 1; the class's own law for a row without mass.
+    """
+    given = {name: codes for name, codes in rows.items() if name != label}
+    count = len(next(iter(given.values())))
+    size = circuit.domains[label].size
+    logs = np.stack(
+        [log_likelihood(circuit, {**given, label: np.full(count, code)}) for code in range(size)],
+        axis=1,
+    )
+    top = logs.max(axis=1, keepdims=True)
+    known = np.isfinite(top)
+    mass = np.where(known, np.exp(logs - np.where(known, top, 0.0)), marginal(circuit, label))
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+def conditional(circuit: Circuit, name: str, given: Mapping[str, ArrayLike]) -> Floats:
+    """Law of one attribute given a conjunctive predicate.
+
+    Args:
+        circuit: The circuit.
+        name: The attribute.
+        given: Weight vectors of the predicate, shape (domain size,) each.
+
+    Returns:
+        Shape (domain size,), summing to 1.
+
+    Raises:
+        ValueError: The predicate has no mass.
+    """
+    joint = marginal(circuit, name, given=given)
+    if not joint.sum() > 0:
+        raise ValueError("the predicate has no mass")
+    return np.asarray(joint / joint.sum())
+
+
+def mean_log_likelihood(circuit: Circuit, rows: Mapping[str, NDArray[np.integer]]) -> float:
+    """Mean natural logarithm of the probability of held-out rows, codes of shape (rows,) each."""
+    return float(log_likelihood(circuit, rows).mean())

@@ -1,0 +1,199 @@
+"""Sum-product networks after Heilmann, Cerrato and Althaus (ICML 2024), with a proof that holds.
+
+LearnDPSPN splits rows by k-means and columns at random, and ends in histograms. The paper pays once
+for the N histograms of a product over N columns, although all of them count the same rows, and
+takes sizes of clusters, bins, bounds and stopping rules from exact data. Here:
+
+* bins and coordinates follow from a released histogram of every column;
+* a level of row splits is one `JointMoments` per iteration of k-means: a row is sent to the nearer
+  of two released centres, so that no other row moves when one goes;
+* all leaves are one `JointHistogram`, whose sensitivity counts every column of a region;
+* weights of sum nodes are the noisy counts of the leaves below;
+* the number of levels follows from the noisy size of the table, before the first split;
+* with a label, the classes are disjoint regions that share one budget, and the list of classes is
+  the column's public domain.
+
+All queries are the session's own, with their proofs in their docstrings; sensitivities are those of
+add/remove or replace as the spec says. Source: the paper's Algorithms 1 and 2.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.circuit import Builder, Circuit
+from privbench.learning.bins import Bins, bins_of
+from privbench.learning.denoise import project
+from privbench.learning.shares import rows_item
+from privbench.learning.spn.assemble import add_node
+from privbench.learning.spn.node import Node
+from privbench.learning.spn.settle import scaled
+from privbench.literature.dpspn_grow import Learner
+from privbench.literature.dpspn_options import DpspnOptions
+from privbench.literature.dpspn_plan import Budget, class_event, divide, planned_table
+from privbench.literature.dpspn_published import (
+    ExactSizes,
+    PublishedFitting,
+    claims,
+    refuse_private,
+)
+from privbench.literature.proofs import PROOFS, Proof
+from privbench.privacy import DatabaseSpec, Session
+from privbench.privacy.queries import Histogram, Region, Split
+from privbench.rng import generator
+from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
+from privbench.synthesizers.common import Fitting, amounts, planned_keys
+from privbench.synthesizers.model import CircuitModel
+from privbench.synthesizers.paper import one_way_bins
+
+#: Inverse variance of a count that is exact.
+_EXACT = 1e12
+
+
+class DpspnSynthesizer(Synthesizer):
+    """Differentially private sum-product networks."""
+
+    name: ClassVar[str] = "dpspn"
+    options_type: ClassVar[type[Options]] = DpspnOptions
+
+    @property
+    def proof(self) -> Proof:
+        """Whether the privacy proof holds."""
+        return PROOFS["dpspn-as-published" if self._options.as_published else "dpspn"]
+
+    def fit(
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None = None,
+    ) -> FittedModel:
+        """See `Synthesizer.fit`.
+
+        Raises:
+            PrivacyRefusal: ``as_published`` in a fit that is not stamped NOT PRIVATE.
+        """
+        if self._options.as_published:
+            refuse_private(session)
+        kind = PublishedFitting if self._options.as_published else Fitting
+        fitting = kind.open(session, totals, amount, public_rows)
+        names = session.spec.order()
+        circuits = {name: self._fit_table(fitting, name) for name in names}
+        tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
+        return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
+
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+        """See `Synthesizer.plan`; regions are planned as a full tree without splits of columns."""
+        events: list[PlannedEvent] = []
+        given = amounts(spec, plan)
+        for name, table in spec.tables.items():
+            if table.attributes:
+                events += planned_table(spec, name, given[rows_item(name)], plan, self._options)
+        return [*events, *planned_keys(spec, plan)]
+
+    @classmethod
+    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+        """See `Synthesizer.load`."""
+        return CircuitModel.from_state(header, arrays)
+
+    @property
+    def _options(self) -> DpspnOptions:
+        if not isinstance(self.options, DpspnOptions):
+            raise TypeError("options of another synthesizer")
+        return self.options
+
+    def _fit_table(self, fitting: Fitting, table: str) -> Circuit:
+        spec, options = fitting.spec, self._options
+        domains = spec.tables[table].attributes
+        if not domains:
+            return Builder({}).build()
+        budget = divide(spec, table, fitting.rows_amount(table), fitting.start, options)
+        bins, rows = one_way_bins(fitting, table, budget.one_ways, options.bins)
+        # Few codes stay apart, however strong the noise: leaves are measured with less of it.
+        for name, found in bins.items():
+            if domains[name].size <= options.bins:
+                bins[name] = bins_of(np.arange(domains[name].size), found.spread(found.counts))
+        label = options.label if budget.label and len(domains) > 1 else ""
+        roots = self._roots(fitting, table, bins, rows, budget, label)
+        published = options.as_published
+        learner = Learner(
+            spec,
+            table,
+            bins,
+            claims(fitting.measure, len(domains) - bool(label)) if published else fitting.measure,
+            fitting.noise,
+            budget,
+            0.0 if options.columns == "none" else 1.0 - options.alpha,
+            # A fit that is resumed has to ask the same: the release's name is its public seed.
+            generator(zlib.crc32(fitting.session.release_id.encode()), "dpspn", table),
+            ExactSizes(spec, table, fitting.measure, budget.one_ways) if published else None,
+        )
+        if budget.leaves:
+            learner.grow(roots)
+        return _circuit(roots, bins, spec, table, label, options.smoothing)
+
+    def _roots(
+        self,
+        fitting: Fitting,
+        table: str,
+        bins: Mapping[str, Bins],
+        rows: float,
+        budget: Budget,
+        label: str,
+    ) -> list[Node]:
+        """One root over all columns, or one per class over all others."""
+        names = tuple(name for name in bins if name != label)
+        whole = Region(table)
+        if not label:
+            counts = {name: scaled(bins[name].counts, rows) for name in names}
+            exact = self._options.as_published
+            trust = _EXACT if exact else _precision(bins, budget, fitting, table)
+            return [Node(whole, names, counts, precision=trust)]
+        query = Histogram.of(fitting.spec, table, [label])
+        noisy, _ = fitting.measure(query, budget.label, class_event(table))
+        sizes = np.maximum(project(noisy, max(rows, 1.0)), 1.0)
+        split = Split.by_code(label, np.arange(len(sizes)))
+        regions = whole.children(split) if len(sizes) > 1 else (whole,)
+        return [
+            Node(region, names, {name: scaled(bins[name].counts, size) for name in names})
+            for region, size in zip(regions, sizes, strict=True)
+        ]
+
+
+def _precision(bins: Mapping[str, Bins], budget: Budget, fitting: Fitting, table: str) -> float:
+    """Inverse variance of a bin of a column's own histogram, that of an average column."""
+    cells = float(np.mean([len(part.of) / part.size for part in bins.values()]))
+    query = Histogram.of(fitting.spec, table, [next(iter(bins))])
+    sd = fitting.session.noise_scale(query, budget.one_ways / len(bins))
+    return 1.0 / max(cells * sd * sd, 1e-18)
+
+
+def _circuit(
+    roots: list[Node],
+    bins: Mapping[str, Bins],
+    spec: DatabaseSpec,
+    table: str,
+    label: str,
+    smoothing: float,
+) -> Circuit:
+    """The networks as one circuit; a class is its own leaf beside its network."""
+    domains = spec.tables[table].attributes
+    builder = Builder(domains)
+    for root in roots:
+        for leaf in root.leaves():
+            for name in leaf.scope:
+                leaf.counts[name] = leaf.counts[name] + smoothing / bins[name].size
+    if not label:
+        add_node(roots[0], bins, builder)
+        return builder.build()
+    classes = np.eye(len(roots), domains[label].size)
+    networks = [add_node(root, bins, builder) for root in roots]
+    leaves = builder.leaves(label, classes)
+    both = builder.products(np.stack([leaves, np.array(networks)], axis=1))
+    builder.sum([int(node) for node in both], [root.rows for root in roots])
+    return builder.build()

@@ -1,0 +1,294 @@
+"""LearnDPSPN, level by level: one joint question for all regions that do the same thing at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privbench.learning.answers import Measure
+from privbench.learning.bins import Bins
+from privbench.learning.denoise import Floats, Noise, denoise_toward, middle_ranks
+from privbench.learning.spn.grow import estimate
+from privbench.learning.spn.node import Node
+from privbench.learning.spn.settle import scaled, settle
+from privbench.literature.dpspn_plan import Budget, leaf_event, move_event
+from privbench.privacy import DatabaseSpec
+from privbench.privacy.queries import (
+    Column,
+    Histogram,
+    JointHistogram,
+    JointMoments,
+    PublicArray,
+    Region,
+    RegionMoments,
+    Split,
+)
+
+#: Integer steps of a squared distance.
+_STEP = 2**30
+#: Both shape parameters of the Beta law of the part of the columns that one side gets; the paper
+#: names the law but no parameters. With 1 or 4 the parts are less or more even.
+_BETA = 2.0
+#: A part of a cluster with less than this part of `Budget.least` rows is no cluster.
+_EMPTY = 0.25
+
+
+@dataclass(slots=True, eq=False)
+class _Cluster:
+    """A node whose rows are being split, its two centres, and the rows that were counted."""
+
+    node: Node
+    centres: Floats
+    counts: Floats = field(default_factory=lambda: np.zeros(2))
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """Grows networks over one table.
+
+    Rows are points: an attribute's coordinate is ±½ for two codes, else the middle rank of the code
+    in the released histogram of its column, less ½ (the paper's copula transform, from released
+    ranks instead of the rows' own). A split sends a row to the nearer of two released centres.
+
+    Attributes:
+        spec: What is public.
+        table: The table.
+        bins: Bins of every attribute, from released histograms.
+        measure: Asks the session.
+        noise: Law of the noise.
+        budget: Amounts.
+        column_chance: Chance that columns are split after a split of rows: 0, or 1 − α.
+        public: Generator of what is drawn regardless of rows: first centres, splits of columns.
+        sizes: Where regions' exact sizes are looked up, in the paper's own accounting; None takes
+            the released ones.
+    """
+
+    spec: DatabaseSpec
+    table: str
+    bins: Mapping[str, Bins]
+    measure: Measure
+    noise: Noise
+    budget: Budget
+    column_chance: float
+    public: np.random.Generator
+    sizes: Callable[[Sequence[Region]], list[float]] | None = None
+
+    def grow(self, roots: Sequence[Node]) -> None:
+        """Grow a network below each of some disjoint regions, and measure all leaves."""
+        lines = self._coordinates()
+        means = {
+            id(root): np.array(
+                [self._mean(lines[name], root.counts[name], name) for name in root.scope]
+            )
+            for root in roots
+        }
+        frontier, unused = list(roots), 0.0
+        for level in range(self.budget.levels):
+            chosen = [
+                node
+                for node in frontier
+                if len(node.scope) > 1 and node.rows >= 2 * self.budget.least
+            ]
+            if chosen:
+                frontier = self._split_rows(chosen, level, lines, means)
+            else:
+                unused += self.budget.rounds * self.budget.move
+        # In the paper's accounting what is left is lost.
+        self._measure_leaves(roots, self.budget.leaves + (0.0 if self.sizes else unused))
+
+    def _coordinates(self) -> dict[str, Floats]:
+        """Coordinate of every code of every attribute, within ±½."""
+        lines = {}
+        for name, bins in self.bins.items():
+            mass = np.maximum(bins.spread(bins.counts), 0.0) + 1e-9
+            line = middle_ranks(mass) - 0.5
+            lines[name] = np.linspace(-0.5, 0.5, 2) if len(line) == 2 else line
+        return lines
+
+    def _mean(self, line: Floats, counts: Floats, name: str) -> float:
+        mass = np.maximum(self.bins[name].spread(counts), 0.0) + 1e-9
+        return float(line @ mass / mass.sum())
+
+    # splits of rows -------------------------------------------------------------------------------
+
+    def _split_rows(
+        self,
+        nodes: Sequence[Node],
+        level: int,
+        lines: Mapping[str, Floats],
+        means: dict[int, Floats],
+    ) -> list[Node]:
+        """k-means with two released centres in every node; returns what may be split next."""
+        clusters = [_Cluster(node, self._first(means[id(node)])) for node in nodes]
+        for step in range(self.budget.rounds):
+            for cluster in clusters:
+                cluster.node.split = self._split(cluster, lines)
+            self._move(clusters, level, step, lines)
+        below: list[Node] = []
+        for cluster in clusters:
+            below += self._divide(cluster, lines, means)
+        if self.sizes is not None:
+            regions = [node.region for node in below]
+            for node, rows in zip(below, self.sizes(regions), strict=True):
+                node.counts = {name: scaled(node.counts[name], rows) for name in node.scope}
+        return below
+
+    def _first(self, mean: Floats) -> Floats:
+        """Two first centres, a random direction's step to either side of the mean."""
+        step = self.public.choice([-0.25, 0.25], len(mean))
+        return np.stack([mean - step, mean + step])
+
+    def _split(self, cluster: _Cluster, lines: Mapping[str, Floats]) -> Split:
+        return Split.of(
+            {
+                name: np.rint(_STEP * (lines[name][:, None] - cluster.centres[:, at]) ** 2).astype(
+                    np.int64
+                )
+                for at, name in enumerate(cluster.node.scope)
+            }
+        )
+
+    def _move(
+        self, clusters: Sequence[_Cluster], level: int, step: int, lines: Mapping[str, Floats]
+    ) -> None:
+        """Measure all parts' sizes and coordinate sums at once, and move the centres."""
+        scopes: dict[tuple[str, ...], list[_Cluster]] = {}
+        for cluster in clusters:
+            scopes.setdefault(cluster.node.scope, []).append(cluster)
+        query = JointMoments(
+            tuple(
+                RegionMoments.of(
+                    self.spec,
+                    self.table,
+                    scope,
+                    [cluster.node.region for cluster in group],
+                    [cluster.node.split for cluster in group if cluster.node.split is not None],
+                    [lines[name] for name in scope],
+                )
+                for scope, group in scopes.items()
+            )
+        )
+        noisy, _ = self.measure(query, self.budget.move, move_event(self.table, level, step))
+        pieces = query.split(noisy)
+        for part, piece, group in zip(query.parts, pieces, scopes.values(), strict=True):
+            counts, means = part.means(piece)
+            for cluster, count, mean in zip(group, counts, means, strict=True):
+                cluster.counts = np.maximum(count, 0.0)
+                cluster.centres = np.where(count[:, None] < 1, cluster.centres, mean)
+
+    def _divide(
+        self, cluster: _Cluster, lines: Mapping[str, Floats], means: dict[int, Floats]
+    ) -> list[Node]:
+        """The node's children by the last centres, and their parts by columns."""
+        node = cluster.node
+        if cluster.counts.min() < _EMPTY * self.budget.least:
+            node.split = None
+            return [node]
+        node.split = self._split(cluster, lines)
+        share = cluster.counts / cluster.counts.sum()
+        below = []
+        for at, region in enumerate(node.region.children(node.split)):
+            counts = {name: node.counts[name] * share[at] for name in node.scope}
+            child = Node(region, node.scope, counts)
+            means[id(child)] = cluster.centres[at]
+            node.children.append(child)
+            below += self._split_columns(child, means)
+        return below
+
+    def _split_columns(self, node: Node, means: dict[int, Floats]) -> list[Node]:
+        """A random split of columns, or the node itself; depends on no row."""
+        width = len(node.scope)
+        if width < 2 or self.public.random() >= self.column_chance:
+            return [node]
+        size = int(np.clip(round(width * self.public.beta(_BETA, _BETA)), 1, width - 1))
+        first = np.sort(self.public.permutation(width)[:size])
+        for at in (first, np.setdiff1d(np.arange(width), first)):
+            scope = tuple(node.scope[i] for i in at)
+            part = Node(node.region, scope, {name: node.counts[name] for name in scope})
+            means[id(part)] = means[id(node)][at]
+            node.parts.append(part)
+        return node.parts
+
+    # leaves ---------------------------------------------------------------------------------------
+
+    def _measure_leaves(self, roots: Sequence[Node], amount: float) -> None:
+        """One joint histogram of all leaves: those of one region share its budget over columns."""
+        leaves = [leaf for root in roots for leaf in root.leaves()]
+        query = JointHistogram(
+            tuple(
+                (
+                    Histogram(
+                        self.table,
+                        (Column.of(self.spec, self.table, name, PublicArray(self.bins[name].of)),),
+                        leaf.region,
+                    ),
+                    1.0,
+                )
+                for leaf in leaves
+                for name in leaf.scope
+            )
+        )
+        noisy, sd = self.measure(query, amount, leaf_event(self.table))
+        pieces = iter(query.split(noisy))
+        found = {id(leaf): {name: next(pieces) for name in leaf.scope} for leaf in leaves}
+        self._estimate_roots(roots, found, sd)
+        for root in roots:
+            for leaf in root.leaves():
+                leaf.prior = {name: scaled(root.counts[name], leaf.rows) for name in leaf.scope}
+                leaf.observe(found[id(leaf)], sd)
+        estimate(leaves, self.noise)
+        if self.sizes is not None:
+            exact = self.sizes([leaf.region for leaf in leaves])
+            for leaf, rows in zip(leaves, exact, strict=True):
+                leaf.counts = {name: scaled(leaf.counts[name], rows) for name in leaf.scope}
+        for root in roots:
+            settle(root)
+
+    def _estimate_roots(
+        self, roots: Sequence[Node], found: Mapping[int, dict[str, Floats]], sd: float
+    ) -> None:
+        """Counts of the whole table, then of every root, from the sums of their leaves.
+
+        Both are posterior means: of the table under a law of ratios to equal counts that is learned
+        from the cells of all columns, of several roots under one of ratios to the table's.
+        """
+        sums = [
+            {
+                name: [found[id(leaf)][name] for leaf in root.leaves() if name in leaf.scope]
+                for name in root.scope
+            }
+            for root in roots
+        ]
+        names = roots[0].scope
+        rows = sum(root.rows for root in roots)
+        means, deviations = [], []
+        for name in names:
+            leaves = [values for part in sums for values in part[name]]
+            own, below = roots[0].precision, 1.0 / max(len(leaves) * sd * sd, 1e-18)
+            mean = self.bins[name].counts * own + np.sum(leaves, axis=0) * below
+            means.append(mean / (own + below))
+            deviations.append(float((own + below) ** -0.5))
+        even = [np.full(len(mean), rows / len(mean)) for mean in means]
+        table = self._posterior(means, even, deviations)
+        for root, part in zip(roots, sums, strict=True):
+            laws = table
+            if len(roots) > 1:
+                guess = [scaled(law, root.rows) for law in table]
+                own_sums = [np.sum(part[name], axis=0) for name in names]
+                noise = [sd * len(part[name]) ** 0.5 for name in names]
+                laws = self._posterior(own_sums, guess, noise)
+            root.counts = {
+                name: scaled(law, root.rows) for name, law in zip(names, laws, strict=True)
+            }
+
+    def _posterior(
+        self, noisy: Sequence[Floats], guess: Sequence[Floats], sds: Sequence[float]
+    ) -> list[Floats]:
+        """`denoise_toward` over the cells of several histograms together."""
+        spread = [np.full(len(part), sd) for part, sd in zip(noisy, sds, strict=True)]
+        flat = denoise_toward(
+            np.concatenate(noisy), np.concatenate(guess), np.concatenate(spread), self.noise
+        )
+        return np.split(flat, np.cumsum([len(part) for part in noisy])[:-1])

@@ -1,0 +1,195 @@
+"""Bayesian networks over coded attributes: graph, parameters, samples, and the circuit of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.circuit import Builder, Circuit
+from privbench.domain import Domain
+from privbench.errors import ConfigError
+from privbench.learning.denoise import Floats
+
+#: Most nodes of a network's circuit; alarm has 30,000. Twice as many take twice the memory.
+MOST_NODES = 2**21
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A directed acyclic graph.
+
+    Attributes:
+        parents: Parents of every node, in the order of its table's axes.
+
+    Raises:
+        ConfigError: A parent that is no node, a node that is its own parent, or a cycle.
+
+    >>> Graph({"b": ("a",), "a": ()}).order
+    ('a', 'b')
+    """
+
+    parents: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        for name, parents in self.parents.items():
+            for parent in parents:
+                if parent not in self.parents or parent == name:
+                    raise ConfigError(f"{parent!r} is no possible parent.", column=name)
+            if len(set(parents)) != len(parents):
+                raise ConfigError("a parent is listed twice.", column=name)
+        if len(self.order) != len(self.parents):
+            left = sorted(set(self.parents) - set(self.order))
+            raise ConfigError(f"the graph has a cycle through {', '.join(left)}.")
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Nodes with parents before children; those on a cycle, or below one, are left out."""
+        placed: dict[str, None] = {}
+        waiting = list(self.parents)
+        while ready := [name for name in waiting if set(self.parents[name]) <= placed.keys()]:
+            placed.update(dict.fromkeys(ready))
+            waiting = [name for name in waiting if name not in placed]
+        return tuple(placed)
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Nodes that have a node as a parent."""
+        return tuple(child for child, parents in self.parents.items() if name in parents)
+
+    def heights(self) -> dict[str, int]:
+        """Length of the longest path from every node to a leaf."""
+        found: dict[str, int] = {}
+        for name in reversed(self.order):
+            found[name] = 1 + max((found[child] for child in self.children(name)), default=-1)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A Bayesian network.
+
+    Attributes:
+        domains: Domain of every attribute.
+        graph: The graph over all attributes.
+        tables: Law of every attribute given its parents, shape (*parents' sizes, size).
+    """
+
+    domains: Mapping[str, Domain]
+    graph: Graph
+    tables: Mapping[str, Floats]
+
+    @classmethod
+    def of_counts(
+        cls, domains: Mapping[str, Domain], graph: Graph, counts: Mapping[str, Floats]
+    ) -> Network:
+        """The network of non-negative counts; parents that never occur give equal chances."""
+        return cls(domains, graph, {name: _normalised(counts[name]) for name in domains})
+
+    def sample(self, rows: int, generator: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """Independent rows by ancestral sampling: codes of every attribute, shape (rows,)."""
+        found: dict[str, NDArray[np.int64]] = {}
+        for name in self.graph.order:
+            law = np.cumsum(self.tables[name], axis=-1)
+            at = tuple(found[parent] for parent in self.graph.parents[name])
+            limits = law[at] if at else np.broadcast_to(law, (rows, law.shape[-1]))
+            drawn = (generator.random(rows)[:, None] > limits).sum(axis=1)
+            found[name] = np.minimum(drawn, law.shape[-1] - 1)
+        return found
+
+    def circuit(self) -> Circuit:
+        """The network as a circuit: exact inference in time linear in its size.
+
+        Attributes are decided one after the other, parents first; a sum node stands for every
+        state of those that are decided and still have children to come. Every sum decides one
+        attribute, so the most probable state of all attributes is exact as well.
+
+        Raises:
+            ConfigError: Too many states at once.
+        """
+        order = _narrow(self.graph, {name: domain.size for name, domain in self.domains.items()})
+        builder = Builder(self.domains)
+        below: NDArray[np.int64] | None = None
+        after: tuple[str, ...] = ()
+        for place in range(len(order) - 1, -1, -1):
+            before = _open(self.graph, order[:place])
+            below = self._decide(builder, order[place], before, after, below)
+            after = before
+        return builder.build()
+
+    def _decide(
+        self,
+        builder: Builder,
+        name: str,
+        before: tuple[str, ...],
+        after: tuple[str, ...],
+        below: NDArray[np.int64] | None,
+    ) -> NDArray[np.int64]:
+        """Sum nodes that decide one attribute, one for every state of ``before``."""
+        size = self.domains[name].size
+        shape = tuple(self.domains[other].size for other in before)
+        leaves = builder.leaves(name, np.eye(size))
+        grid = np.indices((*shape, size)).reshape(len(shape) + 1, -1)
+        codes = dict(zip((*before, name), grid, strict=True))
+        value = codes[name]
+        if below is None:
+            children = leaves[value]
+        else:
+            sizes = tuple(self.domains[other].size for other in after)
+            state = _ravel([codes[other] for other in after], sizes, len(value))
+            pairs, at = np.unique(state * size + value, return_inverse=True)
+            both = np.stack([leaves[pairs % size], below[pairs // size]], axis=1)
+            children = builder.products(both)[at]
+        weights = self.tables[name][(*(codes[p] for p in self.graph.parents[name]), value)]
+        return builder.sums(children.reshape(-1, size), weights.reshape(-1, size))
+
+
+def _ravel(
+    codes: Sequence[NDArray[np.int64]], sizes: Sequence[int], count: int
+) -> NDArray[np.int64]:
+    state = np.zeros(count, np.int64)
+    for values, size in zip(codes, sizes, strict=True):
+        state = state * size + values
+    return state
+
+
+def _open(graph: Graph, placed: Sequence[str]) -> tuple[str, ...]:
+    """Placed nodes that have a child to come."""
+    done = set(placed)
+    return tuple(name for name in placed if not done.issuperset(graph.children(name)))
+
+
+def _narrow(graph: Graph, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """An order with parents first in which few states are open at once, chosen greedily."""
+    placed: list[str] = []
+    nodes = 0
+    while len(placed) < len(graph.parents):
+        ready = [
+            name
+            for name, parents in graph.parents.items()
+            if name not in placed and set(parents) <= set(placed)
+        ]
+        states = {
+            name: math.prod(sizes[other] for other in _open(graph, [*placed, name]))
+            for name in ready
+        }
+        best = min(ready, key=lambda name: (states[name], name))
+        before = math.prod(sizes[name] for name in _open(graph, placed))
+        nodes += before + states[best] * sizes[best]
+        if nodes > MOST_NODES:
+            raise ConfigError(
+                f"the graph's circuit has more than {MOST_NODES} nodes.",
+                column=best,
+                remedy="Give it fewer parents, or columns with fewer values.",
+            )
+        placed.append(best)
+    return tuple(placed)
+
+
+def _normalised(counts: Floats) -> Floats:
+    mass = np.maximum(counts, 0.0)
+    sums = mass.sum(axis=-1, keepdims=True)
+    even = np.full_like(mass, 1.0 / mass.shape[-1])
+    return np.asarray(np.divide(mass, sums, out=even, where=sums > 0))

@@ -1,0 +1,85 @@
+"""Whether the privacy proof of a method holds, and why: one line for every method that is compared.
+
+``sound``: everything that is learned from rows is noisy and charged, by a sensitivity that is
+proved and tested. ``doubtful``: a step was read that the proof does not cover, or does not cover in
+the way it is used. ``broken``: something computed from rows leaves without noise, or with less
+noise than its true sensitivity asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["sound", "doubtful", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A verdict on one method.
+
+    Attributes:
+        verdict: ``sound``, ``doubtful`` or ``broken``.
+        reason: Why, in one or two sentences.
+        source: The paper or the code that it is about.
+    """
+
+    verdict: Verdict
+    reason: str
+    source: str
+
+
+_SPN = "Heilmann, Cerrato, Althaus: Differentially Private Sum-Product Networks, ICML 2024"
+_DGM = (
+    "Chowdhury, Rekatsinas, Jha: Data-Dependent Differentially Private Parameter Learning for "
+    "Directed Graphical Models, ICML 2020"
+)
+_QUAIL = (
+    "Rosenblatt et al.: Differentially Private Synthetic Data: Applied Evaluations and "
+    "Enhancements, 2020"
+)
+_P3GM = "Takagi, Takahashi, Cao, Yoshikawa: P3GM, ICDE 2021"
+
+PROOFS: dict[str, Proof] = {
+    "dpspn": Proof(
+        "sound",
+        "The leaves of a region share its budget over the columns, sum weights are noisy counts, "
+        "and bins, splits and their number follow from released numbers.",
+        _SPN,
+    ),
+    "dpspn-as-published": Proof(
+        "broken",
+        "A product over N columns makes N histograms of the same rows and pays for one; sizes of "
+        "clusters, bins, bounds and stopping rules are exact.",
+        _SPN,
+    ),
+    "bayesnet": Proof(
+        "sound",
+        "Every node's table is one charged histogram; the division of the budget follows from "
+        "tables that were released before.",
+        _DGM,
+    ),
+    "bayesnet-as-published": Proof(
+        "doubtful",
+        "The preliminary tables are paid for as if each row had been sampled independently, which "
+        "the algorithm does not do; the noise of a count is that of add/remove alone.",
+        _DGM,
+    ),
+    "quail": Proof(
+        "sound",
+        "The classifier's histograms and the wrapped synthesizer see the same rows and are charged "
+        "one after the other; δ adds as well. As sound as the synthesizer that is wrapped.",
+        _QUAIL,
+    ),
+    "p3gm-as-published": Proof(
+        "broken",
+        "The mean that centres the PCA, minima and maxima (test rows included) and the shares of "
+        "labels are exact; the accounting assumes Poisson batches that it does not draw.",
+        _P3GM,
+    ),
+}
+
+
+def proof_of(name: str) -> Proof | None:
+    """The verdict on a method of this package, or None for others."""
+    return PROOFS.get(name)

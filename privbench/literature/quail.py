@@ -1,0 +1,259 @@
+"""QUAIL, after Rosenblatt et al. (2020): a synthesizer, and a classifier for one column.
+
+The target is left out of what the wrapped synthesizer learns; every synthetic row gets its target
+from a classifier that was trained on the real rows under differential privacy.
+
+The paper contradicts itself on the split p: Algorithm 1 gives p to the synthesizer, its section 5,
+its Table 1 and its code give p to the classifier. Here `QuailOptions.split` is the classifier's.
+"Train in parallel" is no parallel composition, as both see all rows: amounts add, and so does what
+either spends of δ, which the paper's theorem leaves out. The classifier is naive Bayes on noisy
+histograms (`naive_bayes`, with its sensitivity), which needs no bound on gradients or norms; it is
+a regressor as well, on the target's bins. The wrapped synthesizer has its own proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from privbench.circuit import Circuit
+from privbench.domain import Domain
+from privbench.errors import ConfigError
+from privbench.learning.denoise import noise_law
+from privbench.learning.synthetic import SyntheticDatabase
+from privbench.literature.naive_bayes import NaiveBayes, event, learn, query_of
+from privbench.literature.proofs import PROOFS, Proof
+from privbench.privacy import DatabaseSpec, Query, Session
+from privbench.rng import generator
+from privbench.synthesizers import get
+from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
+from privbench.synthesizers.model import damaged, load, store
+
+#: Rows whose targets are drawn at once; bounds memory.
+_CHUNK = 2**18
+
+
+class QuailOptions(Options):
+    """Parameters.
+
+    Attributes:
+        target: The column that the classifier foretells, ``table.column`` or a name that one table
+            alone has.
+        synthesizer: Name of the wrapped synthesizer.
+        options: The wrapped synthesizer's options.
+        split: Part of the amount that the classifier gets; the wrapped synthesizer gets the rest.
+        labels: ``drawn``: a row's target is drawn from the classifier's law; ``best``: its most
+            probable value, as in the paper, which leaves rare classes out.
+    """
+
+    target: str
+    synthesizer: str = "privbench"
+    options: dict[str, Any] = Field(default_factory=dict)
+    split: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    labels: Literal["drawn", "best"] = "drawn"
+
+
+class _Without:
+    """A session that knows nothing of one column; all questions go to the session itself."""
+
+    def __init__(self, session: Session, table: str, column: str) -> None:
+        self._session = session
+        self._place = table, column
+
+    @property
+    def spec(self) -> DatabaseSpec:
+        return without(self._session.spec, *self._place)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+class QuailSynthesizer(Synthesizer):
+    """A synthesizer and a classifier for one column."""
+
+    name: ClassVar[str] = "quail"
+    options_type: ClassVar[type[Options]] = QuailOptions
+
+    @property
+    def proof(self) -> Proof:
+        """Whether the privacy proof holds, the wrapped synthesizer's apart."""
+        return PROOFS["quail"]
+
+    def fit(
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None = None,
+    ) -> FittedModel:
+        """See `Synthesizer.fit`.
+
+        Raises:
+            ConfigError: The target is no column, or stands alone; nothing was spent.
+        """
+        options = self._options
+        table, column = target_of(session.spec, options.target)
+        inner = self._inner()
+        spec = session.spec
+        query_of(spec, table, column)
+
+        def measure(query: Query, part: float, label: str) -> tuple[NDArray[np.float64], float]:
+            return session.measure(query, part, label), session.noise_scale(query, part)
+
+        rows = max(float(totals.get(table, 1.0)), 1.0)
+        noise = noise_law(session.accounting)
+        first = amount * options.split
+        classifier = learn(spec, table, column, rows, measure, noise, first)
+        narrow = cast(Session, _Without(session, table, column))
+        model = inner.fit(narrow, totals, amount - first, public_rows)
+        domain = spec.tables[table].attributes[column]
+        order = tuple(spec.tables[table].attributes)
+        return QuailModel(inner.name, model, table, order, domain, classifier, options.labels)
+
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+        """See `Synthesizer.plan`."""
+        options = self._options
+        table, column = target_of(spec, options.target)
+        first = plan.total * options.split
+        query = query_of(spec, table, column)
+        events = [PlannedEvent.of(event(table, column), query, spec, first, plan)]
+        rest = PlanInput(
+            plan.total - first, plan.accounting, plan.totals, plan.public_rows, plan.spare
+        )
+        return [*events, *self._inner().plan(without(spec, table, column), rest)]
+
+    @classmethod
+    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+        """See `Synthesizer.load`."""
+        return QuailModel.from_state(header, arrays)
+
+    @property
+    def _options(self) -> QuailOptions:
+        if not isinstance(self.options, QuailOptions):
+            raise TypeError("options of another synthesizer")
+        return self.options
+
+    def _inner(self) -> Synthesizer:
+        if self._options.synthesizer == self.name:
+            raise ConfigError("quail wraps another synthesizer than itself.")
+        return get(self._options.synthesizer)(self._options.options)
+
+
+def target_of(spec: DatabaseSpec, target: str) -> tuple[str, str]:
+    """Table and column of a target.
+
+    Raises:
+        ConfigError: No such column, or several.
+    """
+    found = [
+        (table, column)
+        for table in spec.tables
+        for column in spec.tables[table].attributes
+        if target in (column, f"{table}.{column}")
+    ]
+    if len(found) != 1:
+        how = "no modelled column" if not found else "a column of several tables"
+        raise ConfigError(f"quail: the target {target!r} is {how}.", remedy="Give table.column.")
+    return found[0]
+
+
+def without(spec: DatabaseSpec, table: str, column: str) -> DatabaseSpec:
+    """A spec without one column."""
+    kept = {name: d for name, d in spec.tables[table].attributes.items() if name != column}
+    return spec.with_attributes(table, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class QuailModel:
+    """A released model and the classifier of one column that it does not hold.
+
+    Attributes:
+        name: Name of the wrapped synthesizer.
+        model: Its model.
+        table: The target's table.
+        columns: All columns of that table, in order.
+        domain: The target's domain.
+        classifier: Foretells the target.
+        labels: ``drawn`` or ``best``.
+    """
+
+    name: str
+    model: FittedModel
+    table: str
+    columns: tuple[str, ...]
+    domain: Domain
+    classifier: NaiveBayes
+    labels: str
+
+    @property
+    def units(self) -> Mapping[str, float]:
+        """See `FittedModel.units`."""
+        return self.model.units
+
+    @property
+    def circuits(self) -> Mapping[str, Circuit]:
+        """Circuits of the wrapped model: without the target."""
+        return self.model.circuits
+
+    def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
+        """See `FittedModel.sample`."""
+        made = self.model.sample(scale, seed)
+        table = made.tables[self.table]
+        random = generator(seed, "target", self.table)
+        target = np.zeros(table.rows, self.domain.dtype)
+        for first in range(0, table.rows, _CHUNK):
+            part = {name: codes[first : first + _CHUNK] for name, codes in table.codes.items()}
+            law = self.classifier.law(part)
+            if self.labels == "best":
+                target[first : first + _CHUNK] = law.argmax(axis=1)
+            else:
+                limits = np.cumsum(law, axis=1)
+                drawn = (random.random(len(law))[:, None] > limits).sum(axis=1)
+                target[first : first + _CHUNK] = np.minimum(drawn, law.shape[1] - 1)
+        table.codes[self.classifier.target] = target
+        table.codes = {name: table.codes[name] for name in self.columns}
+        return made
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """See `FittedModel.to_state`."""
+        header, parts = self.model.to_state()
+        arrays: dict[str, NDArray[Any]] = {}
+        store(arrays, parts, "model")
+        store(arrays, self.classifier.to_arrays(), "classifier")
+        state = {
+            "synthesizer": "quail",
+            "wrapped": self.name,
+            "model": header,
+            "table": self.table,
+            "columns": list(self.columns),
+            "target": self.classifier.target,
+            "domain": self.domain.to_json(),
+            "labels": self.labels,
+        }
+        return state, arrays
+
+    @classmethod
+    def from_state(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> QuailModel:
+        """The model that `to_state` wrote.
+
+        Raises:
+            ModelError: Not such a model.
+            ConfigError: The wrapped synthesizer is not installed.
+        """
+        with damaged():
+            name, target = str(header["wrapped"]), str(header["target"])
+            columns = tuple(str(column) for column in header["columns"])
+            others = [column for column in columns if column != target]
+            domain = Domain.from_json(dict(header["domain"]))
+            parts = load(dict(arrays), "classifier")
+            classifier = NaiveBayes.from_arrays(target, others, parts)
+            inner = get(name).load(header["model"], load(dict(arrays), "model"))
+            table, labels = str(header["table"]), str(header["labels"])
+        return cls(name, inner, table, columns, domain, classifier, labels)

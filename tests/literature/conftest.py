@@ -1,0 +1,75 @@
+"""Databases of one table and sessions on them, for the systems of other papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privbench.domain import Domain
+from privbench.privacy import (
+    Accountant,
+    DatabaseSpec,
+    OpenDPNoise,
+    Relation,
+    SeededNoise,
+    Session,
+    TableSpec,
+    open_session,
+)
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.queries import Total
+
+Columns = dict[str, tuple[np.ndarray, Domain]]
+
+
+def people(rows: int, seed: int = 0) -> Columns:
+    """Rows of two hidden groups; the class and five columns depend on the group."""
+    g = np.random.default_rng(seed)
+    group = g.integers(0, 2, rows)
+    found: Columns = {
+        f"x{i}": ((g.random(rows) < np.where(group, 0.9, 0.1)).astype(int), Domain(2))
+        for i in range(4)
+    }
+    found["age"] = (np.minimum(group * 20 + g.integers(0, 30, rows), 39), Domain(40, ordered=True))
+    found["class"] = ((g.random(rows) < np.where(group, 0.8, 0.1)).astype(int), Domain(2))
+    return found
+
+
+def database_of(columns: Columns, relation: Relation | None = None) -> PrivateDatabase:
+    rows = len(next(iter(columns.values()))[0])
+    cells = {name: Cells(codes, domain) for name, (codes, domain) in columns.items()}
+    spec = DatabaseSpec({"t": TableSpec("t", {})}, relation or Relation())
+    return PrivateDatabase(spec, {"t": PrivateTable(rows, cells, {})})
+
+
+@pytest.fixture
+def table() -> Callable[..., PrivateDatabase]:
+    """Factory: columns of codes and domains → private database of one table ``t``."""
+    return database_of
+
+
+@pytest.fixture
+def rows() -> Callable[..., Columns]:
+    """Factory of columns of two groups of people."""
+    return people
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Callable[..., tuple[Session, dict[str, float], float]]:
+    """Factory: open a session, measure the total; returns (session, totals, amount left)."""
+    opened = []
+
+    def start(database, epsilon=3.0, accounting="pure", seed: int | None = 1):
+        accountant = Accountant(accounting, epsilon, 1e-6 if accounting == "zcdp" else 0.0)
+        noise = OpenDPNoise() if seed is None else SeededNoise(seed)
+        path = tmp_path / f"ledger{len(opened)}"
+        session = open_session(database, accountant, path, "people", noise=noise)
+        opened.append(session)
+        amount = session.amount_total
+        (total,) = session.measure(Total("t"), 0.02 * amount, "total of t")
+        return session, {"t": max(float(total), 1.0)}, 0.98 * amount
+
+    return start

@@ -1,0 +1,114 @@
+"""Sum-product networks of another paper: claims, accounting, inference."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from privbench.circuit import marginal, probabilities
+from privbench.errors import ConfigError, PrivacyRefusal
+from privbench.literature.classify import class_law, conditional, mean_log_likelihood
+from privbench.literature.dpspn import DpspnSynthesizer
+from privbench.privacy import Relation
+from privbench.privacy.stability import check
+from privbench.synthesizers import PlanInput
+
+VARIANTS = pytest.mark.parametrize(
+    "options",
+    [{}, {"label": "class"}, {"columns": "random", "alpha": 0.0}],
+    ids=["plain", "class", "columns"],
+)
+
+
+@VARIANTS
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_every_claim_of_a_fit_holds(options, neighbours, table, rows, begin):
+    data = table(rows(60), Relation(neighbours))
+    session, totals, amount = begin(data, 500.0)
+    DpspnSynthesizer(options).fit(session, totals, amount)
+    asked = [step.query for step in session.trace]
+    assert {"joint moments", "joint histogram"} <= {query.kind for query in asked}
+    report = check(asked, data)
+    assert report.ok, report.violations[:3]
+
+
+def test_the_published_claims_do_not_hold(table, rows, begin):
+    data = table(rows(60))
+    session, totals, amount = begin(data, 500.0)
+    learner = DpspnSynthesizer({"as_published": True, "eta": 0.4})
+    assert learner.proof.verdict == "broken"
+    learner.fit(session, totals, amount)
+    report = check([step.query for step in session.trace], data)
+    wrong = {item.kind for item in report.violations if item.reason == "l1"}
+    assert wrong == {"histogram, as published", "joint histogram, as published"}
+
+
+def test_the_published_accounting_is_refused_where_it_would_not_be_stamped(table, rows, begin):
+    session, totals, amount = begin(table(rows(60)), seed=None)
+    with pytest.raises(PrivacyRefusal, match="not private"):
+        DpspnSynthesizer({"as_published": True}).fit(session, totals, amount)
+    assert len(session.trace) == 1
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@VARIANTS
+def test_a_network_is_better_than_independent_columns(options, accounting, table, rows, begin):
+    session, totals, amount = begin(table(rows(4000)), 3.0, accounting)
+    model = DpspnSynthesizer(options).fit(session, totals, amount)
+    assert 0.95 * session.amount_total < session.spent <= session.amount_total
+    held = {name: codes for name, (codes, _) in rows(2000, 9).items()}
+    circuit = model.circuits["t"]
+    apart = sum(np.log(marginal(circuit, name)[codes]).mean() for name, codes in held.items())
+    assert mean_log_likelihood(circuit, held) > apart + 0.4
+    law = class_law(circuit, "class", held)
+    assert law.sum(axis=1) == pytest.approx(1.0)
+    assert ((law[:, 1] > 0.5) == held["class"]).mean() > 0.8
+    drawn = model.sample(1.0, 1).tables["t"].codes
+    assert np.corrcoef(drawn["x0"], drawn["class"])[0, 1] > 0.3
+
+
+def test_inference_is_exact(table, rows, begin):
+    columns = rows(500)
+    del columns["age"]
+    session, totals, amount = begin(table(columns), 20.0)
+    model = DpspnSynthesizer({"columns": "random", "alpha": 0.2}).fit(session, totals, amount)
+    circuit = model.circuits["t"]
+    assert circuit.nodes > 3 * len(columns)
+    worlds = np.array(list(product((0, 1), repeat=len(columns))))
+    unit = {name: np.eye(2)[worlds[:, at]] for at, name in enumerate(columns)}
+    mass = probabilities(circuit, unit)
+    assert mass.sum() == pytest.approx(1.0)
+    for at, name in enumerate(columns):
+        assert marginal(circuit, name)[1] == pytest.approx(mass[worlds[:, at] == 1].sum())
+    given = (worlds[:, 0] == 1) & (worlds[:, 2] == 0)
+    law = conditional(circuit, "class", {"x0": [0, 1], "x2": [1, 0]})
+    assert law[1] == pytest.approx(mass[given & (worlds[:, 4] == 1)].sum() / mass[given].sum())
+    codes = {name: worlds[:, at] for at, name in enumerate(columns)}
+    assert mean_log_likelihood(circuit, codes) == pytest.approx(np.log(mass).mean())
+
+
+@VARIANTS
+def test_plans_name_the_events_of_a_fit(options, table, rows, begin):
+    session, totals, amount = begin(table(rows(3000)), 3.0)
+    learner = DpspnSynthesizer(options)
+    planned = {e.label: e for e in learner.plan(session.spec, PlanInput(amount, "pure", totals))}
+    learner.fit(session, totals, amount)
+    made = [step.event for step in session.trace[1:]]
+    assert {event.label for event in made} <= set(planned)
+    assert sum(event.amount for event in planned.values()) <= amount
+    for event in made:
+        assert planned[event.label].kind == event.kind
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_tiny_tables(size, table, rows, begin):
+    session, totals, amount = begin(table(rows(size)), 0.01)
+    model = DpspnSynthesizer({"label": "class"}).fit(session, totals, amount)
+    assert set(model.sample(0.01, 1).tables["t"].codes) == set(rows(1))
+
+
+def test_unknown_options_are_named():
+    with pytest.raises(ConfigError, match="columns"):
+        DpspnSynthesizer({"columns": "sometimes"})
