@@ -211,7 +211,8 @@ def _check(
             buckets = ONE if law.own.unique else MANY
             _require(degrees.get(degree_name(law.own)) == buckets.size, name)
         above[name] = context
-        law.model.check([*law.cells, *context])
+        held = [] if law.own is None else [MANY.size]
+        law.model.check([*law.cells, *context, *held])
         _require(sum(key.role == "own" for key in law.keys) <= 1, name)
         for key in law.keys:
             scope = known.get(scope_name(key.name))

@@ -16,6 +16,7 @@ from privbench.learning.graphical.columns import Column, shown
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
+from privbench.privacy.units import single
 from privbench.privacy.queries import FanIn, Histogram, Presence, Total, UnitRows
 
 #: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. One-ways at .15: 2-way
@@ -36,6 +37,8 @@ MOST_SCORES = 150_000
 #: Share of the pair amount for first measurements; the rest refines what was found. Coded Adult at
 #: .9: total variation .0351 for .0334; .4 and .6: the same.
 EXPLORE = 0.5
+#: Part of a one-way's amount, in an owned table, for the same by the number of rows in the unit.
+BY_SIZE = 0.4
 #: Cells of a column beyond which its share of the one-ways does not grow: shrinkage makes noise of
 #: more cells cheap. Half or double: not measured.
 MOST_CELLS = 64
@@ -259,7 +262,7 @@ def one_way_questions(
             column,
             Measurement(
                 Histogram(table, (column.axis,)),
-                budget.one_ways[table, column.name],
+                budget.one_ways[table, column.name] * (1 - BY_SIZE if by_size(budget.spec, table, column) else 1.0),
                 f"one-way of {table}.{shown(column.name)}",
             ),
         )
@@ -278,3 +281,7 @@ def fan_in_question(budget: Budget, key: KeySpec, columns: int, inside: bool) ->
     query = FanIn(key, zero=True, outside=inside)
     amount = budget.references[key.table, key.name] * (1.0 - targets_part(columns))
     return Measurement(query, amount, f"fan-in of {key.table}.{key.name}")
+
+
+def by_size(spec: DatabaseSpec, table: str, column: Column) -> bool:
+    return spec.tables[table].own is not None and not single(spec, table) and not column.domain.filler

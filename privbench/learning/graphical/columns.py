@@ -19,7 +19,7 @@ from privbench.domain import Domain
 from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.sizes import MANY, ONE, Buckets
 from privbench.privacy import DatabaseSpec, KeySpec
-from privbench.privacy.queries import Axis, Children, Joined, Owner, PublicArray, Refers
+from privbench.privacy.queries import Axis, Children, Joined, Owner, PublicArray, Refers, UnitRows
 from privbench.privacy.queries import Column as ColumnAxis
 from privbench.privacy.queries.references import PublicTarget
 
@@ -32,6 +32,7 @@ TAIL = 0.5
 #: Mass, in average groups, from which on a cell is a group of its own; and that of special cells,
 #: which are no neighbours of any. Half or double: not measured.
 HEAVY, SPECIAL = 0.7, 0.1
+CLASSES = 4
 #: Starts the names of columns that are no attributes.
 HIDDEN = "\x1f"
 #: Codes of the scope of a private reference.
@@ -164,6 +165,15 @@ class Variable:
         name = f"{path[-1].parent}.{column.name}"
         levels = group(shares, domain, floor, means)
         return cls(name, axis, shares, levels, not plain.filler)
+
+    @classmethod
+    def of_unit_rows(cls, table: str, rows: Floats, weights: Floats) -> Variable:
+        """The number of a table's rows in the unit of a row."""
+        groups = np.minimum((np.cumsum(rows) - rows / 2) / max(rows.sum(), 1e-9) * CLASSES, CLASSES - 1).astype(np.int64)
+        _, groups = np.unique(groups, return_inverse=True)
+        shares = weights / max(float(weights.sum()), 1e-9)
+        name = f"{HIDDEN}={table}"
+        return cls(name, UnitRows(table, MANY.lower), shares, (groups,) * len(LEVELS), False)
 
     def groups(self, level: int) -> int:
         """Number of groups at a level."""

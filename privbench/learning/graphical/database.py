@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from privbench.learning.graphical.budget import (
+    BY_SIZE,
     Budget,
     PairBudget,
     TableSize,
@@ -51,7 +52,7 @@ from privbench.learning.graphical.table_model import Rows
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.fanin import KEPT
-from privbench.privacy.units import bound, row_weights
+from privbench.privacy.units import bound, row_weights, single
 from privbench.rng import generator
 
 #: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time
@@ -250,6 +251,14 @@ class DatabaseFit:
             self._pair_budget(table),
             self.law,
             lambda *labels: self.people.stream(table, *labels),
+            {
+                place: self.budget.one_ways[table, column.name] * BY_SIZE
+                for place, column in enumerate(columns)
+                if (table, column.name) in self.budget.one_ways
+                and self.spec.tables[table].own is not None
+                and not single(self.spec, table)
+                and not column.domain.filler
+            },
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:
@@ -306,8 +315,7 @@ class DatabaseFit:
         spec, units = self.spec.tables[table], self.people.units[table]
         if spec.own is None or not len(units):
             return np.full(len(units), self.sizes[table].weight / max(len(units), 1))
-        _, place, counts = np.unique(units, return_inverse=True, return_counts=True)
-        weights = row_weights(counts[place], bound(self.spec, table)).astype(np.float64)
+        weights = row_weights(self.people.in_unit(table), bound(self.spec, table)).astype(float)
         if spec.bound == "truncation":
             weights *= bound(self.spec, table)
         return np.asarray(weights / weights.sum() * self.sizes[table].weight)
@@ -329,6 +337,10 @@ class DatabaseFit:
                 found.append(Variable.of_context(column, path, shares, floor))
                 place += 1
             key = self.spec.tables[key.parent].own
+        if path:
+            counts = np.bincount(codes[place], minlength=MANY.size).astype(np.float64)
+            weigh = np.bincount(codes[place], weights, minlength=MANY.size)
+            found.append(Variable.of_unit_rows(table, counts, weigh))
         return found
 
     # references ----------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ PRESENT = 2.0
 ABSENT = 0.03
 #: Bandwidths of the smoother, in cells, chosen by leave-one-out error.
 BANDWIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
+SLOPES, SLOPE_SD, TREND_SWEEPS, TREND_MISFIT = np.linspace(-2, 2, 41), 0.5, 4, 0.15
 #: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
 SWEEPS, CLOSE = 25, 0.01
 #: Least cell of a fitted table, as a share of its sum.
@@ -171,6 +172,31 @@ def one_way(noisy: Floats, sd: float, domain: Domain, law: Law) -> Floats:
     prediction[high : domain.values] = _tail(noisy[high : domain.values], sd)
     counts = shrink(noisy, sd, prediction, law)
     return np.asarray(counts / counts.sum())
+
+
+def trend(noisy: Floats, sd: float, prediction: Floats, steps: Floats) -> Floats:
+    """Posterior mean of a table whose rows grow as exp(λ·step) along its columns.
+
+    Args:
+        noisy: Noisy counts, shape (cells, columns).
+        sd: Standard deviation of the noise.
+        prediction: What is expected without a trend, same shape.
+        steps: Place of every column, shape (columns,).
+    """
+    rows, columns = prediction.sum(axis=1), prediction.sum(axis=0)
+    held = steps - float(columns @ steps) / max(float(columns.sum()), TINY)
+    found = prediction
+    power = np.zeros(len(rows))
+    for _ in range(TREND_SWEEPS):
+        base = found * np.exp(-power[:, None] * held)
+        guess = base[:, None, :] * np.exp(SLOPES[None, :, None] * held)
+        variance = sd * sd + (TREND_MISFIT * guess) ** 2
+        fit = -0.5 * ((noisy[:, None, :] - guess) ** 2 / variance + np.log(variance)).sum(axis=2)
+        fit -= 0.5 * (SLOPES / SLOPE_SD) ** 2
+        weight = np.exp(fit - fit.max(axis=1, keepdims=True))
+        power = (weight @ SLOPES) / weight.sum(axis=1)
+        found = rake(base * np.exp(power[:, None] * held), rows, columns)
+    return found
 
 
 def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int = 12) -> Floats:

@@ -8,7 +8,7 @@ counted on synthetic rows of the current model, so nothing needs to be inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import pi, sqrt
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from privbench.learning.graphical.budget import ROUNDS, PairBudget
 from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats, Ints, Law, rake, shrink
+from privbench.learning.graphical.estimate import Floats, Ints, Law, rake, shrink, trend
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Query, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
@@ -31,6 +31,8 @@ SIGNIFICANT = 2.5
 #: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
 #: same.
 FINER = 2.0
+
+DETAIL = 1
 
 #: Two places of variables, the first an own column.
 Ends = tuple[int, int]
@@ -131,12 +133,38 @@ class PairLearner:
     budget: PairBudget
     law: Law
     stream: Callable[..., np.random.Generator]
+    sized: Mapping[int, float]
 
     def __post_init__(self) -> None:
         self.found: list[Measured] = []
+        self.sizes: list[Measured] = []
         self.round = 0
         self.unspent = 0.0
         self._estimate()
+        if self.sized:
+            self._measure_sizes()
+            self._estimate()
+
+    def _measure_sizes(self) -> None:
+        """Columns by the number of rows in the unit, where that matters."""
+        last = len(self.variables) - 1
+        item = self.variables[last]
+        asked = [
+            (Candidate((place, last), DETAIL), amount)
+            for place, amount in self.sized.items()
+            if self.variables[place].groups(DETAIL) > 1 and item.groups(0) > 1
+        ]
+        held = item.levels[0][self.codes[last]]
+        rows = np.bincount(held, minlength=item.groups(0))
+        each = rows / np.maximum(np.bincount(held, self.rows.weights, minlength=len(rows)), 1e-9)
+        each *= self.weight / len(held)
+        label = f"columns of {self.table} by rows of the unit"
+        for (candidate, _), (noisy, sd) in zip(asked, self._ask(asked, label), strict=True):
+            prediction = self._predict(candidate)
+            gap = np.abs(shrink(noisy, sd, prediction, self.law) - prediction) @ each / 2
+            if self._significant(noisy, sd, prediction):
+                guess = trend(noisy, sd, prediction, np.log(np.maximum(each, 1e-9)))
+                self.sizes.append(Measured(candidate, noisy, sd, guess, float(gap.sum())))
 
     def learn(self) -> TableModel:
         """All rounds, then a second measurement of what was found."""
@@ -160,7 +188,7 @@ class PairLearner:
 
     def _estimate(self) -> None:
         """The model given all pairs, and synthetic rows of it."""
-        pairs = [self._pair(item) for item in self.found]
+        pairs = [self._pair(item) for item in [*self.sizes, *self.found]]
         self.round += 1
         generator = self.stream("estimate", self.round)
         self._fine: dict[Ends, Floats] = {}
