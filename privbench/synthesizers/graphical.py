@@ -34,7 +34,7 @@ from privbench.learning.graphical.columns import (
 from privbench.learning.graphical.database import PLAIN_FLOOR, DatabaseFit
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.model import TableLaw, sample
-from privbench.learning.graphical.references import ReferenceLaw, target_questions
+from privbench.learning.graphical.references import ReferenceLaw, marginals, target_questions
 from privbench.learning.graphical.select import candidates, pair_query, score_query
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.learning.graphical.table_model import TableModel
@@ -296,7 +296,9 @@ def planned(
             if key.role == "ref":
                 inside = may_stay_inside(spec, key)
                 yield fan_in_question(budget, key, len(flat[key.parent]), inside)
-                yield from target_questions(key, flat[key.parent], budget, 1, inside)
+                asked = marginals(flat[key.parent], {})
+                width = len(flat[key.parent])
+                yield from target_questions(key, asked, budget, width, 1, inside)
 
 
 def _planned_pairs(

@@ -33,6 +33,7 @@ from privbench.learning.graphical.references import (
     ReferenceLaw,
     Targets,
     fit_reference,
+    marginals,
     target_questions,
 )
 from privbench.learning.graphical.select import PairLearner
@@ -358,7 +359,7 @@ class DatabaseFit:
         question = fan_in_question(self.budget, key, len(variables), inside)
         ((noisy, sd),) = self._ask([question])
         mean = rows / max(target.rows, 1.0)
-        fan_in, random = references_per_target(
+        fan_in, _ = references_per_target(
             noisy.ravel(),
             sd,
             mean,
@@ -368,17 +369,18 @@ class DatabaseFit:
             self.spec.tables[key.parent].own is not None,
         )
         counted = fan_in * target.rows, weight / max(rows, 1.0)
-        cap = self._cap(target_questions(key, variables, self.budget, 1, inside), *counted)
-        answers = self._ask(target_questions(key, variables, self.budget, cap, inside))
-        targets = Targets(
-            self.variables[key.parent],
-            self.people.codes[key.parent],
-            self.people.rows(key.parent),
-            weight * self.people.scale,
-            cap,
-        )
+        codes = self.people.codes[key.parent]
+        asked = marginals(variables, codes) if self.people.rows(key.parent) else []
+
+        def questions(cap: int) -> list[Measurement]:
+            return target_questions(key, asked, self.budget, len(variables), cap, inside)
+
+        cap = self._cap(questions(1), *counted)
+        answers = self._ask(questions(cap))
+        units = self.people.units[key.parent]
+        targets = Targets(codes, units, weight * self.people.scale, cap)
         numbers = self.people.stream("reference", key.table, key.name)
-        return fit_reference(fan_in, random, answers, targets, self.law, numbers)
+        return fit_reference(fan_in, asked, answers, targets, self.law, numbers)
 
     def _cap(self, asked: list[Measurement], targets: Floats, each: float) -> int:
         """κ of least squared error: noise of all groups against half of what is beyond κ.
