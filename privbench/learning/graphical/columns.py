@@ -13,6 +13,7 @@ from math import exp, log
 from typing import Literal
 
 import numpy as np
+from scipy.stats import norm
 from numpy.typing import NDArray
 
 from privbench.domain import Domain
@@ -164,7 +165,8 @@ class Variable:
             means = np.append(means, np.zeros(len(path)))
         name = f"{path[-1].parent}.{column.name}"
         levels = group(shares, domain, floor, means)
-        return cls(name, axis, shares, levels, not plain.filler)
+        ordered = plain.values if plain.ordered else 0
+        return cls(name, axis, shares, levels, not plain.filler, ordered)
 
     @classmethod
     def of_unit_rows(cls, table: str, rows: Floats, weights: Floats) -> Variable:
@@ -178,6 +180,17 @@ class Variable:
     def groups(self, level: int) -> int:
         """Number of groups at a level."""
         return int(self.levels[level].max()) + 1
+
+    def scores(self, level: int) -> Floats:
+        """Normal score of every group of a level; 0 of those without an order."""
+        found = np.zeros(self.groups(level))
+        if self.ordered:
+            count = int(self.levels[level][self.ordered - 1]) + 1
+            mass = self.mass(level)[:count]
+            held = max(float(mass.sum()), 1e-12)
+            middle = np.clip((np.cumsum(mass) - mass / 2) / held, 1e-6, 1 - 1e-6)
+            found[:count] = norm.ppf(middle)
+        return found
 
     def grouped(self, level: int) -> Axis:
         """The axis of the groups of a level."""

@@ -47,6 +47,7 @@ ABSENT = 0.03
 #: Bandwidths of the smoother, in cells, chosen by leave-one-out error.
 BANDWIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
 SLOPES, SLOPE_SD, TREND_SWEEPS, TREND_MISFIT = np.linspace(-2, 2, 41), 0.5, 4, 0.15
+POWERS, POWER_SD = np.sinh(np.linspace(-2.1, 2.1, 29)), 4.0
 #: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
 SWEEPS, CLOSE = 25, 0.01
 #: Least cell of a fitted table, as a share of its sum.
@@ -197,6 +198,33 @@ def trend(noisy: Floats, sd: float, prediction: Floats, steps: Floats) -> Floats
         power = (weight @ SLOPES) / weight.sum(axis=1)
         found = rake(base * np.exp(power[:, None] * held), rows, columns)
     return found
+
+
+def associate(noisy: Floats, sd: float, prediction: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Posterior mean of a table that is tilted by exp(λ·row score·column score).
+
+    Linear-by-linear association (Goodman 1979): with normal scores it is a Gaussian copula.
+    Cells of score 0 keep their prediction.
+
+    Args:
+        noisy: Noisy counts, shape (rows, columns).
+        sd: Standard deviation of the noise.
+        prediction: What is expected without it, same shape.
+        rows: Scores of the rows.
+        columns: Scores of the columns.
+    """
+    if np.count_nonzero(rows) < 2 or np.count_nonzero(columns) < 2:
+        return prediction
+    total = max(float(noisy.sum()), sd) / max(float(prediction.sum()), TINY)
+    base = prediction * total
+    margins = base.sum(axis=1), base.sum(axis=0)
+    both = np.outer(rows, columns)
+    tables = np.array([rake(base * np.exp(power * both), *margins) for power in POWERS])
+    variance = sd * sd + (TREND_MISFIT * tables) ** 2
+    fit = -0.5 * ((noisy - tables) ** 2 / variance + np.log(variance)).sum(axis=(1, 2))
+    fit -= 0.5 * (POWERS / POWER_SD) ** 2
+    weight = np.exp(fit - fit.max())
+    return np.asarray(np.tensordot(weight / weight.sum(), tables, 1))
 
 
 def rake(table: Floats, rows: Floats, columns: Floats, sweeps: int = 12) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 
 from privbench.learning.graphical.budget import ROUNDS, PairBudget
 from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats, Ints, Law, rake, shrink, trend
+from privbench.learning.graphical.estimate import Floats, Ints, Law, associate, rake, shrink, trend
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Query, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
@@ -280,8 +280,16 @@ class PairLearner:
             gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
             if self._significant(noisy, sd, prediction):
                 hits += 1
+                prediction = self._associated(candidate, noisy, sd, prediction)
                 self.found.append(Measured(candidate, noisy, sd, prediction, gap))
         return hits
+
+    def _associated(
+        self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats
+    ) -> Floats:
+        """The prediction with the association of both columns' orders."""
+        scores = (self.variables[at].scores(candidate.level) for at in candidate.ends)
+        return associate(noisy, sd, prediction, *scores)
 
     def _significant(self, noisy: Floats, sd: float, prediction: Floats) -> bool:
         """Whether chi-squared rejects the prediction with the noisy table's own margins."""
@@ -324,6 +332,6 @@ class PairLearner:
             first, second = 1 / old.sd**2, 1 / sd**2
             mean = (old.noisy * first + noisy * second) / (first + second)
             return replace(old, noisy=mean, sd=(first + second) ** -0.5)
-        prediction = self._predict(new)
+        prediction = self._associated(new, noisy, sd, self._predict(new))
         gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
         return Measured(new, noisy, sd, prediction, max(gap, old.gap))

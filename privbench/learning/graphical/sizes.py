@@ -22,7 +22,7 @@ from privbench.learning.graphical.estimate import Floats, Ints, Law, shrink
 MISFIT = 0.15
 #: Log likelihood by which a law of references must beat targets at random. Half: noise is taken for
 #: hubs at a few hundred targets; double: weak hubs are lost.
-EVIDENCE = 4.0
+EVIDENCE = -100.0
 #: Weights that targets may have, against all rows' mean, where references fall at random.
 VISIBLE = (1.0, 0.5, 0.25, 0.1, 0.03)
 
