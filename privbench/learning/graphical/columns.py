@@ -13,8 +13,8 @@ from math import exp, log
 from typing import Literal
 
 import numpy as np
-from scipy.stats import norm
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from privbench.domain import Domain
 from privbench.learning.graphical.estimate import Floats, Ints
@@ -33,6 +33,7 @@ TAIL = 0.5
 #: Mass, in average groups, from which on a cell is a group of its own; and that of special cells,
 #: which are no neighbours of any. Half or double: not measured.
 HEAVY, SPECIAL = 0.7, 0.1
+#: Classes of units by their number of rows in a table, each with about as many rows.
 CLASSES = 4
 #: Starts the names of columns that are no attributes.
 HIDDEN = "\x1f"
@@ -171,7 +172,8 @@ class Variable:
     @classmethod
     def of_unit_rows(cls, table: str, rows: Floats, weights: Floats) -> Variable:
         """The number of a table's rows in the unit of a row."""
-        groups = np.minimum((np.cumsum(rows) - rows / 2) / max(rows.sum(), 1e-9) * CLASSES, CLASSES - 1).astype(np.int64)
+        place = (np.cumsum(rows) - rows / 2) / max(float(rows.sum()), 1e-9)
+        groups = np.minimum(place * CLASSES, CLASSES - 1).astype(np.int64)
         _, groups = np.unique(groups, return_inverse=True)
         shares = weights / max(float(weights.sum()), 1e-9)
         name = f"{HIDDEN}={table}"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
 from privbench.learning.graphical.budget import (
-    BY_SIZE,
     Budget,
     PairBudget,
     TableSize,
+    by_size,
     clipped_question,
     fan_in_question,
     one_way_questions,
@@ -29,9 +28,9 @@ from privbench.learning.graphical.columns import (
 from privbench.learning.graphical.estimate import Floats, Ints, law_of, one_way
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.references import (
-    CAPS,
     ReferenceLaw,
     Targets,
+    cap_of,
     fit_reference,
     marginals,
     target_questions,
@@ -53,7 +52,7 @@ from privbench.learning.graphical.table_model import Rows
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.fanin import KEPT
-from privbench.privacy.units import bound, row_weights, single
+from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
 #: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time
@@ -252,14 +251,7 @@ class DatabaseFit:
             self._pair_budget(table),
             self.law,
             lambda *labels: self.people.stream(table, *labels),
-            {
-                place: self.budget.one_ways[table, column.name] * BY_SIZE
-                for place, column in enumerate(columns)
-                if (table, column.name) in self.budget.one_ways
-                and self.spec.tables[table].own is not None
-                and not single(self.spec, table)
-                and not column.domain.filler
-            },
+            {place: by_size(self.budget, table, column) for place, column in enumerate(columns)},
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:
@@ -359,7 +351,7 @@ class DatabaseFit:
         question = fan_in_question(self.budget, key, len(variables), inside)
         ((noisy, sd),) = self._ask([question])
         mean = rows / max(target.rows, 1.0)
-        fan_in, _ = references_per_target(
+        fan_in = references_per_target(
             noisy.ravel(),
             sd,
             mean,
@@ -368,35 +360,12 @@ class DatabaseFit:
             question.query.scale(self.spec),  # type: ignore[attr-defined]
             self.spec.tables[key.parent].own is not None,
         )
-        counted = fan_in * target.rows, weight / max(rows, 1.0)
-        codes = self.people.codes[key.parent]
-        asked = marginals(variables, codes) if self.people.rows(key.parent) else []
-
-        def questions(cap: int) -> list[Measurement]:
-            return target_questions(key, asked, self.budget, len(variables), cap, inside)
-
-        cap = self._cap(questions(1), *counted)
-        answers = self._ask(questions(cap))
-        units = self.people.units[key.parent]
-        targets = Targets(codes, units, weight * self.people.scale, cap)
+        codes, units = self.people.codes[key.parent], self.people.units[key.parent]
+        asked = marginals(variables, codes) if len(units) else []
+        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
+        targets = Targets(codes, units, weight * self.people.scale, cap_of(self.spec, key))
         numbers = self.people.stream("reference", key.table, key.name)
         return fit_reference(fan_in, asked, answers, targets, self.law, numbers)
-
-    def _cap(self, asked: list[Measurement], targets: Floats, each: float) -> int:
-        """κ of least squared error: noise of all groups against half of what is beyond κ.
-
-        Args:
-            asked: The marginals that will be measured.
-            targets: Targets per bucket of references.
-            each: Weight of a reference.
-        """
-
-        def error(cap: int) -> float:
-            query = replace(asked[0].query, cap=cap)  # type: ignore[type-var]
-            noise = self.session.noise_scale(query, asked[0].amount) ** 2 * prod(query.shape)
-            return noise + (0.5 * tail_rows(targets, cap / max(each, 1e-9)) * each) ** 2
-
-        return min(CAPS, key=error) if asked else 1
 
     def _kept(self, table: str) -> float:
         """Share of a table's rows among the first `KEPT` of their unit."""

@@ -11,43 +11,49 @@ others. The factors are those by which races of synthetic targets reproduce the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import Budget, targets_part
 from privbench.learning.graphical.columns import INSIDE, NULL_SCOPE, Variable, shown
-from privbench.learning.graphical.estimate import Floats, Ints, Law, shrink
-from privbench.learning.graphical.sizes import MANY, MISFIT
+from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
+from privbench.learning.graphical.sizes import MANY
+from privbench.learning.graphical.table_model import COUNTED
 from privbench.learning.synthetic import NULL
-from privbench.privacy import KeySpec, Measurement
+from privbench.privacy import DatabaseSpec, KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
+from privbench.privacy.queries.fanin import most_kept
 
-#: Level of the groups of a target's columns (a place in `columns.LEVELS`).
+#: Level of the groups of a target's columns (a place in `columns.LEVELS`). 0 in an earlier form, a
+#: copula of fan-in and a score of four groups each: stats5 2.86.
 DETAIL = 1
 #: Marginals of targets that are measured, at most, and their parts of the amount.
 PARTS = (0.6, 0.4)
-#: Most cells of the joint groups that a score is read from, for time and memory alone; least
-#: loading of a column in it against the largest; least share of the first principal component
-#: against what chance makes of it.
-MOST_JOINT, LOADED, TOGETHER = 300_000, 0.37, 1.2
-#: Shares of the targets beyond which bins of the score start.
+#: Most cells of the joint groups that a score is read from: for time and memory alone.
+MOST_JOINT = 300_000
+#: Least first eigenvalue of a score's columns, against what chance makes of it.
+TOGETHER = 1.2
+#: Shares of the targets beyond which bins of the score start: hubs are a few in a thousand.
 BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
-#: Score of a cell without an order, in standard deviations; steps of a score per deviation.
-APART, STEPS = -1.0, 100.0
-#: Synthetic targets that a score and races are tried on, at most.
-SOME_ROWS = 50_000
+#: Score of a cell without an order, in standard deviations.
+APART = -1.0
 #: Prior sd of the power of a column's odds by which targets are tilted.
-SLOPE_SD = 0.7
-#: Sweeps of fitting factors to marginals, step of each, races that are averaged, largest factor.
-SWEEPS, STEP, RACES, LARGEST, FAINT = 10, 0.7, 2, 9.0, 0.003
-#: Most weight that one target unit may count: chosen by noise against what lies beyond.
-CAPS = (1, 2, 4, 8, 16, 32, 64)
+ODDS_SD = 0.7
+#: Sweeps of fitting factors, and step of each; 30 sweeps: noise is fitted (stats5 2.81 for 2.68).
+SWEEPS, STEP = 10, 0.7
+#: Largest logarithm of a factor, either way.
+LARGEST = 9.0
+#: What is added to shares before they are compared: races are too coarse for less.
+FAINT = 0.003
+#: Most weight that one target unit may count, where a unit can send several references or hold
+#: both ends; 1 else, since noise grows with it. By least squared error: stats5 2.71 for 2.68.
+CAP = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +70,14 @@ class Bins:
     scores: tuple[Ints, ...]
     ends: Ints
 
+    def total(self, codes: Mapping[str, Ints]) -> Ints:
+        """Sum of the scores of every row."""
+        held = zip(self.columns, self.scores, strict=True)
+        return np.asarray(reduce(np.add, (scores[codes[name]] for name, scores in held)))
+
     def of(self, codes: Mapping[str, Ints]) -> Ints:
         """Bin of every row."""
-        held = zip(self.columns, self.scores, strict=True)
-        total = reduce(np.add, (scores[codes[name]] for name, scores in held))
-        return np.searchsorted(self.ends, total, side="right")
+        return np.searchsorted(self.ends, self.total(codes), side="right")
 
     @property
     def size(self) -> int:
@@ -209,52 +218,44 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Ints]) -> Marginal | 
     """
     items, values, rows = [], [], []
     for item in usable:
-        groups = item.levels[DETAIL]
-        if not item.ordered or groups[item.ordered - 1] < 2:
-            continue
-        held = groups[codes[item.name][:SOME_ROWS]]
-        counts = np.bincount(held, minlength=item.groups(DETAIL)).astype(np.float64)
-        ordered = counts[: groups[item.ordered - 1] + 1]
-        middle = (np.cumsum(ordered) - ordered / 2 + 0.25) / (ordered.sum() + 0.5)
-        value = np.full(len(counts), APART)
-        value[: len(ordered)] = norm.ppf(middle)
-        if value[held].std() > 1e-6:
+        value = item.scores(DETAIL)
+        value[int(item.levels[DETAIL][item.ordered - 1]) + 1 if item.ordered else 0 :] = APART
+        held = value[item.levels[DETAIL][codes[item.name][:COUNTED]]]
+        if item.ordered and held.std() > 1e-6:
             items.append(item)
-            values.append(value)
-            rows.append(value[held] / value[held].std())
+            values.append(value / held.std())
+            rows.append(held / held.std())
     if len(items) < 2:
         return None
-    shares, vectors = np.linalg.eigh(np.corrcoef(np.array(rows)))
-    if shares[-1] < TOGETHER * (1.0 + np.sqrt(len(items) / len(rows[0]))) ** 2:
+    eigenvalues, vectors = np.linalg.eigh(np.corrcoef(np.array(rows)))
+    chance = (1.0 + np.sqrt(len(items) / len(rows[0]))) ** 2
+    if eigenvalues[-1] < TOGETHER * chance:
         return None
-    first = np.round(vectors[:, -1], 6)
-    order = [k for k in np.argsort(-np.abs(first), kind="stable") if abs(first[k]) > LOADED * np.abs(first).max()]
-    kept, size = [], 1
-    for k in order:
-        if size * items[k].groups(DETAIL) <= MOST_JOINT:
-            kept.append(int(k))
-            size *= items[k].groups(DETAIL)
-    degrees = sum(first[k] for k in kept if shown(items[k].name).startswith("#"))
-    sign = np.sign(degrees or first[kept[0]])
-    scores = [
-        np.rint(STEPS * sign * first[k] * values[k] / values[k][items[k].levels[DETAIL][codes[items[k].name][:SOME_ROWS]]].std()).astype(np.int64)
-        for k in kept
-    ]
+    loadings = np.round(vectors[:, -1], 6)
+    kept: list[int] = []
+    for place in np.argsort(-np.abs(loadings), kind="stable").tolist():
+        if prod(items[k].groups(DETAIL) for k in [*kept, place]) <= MOST_JOINT:
+            kept.append(place)
+    degrees = sum(loadings[k] for k in kept if shown(items[k].name).startswith("#"))
+    loadings = loadings * np.sign(degrees or loadings[kept[0]])
+    # Whole numbers, so that sums and bins are the same on every machine.
+    scores = [np.rint(100.0 * loadings[k] * values[k]).astype(np.int64) for k in kept]
     names = tuple(items[k].name for k in kept)
     cells = tuple(held[items[k].levels[DETAIL]] for k, held in zip(kept, scores, strict=True))
-    total = np.sort(reduce(np.add, (held[codes[name]] for name, held in zip(names, cells, strict=True))))
+    bins = Bins(names, cells, np.zeros(0, np.int64))
+    total = np.sort(bins.total(codes))
     ends = np.unique(total[[int((1.0 - part) * len(total)) for part in BEYOND]])
     ends = ends[ends > total[0]]
     if len(kept) < 2 or not len(ends):
         return None
     groups = np.searchsorted(ends, reduce(np.add.outer, scores), side="right")
     axis = Joined(tuple(items[k].grouped(DETAIL) for k in kept), PublicArray(groups))
-    return Marginal(Bins(names, cells, ends), axis, len(ends) + 1)
+    return Marginal(replace(bins, ends=ends), axis, len(ends) + 1)
 
 
 def _telling(usable: Sequence[Variable], codes: Mapping[str, Ints], most: int) -> list[Variable]:
     """Columns that say most about all others (mutual information over entropy)."""
-    held = [item.levels[DETAIL][codes[item.name][:SOME_ROWS]] for item in usable]
+    held = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
     said = {
         place: sum(_information(one, other) for at, other in enumerate(held) if at != place)
         for place, one in enumerate(held)
@@ -274,10 +275,25 @@ def _entropy(counts: Ints) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
+def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
+    """Most weight that one target unit counts."""
+    apart = not spec.roots(key.table) & spec.roots(key.parent)
+    return 1 if apart and most_kept(spec, key) == 1 else CAP
+
+
 def target_questions(
-    key: KeySpec, asked: Sequence[Marginal], budget: Budget, columns: int, cap: int, inside: bool
+    key: KeySpec, asked: Sequence[Marginal], budget: Budget, columns: int, inside: bool
 ) -> list[Measurement]:
-    """Marginals of targets among references."""
+    """Marginals of targets among references.
+
+    Args:
+        key: The key.
+        asked: The marginals.
+        budget: Amounts.
+        columns: Columns of the target.
+        inside: Whether references into the row's own unit are left out.
+    """
+    cap = cap_of(budget.spec, key)
     amount = budget.references[key.table, key.name] * targets_part(columns)
     parts = PARTS[: len(asked)]
     return [
@@ -337,7 +353,7 @@ def fit_reference(
         counts = shrink(noisy, sd, _trend(noisy, sd, shares, item.ordered), law)
         counts[shares <= 0] = 0.0
         wanted.append(counts / max(float(counts.sum()), 1e-9))
-    races = np.log(numbers.exponential(size=(RACES, rows)))
+    races = np.log(numbers.exponential(size=(2, rows)))
     prizes = numbers_of(fan_in, rows).astype(np.float64)
     prizes *= targets.weight / max(float(prizes.sum()), 1e-9)
     _, units = np.unique(targets.units, return_inverse=True)
@@ -378,7 +394,7 @@ def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
         tilted *= max(float(noisy[:ordered].sum()), sd) / tilted.sum(axis=1, keepdims=True)
         variance = sd * sd + (MISFIT * tilted) ** 2
         fit = -0.5 * ((noisy[:ordered] - tilted) ** 2 / variance + np.log(variance)).sum(axis=1)
-        fit -= 0.5 * (slopes / SLOPE_SD) ** 2
+        fit -= 0.5 * (slopes / ODDS_SD) ** 2
         weight = np.exp(fit - fit.max())
         found[:ordered] = weight @ tilted / weight.sum()
     return np.maximum(found, 0.02 * sd)

@@ -32,6 +32,7 @@ SIGNIFICANT = 2.5
 #: same.
 FINER = 2.0
 
+#: Level of the groups of a column by the number of rows in the unit. 0 or 2: the same.
 DETAIL = 1
 
 #: Two places of variables, the first an own column.
@@ -81,6 +82,18 @@ def candidates(variables: Sequence[Variable], own: int) -> list[Candidate]:
     return found
 
 
+def by_classes(
+    variables: Sequence[Variable], amounts: Mapping[int, float]
+) -> list[tuple[Candidate, float]]:
+    """Pairs of own columns with the last variable, the number of rows in the unit."""
+    last = len(variables) - 1
+    return [
+        (Candidate((place, last), DETAIL), amount)
+        for place, amount in amounts.items()
+        if amount > 0 and min(variables[at].groups(DETAIL) for at in (place, last)) > 1
+    ]
+
+
 def score_query(
     spec: DatabaseSpec,
     table: str,
@@ -122,6 +135,8 @@ class PairLearner:
         budget: Amounts.
         law: Law of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
+        sized: Own columns that are measured by the number of rows in the unit, the last column of
+            the context, with their amounts.
     """
 
     session: Session
@@ -141,30 +156,32 @@ class PairLearner:
         self.round = 0
         self.unspent = 0.0
         self._estimate()
-        if self.sized:
-            self._measure_sizes()
+        if self._measure_sizes():
             self._estimate()
 
-    def _measure_sizes(self) -> None:
-        """Columns by the number of rows in the unit, where that matters."""
+    def _measure_sizes(self) -> bool:
+        """Own columns by the number of rows in the unit; whether any depends on that.
+
+        Weights make units count alike, so the few that own most of the rows hardly show in any
+        other pair. A pair's gap is counted in rows here, as a share of the table's weight.
+        """
+        asked = by_classes(self.variables, self.sized)
+        if not asked:
+            return False
         last = len(self.variables) - 1
-        item = self.variables[last]
-        asked = [
-            (Candidate((place, last), DETAIL), amount)
-            for place, amount in self.sized.items()
-            if self.variables[place].groups(DETAIL) > 1 and item.groups(0) > 1
-        ]
-        held = item.levels[0][self.codes[last]]
-        rows = np.bincount(held, minlength=item.groups(0))
+        classes = self.variables[last]
+        held = classes.levels[DETAIL][self.codes[last]]
+        rows = np.bincount(held, minlength=classes.groups(DETAIL))
         each = rows / np.maximum(np.bincount(held, self.rows.weights, minlength=len(rows)), 1e-9)
-        each *= self.weight / len(held)
         label = f"columns of {self.table} by rows of the unit"
         for (candidate, _), (noisy, sd) in zip(asked, self._ask(asked, label), strict=True):
             prediction = self._predict(candidate)
-            gap = np.abs(shrink(noisy, sd, prediction, self.law) - prediction) @ each / 2
             if self._significant(noisy, sd, prediction):
                 guess = trend(noisy, sd, prediction, np.log(np.maximum(each, 1e-9)))
-                self.sizes.append(Measured(candidate, noisy, sd, guess, float(gap.sum())))
+                gap = np.abs(shrink(noisy, sd, guess, self.law) - prediction) @ each / 2
+                share = float(gap.sum()) * self.weight / max(len(held), 1)
+                self.sizes.append(Measured(candidate, noisy, sd, guess, share))
+        return bool(self.sizes)
 
     def learn(self) -> TableModel:
         """All rounds, then a second measurement of what was found."""
