@@ -341,7 +341,7 @@ def _flat_context(
             found.append(Variable.of_context(column, path, shares, PLAIN_FLOOR))
         key = spec.tables[key.parent].own
     if path:
-        found.append(Variable.of_unit_rows(table, np.ones(MANY.size), np.ones(MANY.size)))
+        found.append(Variable.of_unit_rows(table, np.ones(MANY.size, np.int64), np.ones(MANY.size)))
     return found
 
 

@@ -331,9 +331,9 @@ class DatabaseFit:
                 place += 1
             key = self.spec.tables[key.parent].own
         if path:
-            counts = np.bincount(codes[place], minlength=MANY.size).astype(np.float64)
-            weigh = np.bincount(codes[place], weights, minlength=MANY.size)
-            found.append(Variable.of_unit_rows(table, counts, weigh))
+            rows = np.bincount(codes[place], minlength=MANY.size)
+            held = np.bincount(codes[place], weights, minlength=MANY.size).astype(np.float64)
+            found.append(Variable.of_unit_rows(table, rows, held))
         return found
 
     # references ----------------------------------------------------------------------------------

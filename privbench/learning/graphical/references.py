@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import Budget, targets_part
-from privbench.learning.graphical.columns import INSIDE, NULL_SCOPE, Variable, shown
+from privbench.learning.graphical.columns import DETAIL, INSIDE, NULL_SCOPE, Variable, shown
 from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import COUNTED
@@ -30,9 +30,6 @@ from privbench.privacy import DatabaseSpec, KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
 from privbench.privacy.queries.fanin import most_kept
 
-#: Level of the groups of a target's columns (a place in `columns.LEVELS`). 0 in an earlier form, a
-#: copula of fan-in and a score of four groups each: stats5 2.86.
-DETAIL = 1
 #: Marginals of targets that are measured, at most, and their parts of the amount.
 PARTS = (0.6, 0.4)
 #: Most cells of the joint groups that a score is read from: for time and memory alone.
@@ -184,7 +181,7 @@ def numbers_of(fan_in: Floats, targets: int) -> Ints:
     steps = np.cumsum(law)
     at = (np.arange(targets)[::-1] + 0.5) / max(targets, 1) * steps[-1]
     found = np.searchsorted(steps, at, side="right")
-    return found[found > 0]
+    return np.asarray(found[found > 0], np.int64)
 
 
 def marginals(variables: Sequence[Variable], codes: Mapping[str, Ints]) -> list[Marginal]:

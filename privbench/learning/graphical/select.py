@@ -15,7 +15,7 @@ from math import pi, sqrt
 import numpy as np
 
 from privbench.learning.graphical.budget import ROUNDS, PairBudget
-from privbench.learning.graphical.columns import LEVELS, Variable
+from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
 from privbench.learning.graphical.estimate import Floats, Ints, Law, associate, rake, shrink, trend
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Query, Session
@@ -31,9 +31,6 @@ SIGNIFICANT = 2.5
 #: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
 #: same.
 FINER = 2.0
-
-#: Level of the groups of a column by the number of rows in the unit. 0 or 2: the same.
-DETAIL = 1
 
 #: Two places of variables, the first an own column.
 Ends = tuple[int, int]
