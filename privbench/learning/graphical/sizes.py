@@ -15,7 +15,7 @@ from math import exp, log
 import numpy as np
 from scipy.stats import norm, poisson
 
-from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
+from privbench.learning.graphical.estimate import MISFIT, SURE, Floats, Ints, Law, shrink
 
 #: Log likelihood by which a law of references must beat targets at random. At 4: links of stats5
 #: seem random, 2.41 for 2.28; without: pagila 1.39 for 1.32.
@@ -142,7 +142,7 @@ class UnitRows:
 
     Attributes:
         units: Units per bucket of `MANY`; they sum to the number of units.
-        rows: exp of the posterior mean of the log number of rows.
+        rows: exp of the posterior mean of the log number of rows, and clear buckets beside it.
         spread: Standard deviation of that.
     """
 
@@ -178,12 +178,16 @@ def rows_per_unit(
     weight /= weight.sum()
     prediction = (weight * amounts).sum(axis=1) @ shapes
     found = shrink(noisy[1:], sd, prediction, law)
-    found = np.where(prediction < 0.02 * sd, prediction, found)
+    # A bucket that stands clear of the noise counts though no shape of the family has it.
+    clear = noisy[1:] > SURE * sd
+    found = np.where((prediction < 0.02 * sd) & ~clear, prediction, found)
     logs = np.log(amounts[None, :] * means[:, None])
     mean = float((weight * logs).sum())
     spread = exp(mean) * float(np.sqrt((weight * (logs - mean) ** 2).sum()))
     found *= min(1.0, units / max(found.sum(), 1e-9))
-    return UnitRows(np.append(max(units - found.sum(), 0.0), found), exp(mean), spread)
+    apart = clear & (prediction < 0.02 * sd)
+    rows = exp(mean) + float((found - prediction)[apart] @ middle[apart])
+    return UnitRows(np.append(max(units - found.sum(), 0.0), found), rows, spread)
 
 
 def tail_rows(units: Floats, most: float) -> float:
