@@ -343,25 +343,30 @@ def fit_reference(
     if not answers or not rows:
         return ReferenceLaw(fan_in)
     held = [item.bins.of(targets.codes) for item in asked]
-    wanted = []
-    for item, bins, (noisy, sd) in zip(asked, held, answers, strict=True):
-        noisy = noisy.ravel()
-        shares = np.bincount(bins, minlength=item.bins.size) / rows
-        counts = shrink(noisy, sd, _trend(noisy, sd, shares, item.ordered), law)
-        counts[shares <= 0] = 0.0
-        wanted.append(counts / max(float(counts.sum()), 1e-9))
     races = np.log(numbers.exponential(size=(2, rows)))
     prizes = numbers_of(fan_in, rows).astype(np.float64)
     prizes *= targets.weight / max(float(prizes.sum()), 1e-9)
     _, units = np.unique(targets.units, return_inverse=True)
     logs = [np.zeros(item.bins.size) for item in asked]
-    for _ in range(SWEEPS):
-        for log, bins, want in zip(logs, held, wanted, strict=True):
-            weights = reduce(np.add, (one[other] for one, other in zip(logs, held, strict=True)))
-            mass = _raced(weights, races, prizes, units, targets.cap)
-            margin = np.bincount(bins, mass, minlength=len(want)) / max(float(mass.sum()), 1e-9)
-            moved = log + STEP * np.log((want + FAINT) / (margin + FAINT))
-            log[:] = np.clip(moved - moved.mean(), -LARGEST, LARGEST)
+
+    def margin(place: int) -> Floats:
+        weights = reduce(np.add, (one[bins] for one, bins in zip(logs, held, strict=True)))
+        mass = _raced(weights, races, prizes, units, targets.cap)
+        counts = np.bincount(held[place], mass, minlength=len(logs[place]))
+        return np.asarray(counts / max(float(mass.sum()), 1e-9))
+
+    wanted: list[Floats] = []
+    for place, (item, (noisy, sd)) in enumerate(zip(asked, answers, strict=True)):
+        # Each is predicted by those before it, so that noise does not set one against the other.
+        alone = np.bincount(held[place], minlength=item.bins.size) / rows
+        shares = alone if not place else (1.0 - FAINT) * margin(place) + FAINT * alone
+        counts = shrink(noisy.ravel(), sd, _trend(noisy.ravel(), sd, shares, item.ordered), law)
+        counts[alone <= 0] = 0.0
+        wanted.append(counts / max(float(counts.sum()), 1e-9))
+        for _ in range(SWEEPS):
+            for at, want in enumerate(wanted):
+                moved = logs[at] + STEP * np.log((want + FAINT) / (margin(at) + FAINT))
+                logs[at] = np.clip(moved - moved.mean(), -LARGEST, LARGEST)
     return ReferenceLaw(fan_in, tuple(item.bins for item in asked), tuple(logs))
 
 
