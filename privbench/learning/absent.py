@@ -17,13 +17,16 @@ from privbench.learning.denoise import by_precision
 from privbench.learning.fanlaw import FanLaw
 from privbench.learning.fanout import last_clear
 from privbench.privacy import DatabaseSpec, KeySpec, Session
-from privbench.privacy.queries import FanOut, Histogram, Presence, Total
+from privbench.privacy.queries import FanOut, Histogram, Presence, Total, UnitRows
 
 #: Standard deviations above zero from which on a number of rows, or that and a number of units
 #: together, is told from none. A table that is lost costs more than rows of an empty one, of which
 #: there are fewer: at 0.7 half of the empty tables come out with a few rows; at 2.2 one in 25 does,
 #: but a table that 35 of 864 owners have loses all its rows in two of three releases.
 SEEN = 0.7
+#: Standard deviations from which on one bucket of units by their rows tells by itself. Half: noise
+#: alone passes for rows in every table; double: twenty clear units of one size are lost.
+ALONE = 4.0
 
 Noisy = tuple[float, float]  # A number and the variance of its noise.
 
@@ -40,6 +43,18 @@ def told_tables(session: Session, rows: Mapping[str, Noisy]) -> frozenset[str]:
         if hypot(_clear(rows[name]), _clear(_units(session, table.own, rows))) > SEEN
     }
     return needed(session.spec, found)
+
+
+def clipped_totals(session: Session, table: str) -> Noisy:
+    """The mean of all released totals of a table, whatever they are clipped to: rows, at most."""
+    found: list[Noisy] = []
+    for step in session.trace:
+        if isinstance(step.query, Total) and step.query.table == table:
+            noisy = float(np.ravel(np.asarray(step.result, np.float64))[0]) / step.query.unit
+            found.append(
+                (noisy, max(session.noise_scale(step.query, step.event.amount), 1e-9) ** 2)
+            )
+    return by_precision(found) if found else (1.0, 1e-18)
 
 
 def _units(session: Session, own: KeySpec | None, rows: Mapping[str, Noisy]) -> Noisy:
@@ -60,6 +75,12 @@ def _units(session: Session, own: KeySpec | None, rows: Mapping[str, Noisy]) -> 
                 if session.spec.tables[own.parent].own is None:
                     # Owners that are missing among those that have none.
                     units.append((rows[own.parent][0] - noisy[0], rows[own.parent][1] + sd**2))
+        elif isinstance(query, Histogram) and any(
+            isinstance(axis, UnitRows) and axis.counted == own.table for axis in query.axes
+        ):
+            if float(noisy[1:].max(initial=0.0)) > ALONE * sd:
+                return 1.0, 0.0
+            units.append((float(noisy[1:].sum()), sd**2 * (len(noisy) - 1)))
         elif table == own.table and (query == Total(table, 1) or not isinstance(query, Total)):
             # Every row stands in one cell: the sum is the weight of the units that have rows.
             whole = isinstance(query, Total | Presence) or query.region is None

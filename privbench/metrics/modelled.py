@@ -10,6 +10,7 @@ from privbench.encoding import Codec
 from privbench.learning.bins import Ints
 from privbench.learning.junction.model import TableLaw
 from privbench.synthesizers.base import FittedModel
+from privbench.synthesizers.graphical import GraphicalModel
 from privbench.synthesizers.junction_model import JunctionModel
 
 
@@ -53,13 +54,18 @@ def modelled_tables(
 ) -> dict[str, ModelledTable]:
     """The tables of a fitted model.
 
-    Circuits of other synthesizers than ``privbench`` branch on nothing that a row shows, so they
-    have neither `ModelledTable.above` nor `ModelledTable.bins`.
+    Circuits of synthesizers that split rows branch on nothing that a row shows, so they have
+    neither `ModelledTable.above` nor `ModelledTable.bins`.
 
     Args:
         fitted: The model.
         codecs: By table and column.
     """
+    if isinstance(fitted, GraphicalModel):
+        return {
+            key: ModelledTable(item.circuit, codecs[key], item.above, item.bins)
+            for key, item in fitted.outlines.items()
+        }
     if not isinstance(fitted, JunctionModel):
         circuits = fitted.circuits.items()
         return {key: ModelledTable(circuit, codecs[key]) for key, circuit in circuits}

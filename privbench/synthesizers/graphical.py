@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit import Builder, Circuit
-from privbench.domain import Domain
+from privbench.circuit import Circuit
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import (
     Budget,
@@ -34,7 +33,8 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.database import PLAIN_FLOOR, DatabaseFit
 from privbench.learning.graphical.estimate import Floats
-from privbench.learning.graphical.model import TableLaw, sample
+from privbench.learning.graphical.model import TableLaw, populate, sample
+from privbench.learning.graphical.outline import Outline, outline
 from privbench.learning.graphical.references import ReferenceLaw, marginals, target_questions
 from privbench.learning.graphical.select import by_classes, candidates, pair_query, score_query
 from privbench.learning.graphical.sizes import MANY, ONE
@@ -43,6 +43,7 @@ from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Selection, Session
 from privbench.privacy.queries import PublicArray
 from privbench.privacy.queries.fanin import KEPT
+from privbench.rng import generator
 from privbench.synthesizers.base import (
     FittedModel,
     PlanInput,
@@ -52,6 +53,9 @@ from privbench.synthesizers.base import (
     spare_amounts,
 )
 from privbench.synthesizers.model import damaged, load, public_from_state, store
+
+#: Synthetic rows of the largest table that outlines of a model are counted on; for time alone.
+OUTLINED = 100_000
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,20 @@ class GraphicalModel:
                 at = parent.names.index(degree_name(law.own))
                 shares = next(f.shares for f in parent.model.factors if f.column == at)
                 having = (parent.rows + parent.free) * float(shares[1:].sum())
-                found[name] = min(found[law.own.parent], having) + law.free
+                found[name] = min(found[law.own.parent], having, law.rows) + law.free
         return found
 
     @cached_property
     def circuits(self) -> Mapping[str, Circuit]:
-        """One product of one-way leaves per table: the heat map shows no dependence of it."""
-        return {name: _circuit(law) for name, law in self.laws.items()}
+        """One circuit per table: `outlines`."""
+        return {name: outline.circuit for name, outline in self.outlines.items()}
+
+    @cached_property
+    def outlines(self) -> Mapping[str, Outline]:
+        """The tree of strongest dependences of every table, with weights from synthetic rows."""
+        most = max((law.rows + law.free for law in self.laws.values()), default=1.0)
+        people = populate(self.laws, min(1.0, OUTLINED / max(most, 1.0)), partial(generator, 0))
+        return {name: outline(law, people.codes[name]) for name, law in self.laws.items()}
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
@@ -140,14 +151,6 @@ class GraphicalModel:
             public = public_from_state(header)
         _check(laws, references, public)
         return cls(laws, references, public)
-
-
-def _circuit(law: TableLaw) -> Circuit:
-    shares = {law.names[factor.column]: factor.shares for factor in law.model.factors}
-    held = {name: share for name, share in shares.items() if not name.startswith(HIDDEN)}
-    builder = Builder({name: Domain(len(share)) for name, share in held.items()})
-    builder.product([builder.leaf(name, share) for name, share in held.items()])
-    return builder.build()
 
 
 def _kinds(law: TableLaw) -> dict[str, np.dtype[Any]]:

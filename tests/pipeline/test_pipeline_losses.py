@@ -55,7 +55,7 @@ class Listener(pipeline.Reporter):
 def fitted(request, source, config, tmp_path_factory):
     """A model with noise that is the same in every run, what was said meanwhile, and its rows."""
     folder, listener = tmp_path_factory.mktemp(request.param), Listener()
-    mine = config.with_privacy(seed=5).model_copy(
+    mine = config.with_privacy(seed=1).model_copy(
         update={
             "ledger": config.ledger.model_copy(update={"path": str(folder / "ledger")}),
             "synthesizer": config.synthesizer.model_copy(update={"name": request.param}),

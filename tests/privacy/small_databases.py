@@ -186,8 +186,10 @@ def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
     pairs = [(0, 1), (0, 2), (1, 2)]
     predictions = [rng.random((sizes[i], sizes[j])) * 4 for i, j in pairs]
-    yield PairScores.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
-    yield DependenceScores.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
+    for kind in (PairScores, DependenceScores):
+        whole = kind.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
+        yield whole
+        yield replace(whole, among=PublicArray([2, 0]))
     margins = [rng.random(size) * 9 for size in sizes]
     candidates = [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
     yield SplitScores.of(spec, name, axes, candidates, margins)

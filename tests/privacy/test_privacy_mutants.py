@@ -74,6 +74,24 @@ def test_exact_margins_in_a_score() -> None:
     assert check([mutant], database, every=True).worst_ratio > 3.5
 
 
+class OneLeft(PairScores):
+    """The claim of one candidate for all that are left."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        found = super().sensitivity(spec)
+        return Sensitivity(found.linf, float(found.linf), found.linf)
+
+
+def test_the_claim_of_one_candidate_for_all_that_are_left() -> None:
+    database = two_tables(range(3), [[0] * 3, [0] * 3, [0] * 3], [2, 2, 2])
+    given = ("a0", "a1", "a2"), [(0, 1), (0, 2), (1, 2)], [np.zeros((2, 2))] * 3
+    left = PublicArray([0, 2])
+    sound = replace(PairScores.of(database.spec, "posts", *given), among=left)
+    assert caught(sound, database) == set()
+    mutant = replace(OneLeft.of(database.spec, "posts", *given), among=left)
+    assert caught(mutant, database) == {"l1", "l2"}
+
+
 # margins that move against the table --------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -398,6 +399,28 @@ def test_pair_scores_are_half_the_distance_less_the_penalty() -> None:
     assert query.evaluate(database).tolist() == [round(expected * query.unit)]
     assert query.sensitivity(database.spec).linf == GRID == query.unit // 2
     assert query.sensitivity(with_relation(database.spec, REPLACE)).linf == 2 * GRID
+
+
+@pytest.mark.parametrize("kind", [PairScores, DependenceScores])
+def test_scores_of_what_is_left_are_those_of_all(kind: type[PairScores]) -> None:
+    """Distances are kept with the database, for each prediction by itself."""
+    cells = np.random.default_rng(2).integers(0, 3, (3, 40))
+    database = two_tables(range(40), cells, [3, 3, 3])
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    for level in (1.0, 5.0):
+        predictions = [np.diag([level, 2.0, 3.0]) + k for k in range(3)]
+        axes = ("a0", "a1", "a2")
+        whole = kind.of(database.spec, "posts", axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
+        every = whole.evaluate(database)
+        for left in ([2, 0], [1], [0, 1, 2]):
+            part = replace(whole, among=PublicArray(left))
+            assert part.evaluate(database).tolist() == every[left].tolist()
+            assert part.shape == (len(left),)
+            claims = part.sensitivity(database.spec), whole.sensitivity(database.spec)
+            assert claims[0].linf == claims[1].linf
+            assert claims[0].l1 * 3 == claims[1].l1 * len(left)
+    with pytest.raises(SchemaError, match="left"):
+        replace(whole, among=PublicArray(np.zeros(0, np.int64)))
 
 
 def test_scores_of_dependence_leave_out_what_margins_explain() -> None:

@@ -27,7 +27,7 @@ CREATE TABLE loans (
 CREATE TABLE branches (code text PRIMARY KEY, seats integer NOT NULL);
 INSERT INTO readers
 SELECT i, (ARRAY['Aarhus', 'Bergen', 'Turku'])[1 + i % 3 * (i % {step}) % 3],
-    CASE WHEN i % 7 > 0 THEN 1940 + (i * 31) % 70 END, i % 4 = 0
+    CASE WHEN i % 7 > 0 THEN 1940 + (i * 31) % 70 END, (i * 31) % 70 < 25
 FROM generate_series(1, 400) i;
 INSERT INTO loans
 SELECT i, 1 + (i * i) % 400, date '2023-01-01' + (i * 3) % 700, 1 + i % {step} % 8, 'r' || i

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from privbench.circuit import marginal
 from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.graphical.estimate import (
@@ -18,7 +19,12 @@ from privbench.learning.graphical.estimate import (
     shrink,
     trend,
 )
-from privbench.learning.graphical.sizes import MANY, rows_per_unit, tilt
+from privbench.learning.graphical.sizes import (
+    MANY,
+    references_per_target,
+    rows_per_unit,
+    tilt,
+)
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -213,10 +219,18 @@ def test_the_same_noise_gives_the_same_model_and_the_same_seed_the_same_rows(sho
     assert not np.array_equal(codes[0], codes[2])
 
 
-def test_circuits_have_the_one_ways_of_attributes_alone(shop, begin):
-    circuits = fit(begin(shop(300)), PUBLIC).circuits
-    assert set(circuits) == set(shop(1).spec.tables)
-    assert set(circuits["orders"].domains) == {"state"}
+def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begin):
+    model = fit(begin(shop(2000), 20.0), PUBLIC)
+    assert set(model.circuits) == set(shop(1).spec.tables)
+    assert set(model.circuits["orders"].domains) == {"state"}
+    users, made = model.outlines["users"], model.sample(1.0, 1).tables["users"].codes
+    assert set(users.above.values()) == {None, "kind"} or set(users.above.values()) == {None, "age"}
+    for name, size in (("kind", 3), ("age", 60)):
+        counts = np.bincount(made[name], minlength=size) / len(made[name])
+        assert marginal(users.circuit, name) == pytest.approx(counts, abs=0.02)
+    old = {"age": (np.arange(60) >= 40).astype(float)}
+    given = marginal(users.circuit, "kind", given=old)
+    assert (given / given.sum())[2] > 0.9
 
 
 # damaged models ----------------------------------------------------------------------------------
@@ -268,6 +282,13 @@ def _far_group(header, arrays):
     arrays["table/0/0/groups"][0] = 10**6
 
 
+def _many_groups(header, arrays):
+    size = 10**6
+    arrays["table/0/0/groups"] = np.arange(size)
+    arrays["table/0/0/shares"] = np.full(size, 1 / size)
+    arrays["table/0/0/table"] = np.full((1, size), 1 / size)
+
+
 def _text(header, arrays):
     arrays["table/0/0/table"] = np.array([["x"]])
 
@@ -303,6 +324,7 @@ FAULTS = [
     _no_reference,
     _negative,
     _far_group,
+    _many_groups,
     _text,
     _fan_in,
     _ends,
@@ -347,3 +369,11 @@ def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
     found = one_way(exact + g.normal(0, 20, 61), 20.0, domain, "gaussian") * exact.sum()
     assert found[40:60].sum() == pytest.approx(800, rel=0.3)
     assert found[60] == pytest.approx(400, rel=0.2)
+
+
+@pytest.mark.parametrize("mean", [1e-6, 0.3, 20.0, 1e5, 1e9])
+def test_references_to_any_number_of_targets_have_a_law(mean):
+    noisy = np.random.default_rng(7).normal(0, 5, 16)
+    shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False)
+    assert np.isfinite(shares).all()
+    assert shares.sum() == pytest.approx(1.0)

@@ -32,8 +32,9 @@ LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
 #: variation: .0334 at half, .0314 here, .0330 at nearly double.
 PICKS, ROUNDS = 1.2, 3
-#: Scores of all selections of a table, at most: what a table of 200 columns can wait for.
-MOST_SCORES = 150_000
+#: Candidates of a round and scores of all selections of a table, at most: what a table of hundreds
+#: of columns can wait for (seconds). Up to 80 columns all pairs are candidates at every level.
+MOST_CANDIDATES, MOST_SCORES = 10_000, 300_000
 #: Share of the pair amount for first measurements; the rest refines what was found. Coded Adult at
 #: .9: total variation .0351 for .0334; .4 and .6: the same.
 EXPLORE = 0.5
@@ -219,7 +220,7 @@ class Budget:
         own = sum(not column.domain.filler for column in columns[table])
         above = [name for name in self.spec.ancestors(table)]
         context = sum(len(columns[name]) for name in above)
-        candidates = own * (own - 1) // 2 + own * context
+        candidates = min(own * (own - 1) // 2 + own * context, MOST_CANDIDATES)
         if not candidates or amount <= 0:
             return PairBudget()
         gap = 1.0 if self.spec.tables[table].own else 0.5

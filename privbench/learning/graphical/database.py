@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privbench.domain import Codes
+from privbench.learning.absent import clipped_totals, told_tables
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -25,7 +27,7 @@ from privbench.learning.graphical.columns import (
     may_stay_inside,
     scope_name,
 )
-from privbench.learning.graphical.estimate import Floats, Ints, law_of, one_way
+from privbench.learning.graphical.estimate import Floats, law_of, one_way
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.references import (
     ReferenceLaw,
@@ -102,17 +104,27 @@ class DatabaseFit:
         self.budget.divide(self.sizes, self.columns)
         keys = {name: table.keys for name, table in self.spec.tables.items()}
         largest = max((size.rows for size in self.sizes.values()), default=1.0)
-        units = min(self.sizes[self.spec.top(name)].rows for name in self.spec.tables)
+        tops = {self.spec.top(name) for name in self.spec.tables}
+        units = min((self.sizes[top].rows for top in tops), default=1.0)
         scale = max(min(1.0, MOST_ROWS / largest), min(1.0, LEAST_UNITS / max(units, 1.0)))
         self.people = Population(keys, scale, lambda *labels: generator(0, "fit", *labels))
         for name in self.spec.order():
             self._fit_table(name)
-        return {
+        references = {
             (name, key.name): self._fit_reference(key)
             for name, table in self.spec.tables.items()
             for key in table.keys
             if key.role == "ref"
         }
+        self._empty()
+        return references
+
+    def _empty(self) -> None:
+        """Tables that nothing released tells from empty ones have no rows."""
+        totals = {name: clipped_totals(self.session, name) for name in self.spec.tables}
+        told = told_tables(self.session, totals)
+        for name in set(self.laws) - told:
+            self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
 
     # sizes ---------------------------------------------------------------------------------------
 
@@ -235,7 +247,7 @@ class DatabaseFit:
             return own
         return replace(own, refine=own.refine + self.unspent.pop(self.spec.top(table), 0.0))
 
-    def _learner(self, table: str, context: Mapping[int, Ints], weights: Floats) -> PairLearner:
+    def _learner(self, table: str, context: Mapping[int, Codes], weights: Floats) -> PairLearner:
         """A learner of pairs on released one-ways."""
         columns, floor = self.columns[table], self._floor(table)
         own = [Variable.of(column, self._shares(table, column), floor) for column in columns]
@@ -314,7 +326,7 @@ class DatabaseFit:
         return np.asarray(weights / weights.sum() * self.sizes[table].weight)
 
     def _context(
-        self, table: str, codes: Mapping[int, Ints], weights: Floats, floor: float
+        self, table: str, codes: Mapping[int, Codes], weights: Floats, floor: float
     ) -> list[Variable]:
         """Columns of all ancestors with the shares that synthetic owners give them."""
         found: list[Variable] = []

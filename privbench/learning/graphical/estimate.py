@@ -32,14 +32,18 @@ RATIO_SD = 0.7
 PRIOR_CELLS = 6.0
 #: Rounds of expectation maximisation; half or double: no change in the third digit.
 EM_ROUNDS = 30
+#: Cells of a stratum from which its prior is learned, at most; for time and memory alone.
+LEARNED = 20_000
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
-#: Special cells that stand for values beyond all others.
-FAR = frozenset(("below", "above"))
+#: Noise sds from which on a special cell is present. Values beyond all others move averages, and
+#: an infinite or empty one breaks sums and keys, so that it must be sure. Half: one column in forty
+#: has such values by noise. Labels beyond a list are ordinary.
+SPECIAL = {"below": 2.0, "above": 2.0, "other": None}
 #: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
 #: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
 UNSEEN = 0.3
-#: Noise sds from which on such a cell, or an octave of a tail, is present. Half as much again: what
+#: Noise sds from which on an octave of a tail is present. Half as much again: what
 #: a heavy tail holds is lost (stats5 3.4 for 2.8); half: averages are moved by noise.
 PRESENT = 2.0
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
@@ -105,16 +109,24 @@ def _posterior_means(y: Floats, sd: float, m: Floats, step: float, law: Law) -> 
     start = np.append(0.0, np.exp(-0.5 * (logs / RATIO_SD) ** 2))
     start[0] = 0.02 * start.sum()
     start /= start.sum()
-    like = log_likelihood(y[:, None] - m[:, None] * ratios, sd, law)
-    like = np.exp(like - like.max(axis=1, keepdims=True))
+
+    def likelihood(cells: slice) -> Floats:
+        like = log_likelihood(y[cells, None] - m[cells, None] * ratios, sd, law)
+        return np.asarray(np.exp(like - like.max(axis=1, keepdims=True)))
+
+    def posterior(like: Floats, prior: Floats) -> Floats:
+        post = like * prior
+        return np.asarray(post / (post.sum(axis=1, keepdims=True) + 1e-300))
+
+    like = likelihood(slice(None, None, -(-len(y) // LEARNED)))
     prior = start
     for _ in range(EM_ROUNDS):
-        post = like * prior
-        post /= post.sum(axis=1, keepdims=True) + 1e-300
-        prior = (post.sum(axis=0) + PRIOR_CELLS * start) / (len(y) + PRIOR_CELLS)
-    post = like * prior
-    post /= post.sum(axis=1, keepdims=True) + 1e-300
-    mean = m * (post @ ratios)
+        post = posterior(like, prior)
+        prior = (post.sum(axis=0) + PRIOR_CELLS * start) / (len(post) + PRIOR_CELLS)
+    mean = np.empty(len(y))
+    for first in range(0, len(y), LEARNED):
+        part = slice(first, first + LEARNED)
+        mean[part] = m[part] * (posterior(likelihood(part), prior) @ ratios)
     beyond = (y > m * ratios[-1]) & (y > SURE * sd)
     return np.asarray(np.where(beyond, np.maximum(y, mean), mean))
 
@@ -159,17 +171,18 @@ def one_way(noisy: Floats, sd: float, domain: Domain, law: Law) -> Floats:
     """Shares of a column's cells from its noisy histogram.
 
     Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
-    tails by their sum (`_tail`); special cells and NULL by themselves, those that stand for values
-    far out only if they stand above noise.
+    tails by their sum (`_tail`); special cells and NULL by themselves, special ones only if they
+    stand above noise.
     Then all are shrunk to the prediction.
 
     Returns:
         Shares, shape (cells,), that sum to 1.
     """
     prediction = np.maximum(noisy, UNSEEN * sd)
-    for name in FAR.intersection(domain.specials):
-        cell = domain.special_code(name)
-        prediction[cell] = noisy[cell] if noisy[cell] > PRESENT * sd else TINY * sd
+    for name in domain.specials:
+        cell, least = domain.special_code(name), SPECIAL.get(name, SURE)
+        if least is not None:
+            prediction[cell] = noisy[cell] if noisy[cell] > least * sd else TINY * sd
     low, high = domain.core or (0, domain.values)
     if high - low > 1:
         part = noisy[low:high]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 import numpy as np
 
+from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.columns import degree_name, scope_name
 from privbench.learning.graphical.estimate import Ints
@@ -71,7 +72,7 @@ class Population:
     keys: Mapping[str, Sequence[KeySpec]]
     scale: float
     stream: Stream
-    codes: dict[str, dict[str, Ints]] = field(default_factory=dict)
+    codes: dict[str, dict[str, Codes]] = field(default_factory=dict)
     owners: dict[str, Ints | None] = field(default_factory=dict)
     units: dict[str, Ints] = field(default_factory=dict)
     _next: int = 0
@@ -93,6 +94,8 @@ class Population:
         key = self.own(table)
         if key is None:
             count, owners = round(max(rows, 0.0) * self.scale), None
+        elif rows + free <= 0:
+            count, owners = 0, np.zeros(0, np.int64)
         else:
             degrees = self._degrees(key, rows)
             alone = round(free * self.scale) if key.nullable else 0
@@ -110,7 +113,8 @@ class Population:
     def _degrees(self, key: KeySpec, rows: float) -> Ints:
         """Number of children of every owner, scaled toward the table's size."""
         name, owners = degree_name(key), self.rows(key.parent)
-        codes = self.codes[key.parent].get(name)
+        held = self.codes[key.parent].get(name)
+        codes = None if held is None else held.astype(np.int64)
         needed = any(
             other.unique and not other.nullable and other.parent == key.table
             for other in self.keys[key.parent]
@@ -129,7 +133,9 @@ class Population:
             degrees = np.where(degrees > 0, np.maximum(moved, 1), 0)
         return degrees
 
-    def context(self, table: str, width: Mapping[str, Sequence[int]]) -> dict[int, Ints]:
+    def context(
+        self, table: str, width: Mapping[str, Sequence[int]], used: Collection[int] | None = None
+    ) -> dict[int, Codes]:
         """Cells of all columns of all ancestors, by place after the table's own columns.
 
         At last, of an owned table, the bucket of `MANY` of the number of its rows in the unit.
@@ -137,26 +143,23 @@ class Population:
         Args:
             table: The table; it was started.
             width: Cells of the own columns of every table.
+            used: Places that are needed, or None for all.
         """
-        found: dict[int, Ints] = {}
+        found: dict[int, Codes] = {}
         place = len(width[table])
-        lifts: list[tuple[Ints, int]] = []
+        lifts: list[Ints] = []
         key, owners = self.own(table), self.owners[table]
         while key is not None and owners is not None:
-            lifts.append((owners, len(lifts)))
+            lifts.append(owners)
             for column, cells in zip(
                 self.codes[key.parent].values(), width[key.parent], strict=True
             ):
-                codes, missing = column, cells
-                for edges, _ in reversed(lifts):
-                    above = codes[np.maximum(edges, 0)] if len(codes) else np.zeros_like(edges)
-                    codes = np.where(edges >= 0, above, missing)
-                    missing += 1
-                found[place] = codes
+                if used is None or place in used:
+                    found[place] = _lifted(column, lifts, cells)
                 place += 1
             owners, key = self.owners[key.parent], self.own(key.parent)
-        if found:
-            found[place] = MANY.codes(self.in_unit(table))
+        if self.own(table) is not None and (used is None or place in used):
+            found[place] = MANY.codes(self.in_unit(table)).astype(np.uint8)
         return found
 
     def in_unit(self, table: str) -> Ints:
@@ -164,9 +167,18 @@ class Population:
         _, place, counts = np.unique(self.units[table], return_inverse=True, return_counts=True)
         return np.asarray(counts[place], np.int64)
 
-    def finish(self, table: str, codes: dict[str, Ints]) -> None:
+    def finish(self, table: str, codes: Mapping[str, Codes]) -> None:
         """Give a started table the cells of its own columns, in their order."""
-        self.codes[table] = codes
+        self.codes[table] = dict(codes)
+
+
+def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
+    """Cells of ancestors of rows, ``cells`` and more where a step of the way is missing."""
+    kind = np.min_scalar_type(cells + len(lifts))
+    for missing, edges in enumerate(reversed(lifts), cells):
+        above = codes[np.maximum(edges, 0)] if len(codes) else np.zeros(len(edges), kind)
+        codes = np.where(edges >= 0, above, np.array(missing, kind)).astype(kind)
+    return codes
 
 
 def _shares(codes: Ints) -> Any:
@@ -180,6 +192,19 @@ def _require_room(rows: int) -> None:
             f"the model asks for more than {MOST_ROWS:,} rows, for which this machine has no room.",
             remedy="Use a smaller --scale.",
         )
+
+
+def populate(laws: Mapping[str, TableLaw], scale: float, stream: Stream) -> Population:
+    """Rows of all tables, before references; see `sample`."""
+    people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
+    width = {name: law.cells for name, law in laws.items()}
+    for name, law in laws.items():
+        people.start(name, law.rows, law.free)
+        used = {place for factor in law.model.factors for place in factor.parents}
+        context = people.context(name, width, used)
+        drawn = law.model.sample(context, people.rows(name), stream("rows", name))
+        people.finish(name, {held: drawn[place] for place, held in enumerate(law.names)})
+    return people
 
 
 def sample(
@@ -209,13 +234,7 @@ def sample(
     def stream(*labels: str | int) -> np.random.Generator:
         return generator(seed, *labels)
 
-    people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
-    width = {name: law.cells for name, law in laws.items()}
-    for name, law in laws.items():
-        people.start(name, law.rows, law.free)
-        context = people.context(name, width)
-        drawn = law.model.sample(context, people.rows(name), stream("rows", name))
-        people.finish(name, {held: drawn[place] for place, held in enumerate(law.names)})
+    people = populate(laws, scale, stream)
     _prune(people, public_rows)
     tables = {}
     for name, law in laws.items():
@@ -240,7 +259,7 @@ def _edges(
     if key.role == "own" and owners is not None:
         return owners
     numbers = people.stream("attach", key.table, key.name)
-    scope = people.codes[key.table][scope_name(key.name)]
+    scope = people.codes[key.table][scope_name(key.name)].astype(np.int64)
     if key.role == "public":
         count = public_rows.get(key.parent, 0)
         edges = np.where(scope < count, scope, NULL)

@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import Budget, targets_part
 from privbench.learning.graphical.columns import DETAIL, INSIDE, NULL_SCOPE, Variable, shown
@@ -67,12 +68,12 @@ class Bins:
     scores: tuple[Ints, ...]
     ends: Ints
 
-    def total(self, codes: Mapping[str, Ints]) -> Ints:
+    def total(self, codes: Mapping[str, Codes]) -> Ints:
         """Sum of the scores of every row."""
         held = zip(self.columns, self.scores, strict=True)
         return np.asarray(reduce(np.add, (scores[codes[name]] for name, scores in held)))
 
-    def of(self, codes: Mapping[str, Ints]) -> Ints:
+    def of(self, codes: Mapping[str, Codes]) -> Ints:
         """Bin of every row."""
         return np.searchsorted(self.ends, self.total(codes), side="right")
 
@@ -111,7 +112,7 @@ class ReferenceLaw:
     bins: tuple[Bins, ...] = ()
     logs: tuple[Floats, ...] = ()
 
-    def popularity(self, codes: Mapping[str, Ints], numbers: Floats) -> Ints:
+    def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
         """Number of references of every target, up to a factor.
 
         Args:
@@ -184,7 +185,7 @@ def numbers_of(fan_in: Floats, targets: int) -> Ints:
     return np.asarray(found[found > 0], np.int64)
 
 
-def marginals(variables: Sequence[Variable], codes: Mapping[str, Ints]) -> list[Marginal]:
+def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Marginal]:
     """What is measured of targets: a score over all ordered columns, and telling columns.
 
     Args:
@@ -207,7 +208,7 @@ def _single(item: Variable) -> Marginal:
     return Marginal(bins, item.grouped(DETAIL), ordered)
 
 
-def _score(usable: Sequence[Variable], codes: Mapping[str, Ints]) -> Marginal | None:
+def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal | None:
     """The first principal component of the normal scores of ordered columns, in bins.
 
     None where they have too little to do with each other: independent columns have eigenvalues up
@@ -250,7 +251,7 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Ints]) -> Marginal | 
     return Marginal(replace(bins, ends=ends), axis, len(ends) + 1)
 
 
-def _telling(usable: Sequence[Variable], codes: Mapping[str, Ints], most: int) -> list[Variable]:
+def _telling(usable: Sequence[Variable], codes: Mapping[str, Codes], most: int) -> list[Variable]:
     """Columns that say most about all others (mutual information over entropy)."""
     held = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
     said = {
@@ -315,7 +316,7 @@ class Targets:
         cap: Most weight that one target unit counts.
     """
 
-    codes: Mapping[str, Ints]
+    codes: Mapping[str, Codes]
     units: Ints
     weight: float
     cap: int
@@ -407,7 +408,7 @@ def attach(
     key: KeySpec,
     scope: Ints,
     units: tuple[Ints, Ints],
-    codes: Mapping[str, Mapping[str, Ints]],
+    codes: Mapping[str, Mapping[str, Codes]],
     numbers: np.random.Generator,
 ) -> Ints:
     """Target of every row, or `NULL`.

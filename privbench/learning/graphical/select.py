@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privbench.learning.graphical.budget import ROUNDS, PairBudget
+from privbench.learning.graphical.budget import MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats, Ints, Law, associate, rake, shrink, trend
+from privbench.learning.graphical.estimate import Floats, Law, associate, rake, shrink, trend
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
-from privbench.privacy import GRID, DatabaseSpec, Measurement, Query, Session
+from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
 
 #: Expected noise of a pair, in units of its L1 norm, that its gap must beat to be selected. Double:
@@ -63,19 +65,23 @@ class Measured:
     gap: float
 
 
-def candidates(variables: Sequence[Variable], own: int) -> list[Candidate]:
-    """All pairs of an own column with another one, at every level that differs from the last."""
+def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
+    """All pairs of an own column with another one, at every level that differs from the last.
+
+    Of a table of very many columns the coarse level alone, and of its pairs every k-th one, from
+    another place in every turn.
+    """
+    pairs = _pairs(variables, own)
+    wide = too_wide(len(pairs))
+    stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
     found = []
-    for i in range(own):
-        for j in range(i + 1, len(variables)):
-            if not (variables[i].modelled and variables[j].modelled):
-                continue
-            shapes: set[tuple[int, int]] = set()
-            for level in range(len(LEVELS)):
-                shape = variables[i].groups(level), variables[j].groups(level)
-                if min(shape) > 1 and shape not in shapes:
-                    shapes.add(shape)
-                    found.append(Candidate((i, j), level))
+    for i, j in pairs[turn % stride :: stride]:
+        shapes: set[tuple[int, int]] = set()
+        for level in range(1 if wide else len(LEVELS)):
+            shape = variables[i].groups(level), variables[j].groups(level)
+            if min(shape) > 1 and shape not in shapes:
+                shapes.add(shape)
+                found.append(Candidate((i, j), level))
     return found
 
 
@@ -91,6 +97,16 @@ def by_classes(
     ]
 
 
+def too_wide(pairs: int) -> bool:
+    """Whether so many pairs of columns are candidates at the coarse level alone."""
+    return len(LEVELS) * pairs > MOST_CANDIDATES
+
+
+def _pairs(variables: Sequence[Variable], own: int) -> list[Ends]:
+    modelled = [place for place, item in enumerate(variables) if item.modelled]
+    return [(i, j) for i in modelled for j in modelled if i < own and i < j]
+
+
 def score_query(
     spec: DatabaseSpec,
     table: str,
@@ -98,7 +114,7 @@ def score_query(
     among: Sequence[Candidate],
     predictions: Sequence[PublicArray],
     penalties: Floats,
-) -> Query:
+) -> PairScores:
     """Scores of candidates; beyond what margins explain, where the table has a context.
 
     A root table's predictions have its released margins, so plain distances serve at half of the
@@ -152,6 +168,8 @@ class PairLearner:
         self.sizes: list[Measured] = []
         self.round = 0
         self.unspent = 0.0
+        self.wide = too_wide(len(_pairs(self.variables, self.rows.own)))
+        self._step = -(-len(self.rows.weights) // COUNTED)
         self._estimate()
         if self._measure_sizes():
             self._estimate()
@@ -182,9 +200,9 @@ class PairLearner:
 
     def learn(self) -> TableModel:
         """All rounds, then a second measurement of what was found."""
-        every = candidates(self.variables, self.rows.own)
-        left = self.budget.picks if every else 0
+        left = self.budget.picks
         for number in range(ROUNDS):
+            every = candidates(self.variables, self.rows.own, number)
             chosen = self._select(every, -(-left // (ROUNDS - number)))
             if not chosen:
                 break
@@ -205,7 +223,8 @@ class PairLearner:
         pairs = [self._pair(item) for item in [*self.sizes, *self.found]]
         self.round += 1
         generator = self.stream("estimate", self.round)
-        self._fine: dict[Ends, Floats] = {}
+        self._fine: dict[tuple[Ends, int], Floats] = {}
+        self._read: dict[tuple[int, int], NDArray[np.integer[Any]]] = {}
         self.model, self.codes = estimate(self.variables, pairs, self.rows, generator)
 
     def _pair(self, item: Measured) -> Pair:
@@ -215,8 +234,13 @@ class PairLearner:
         rows, columns = (self.variables[at].mass(level) for at in (i, j))
         return Pair(i, j, level, rake(counts, rows, columns), item.gap)
 
-    def _codes(self, place: int, level: int) -> Ints:
-        return self.variables[place].levels[level][self.codes[place]]
+    def _groups(self, place: int, level: int) -> NDArray[np.integer[Any]]:
+        """Groups of a column on evenly spaced rows, kept for a round."""
+        if (place, level) not in self._read:
+            codes = self.codes[place][:: self._step]
+            groups = self.variables[place].levels[level]
+            self._read[place, level] = groups.astype(np.min_scalar_type(len(groups)))[codes]
+        return self._read[place, level]
 
     def _predict(self, candidate: Candidate) -> Floats:
         """The pair table of the synthetic rows, in weight, with the released margins.
@@ -224,17 +248,16 @@ class PairLearner:
         Counted once a round at the finest level, on evenly spaced rows where there are many.
         """
         i, j = candidate.ends
-        fine = len(LEVELS) - 1
-        if candidate.ends not in self._fine:
-            step = -(-len(self.rows.weights) // COUNTED)
+        fine = candidate.level if self.wide else len(LEVELS) - 1
+        if (candidate.ends, fine) not in self._fine:
             shape = tuple(self.variables[at].groups(fine) for at in (i, j))
-            index = self._codes(i, fine)[::step] * shape[1] + self._codes(j, fine)[::step]
-            weights = self.rows.weights[::step]
+            index = self._groups(i, fine).astype(np.int64) * shape[1] + self._groups(j, fine)
+            weights = self.rows.weights[:: self._step]
             counts = np.bincount(index, weights, minlength=shape[0] * shape[1]).reshape(shape)
             margins = self.variables[i].mass(fine), self.variables[j].mass(fine)
             table = rake(counts.astype(np.float64) + 1e-6, *margins, sweeps=3)
-            self._fine[candidate.ends] = table * self.weight
-        table = self._fine[candidate.ends]
+            self._fine[candidate.ends, fine] = table * self.weight
+        table = self._fine[candidate.ends, fine]
         if candidate.level == fine:
             return table
         merges = [
@@ -251,18 +274,19 @@ class PairLearner:
         among = [candidate for candidate in every if candidate.ends not in taken]
         predictions = {candidate: self._predict(candidate) for candidate in among}
         penalties = {item: self._penalty(table) for item, table in predictions.items()}
-        public = {item: PublicArray.rounded(table, GRID) for item, table in predictions.items()}
-        spec, chosen = self.session.spec, []
-        for _ in range(count):
-            if not among:
-                break
-            tables = [public[candidate] for candidate in among]
-            costs = np.array([penalties[candidate] for candidate in among])
-            query = score_query(spec, self.table, self.variables, among, tables, costs)
-            label = f"choice of a pair of {self.table}"
-            best = among[self.session.select(query, self.budget.select, label)]
+        if not among:
+            return []
+        public = [PublicArray.rounded(predictions[item], GRID) for item in among]
+        costs = np.array([penalties[item] for item in among])
+        spec, label = self.session.spec, f"choice of a pair of {self.table}"
+        query = score_query(spec, self.table, self.variables, among, public, costs)
+        chosen: list[Candidate] = []
+        ends, left = np.array([item.ends for item in among]), np.arange(len(among))
+        while len(chosen) < count and len(left):
+            question = replace(query, among=PublicArray(left))
+            best = among[left[self.session.select(question, self.budget.select, label)]]
             chosen.append(best)
-            among = [candidate for candidate in among if candidate.ends != best.ends]
+            left = left[(ends[left] != best.ends).any(axis=1)]
         self._predictions = {candidate: predictions[candidate] for candidate in chosen}
         return chosen
 

@@ -240,7 +240,8 @@ def references_per_target(
     told = slice(1 if owned else 0, None)
     likely = _fit(noisy[told], (weight * laws @ spread)[:, told], sd) + prior
     likely[(mean > means) & (means < means.max())] = -np.inf
-    random = np.diff(poisson.cdf(np.append(-1, MANY.ends), mean))
+    # Beyond the largest count all targets are in the last bucket.
+    random = np.diff(poisson.cdf(np.append(-1, MANY.ends), min(mean, MANY.lower[-1])))
     visible = np.array(VISIBLE if owned else VISIBLE[:1])
     chance = weight * (random @ spread) * visible[:, None]
     if likely.max() < float(_fit(noisy[told], chance[:, told], sd).max()) + EVIDENCE:

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import Floats, Ints, conditional, draw, rake
@@ -26,6 +27,8 @@ WIDTH = 5
 CELLS = 100_000
 #: Synthetic rows that P(S) is counted on, at most. Half: no change within scatter; double: slower.
 COUNTED = 60_000
+#: Groups of a column that a model file may have; a fit makes a tenth. For memory alone.
+MOST_GROUPS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +76,7 @@ class Factor:
     table: Floats
     shares: Floats
 
-    def draw(self, codes: Mapping[int, Ints], rows: int, generator: np.random.Generator) -> Ints:
+    def draw(self, codes: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> Codes:
         """Cells of v of some rows, given those of S."""
         index = np.zeros(rows, np.int64)
         for parent, groups in zip(self.parents, self.parent_groups, strict=True):
@@ -81,7 +84,8 @@ class Factor:
         chosen = draw(self.table, index, generator)
         inside = np.zeros((self.table.shape[1], len(self.shares)))
         inside[self.groups, np.arange(len(self.shares))] = np.maximum(self.shares, 1e-12)
-        return draw(inside / inside.sum(axis=1, keepdims=True), chosen, generator)
+        found = draw(inside / inside.sum(axis=1, keepdims=True), chosen, generator)
+        return found.astype(np.min_scalar_type(len(self.shares)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,8 +99,8 @@ class TableModel:
     factors: tuple[Factor, ...]
 
     def sample(
-        self, context: Mapping[int, Ints], rows: int, generator: np.random.Generator
-    ) -> dict[int, Ints]:
+        self, context: Mapping[int, Codes], rows: int, generator: np.random.Generator
+    ) -> dict[int, Codes]:
         """Cells of all own columns, by place.
 
         Args:
@@ -167,7 +171,7 @@ class TableModel:
 def _grouping(array: NDArray[Any]) -> Ints:
     if array.ndim != 1 or array.dtype != np.int64 or not len(array):
         raise ModelError("groups in the model are damaged.")
-    if int(array.min()) < 0 or int(array.max()) >= len(array):
+    if int(array.min()) < 0 or int(array.max()) >= min(len(array), MOST_GROUPS):
         raise ModelError("groups in the model are damaged.")
     return array
 
@@ -191,13 +195,13 @@ class Rows:
     """
 
     own: int
-    context: Mapping[int, Ints]
+    context: Mapping[int, Codes]
     weights: Floats
 
 
 def estimate(
     variables: Sequence[Variable], pairs: Sequence[Pair], rows: Rows, generator: np.random.Generator
-) -> tuple[TableModel, dict[int, Ints]]:
+) -> tuple[TableModel, dict[int, Codes]]:
     """The model of greatest entropy, factor by factor, and synthetic rows of it.
 
     Columns are placed in order of the gap of their pairs with what is placed. A pair whose table
@@ -207,7 +211,7 @@ def estimate(
         The model, and the cells of own columns and context by place.
     """
     count = len(rows.weights)
-    codes: dict[int, Ints] = dict(rows.context)
+    codes: dict[int, Codes] = dict(rows.context)
     todo, factors = list(range(rows.own)), []
     of: dict[int, list[Pair]] = {place: [] for place in range(len(variables))}
     for pair in pairs:
@@ -233,7 +237,7 @@ def _factor(
     column: int,
     near: Sequence[Pair],
     variables: Sequence[Variable],
-    codes: Mapping[int, Ints],
+    codes: Mapping[int, Codes],
     weights: Floats,
 ) -> Factor:
     """The conditional of one column given those of its pairs that are placed."""
@@ -279,7 +283,7 @@ def _counted(
     places: Sequence[int],
     levels: Sequence[int],
     variables: Sequence[Variable],
-    codes: Mapping[int, Ints],
+    codes: Mapping[int, Codes],
     weights: Floats,
     shape: Sequence[int],
 ) -> Floats:

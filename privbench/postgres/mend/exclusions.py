@@ -39,7 +39,10 @@ ORDER BY c.oid <> root.oid, k.conname, n.nspname, c.relname
 """
 #: A deferred constraint cannot say which row conflicts.
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
-_OR_STAY = sql.SQL("BEGIN {} EXCEPTION WHEN check_violation THEN done := 0; END;")
+#: Endless dates cannot be moved, and a row that has moved may be one of another partition.
+_OR_STAY = sql.SQL(
+    "BEGIN {} {} EXCEPTION WHEN data_exception OR check_violation THEN done := 0; END;"
+)
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
 
@@ -192,7 +195,7 @@ def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
         "END LOOP; "
         "FOR r IN SELECT {columns}, {endless} AS {last} FROM {stage} ORDER BY {endless}, ctid LOOP "
         "turn := 0; done := 0; IF r.{last} THEN {insert} END IF; "
-        "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {move} {again} END LOOP; "
+        "WHILE done = 0 AND turn <= {tries} LOOP turn := turn + 1; {again} END LOOP; "
         "moved := moved + done; END LOOP; placed := placed + moved; END"
     ).format(
         variables=mover.declared(item.place) if mover else sql.SQL(""),
@@ -200,12 +203,10 @@ def _program(item: Exclusion, kept: list[sql.Identifier]) -> sql.Composed:
         add=sql.Literal(_add(item).as_string(None)),
         columns=sql.SQL(", ").join(kept),
         insert=insert,
-        # A row that has moved may be one of another partition.
-        again=insert if item.partition is None else _OR_STAY.format(insert),
+        again=_OR_STAY.format(mover.moved() if mover else sql.SQL(""), insert),
         row=sql.Identifier("privbench row"),
         last=sql.Identifier("privbench last"),
         stage=_STAGE,
         tries=sql.Literal(TRIES if mover else -1),
-        move=mover.moved() if mover else sql.SQL(""),
         endless=sql.SQL("coalesce({}, false)").format(mover.endless() if mover else rows.FALSE),
     )

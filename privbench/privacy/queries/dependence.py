@@ -39,18 +39,17 @@ class DependenceScores(PairScores):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        total, count = 2 * contribution(spec, self.source), len(self.pairs)
+        total, (count,) = 2 * contribution(spec, self.source), self.shape
         claim = Sensitivity(total * count, up(total * math.sqrt(count)), total)
         return doubled(spec, claim)
 
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Doubled scores in grid units."""
+    def _distances(self, data: PrivateDatabase) -> Integers:
         tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
         found = [
             _beyond_margins(table.reshape(predicted.shape) - predicted.values)
             for table, predicted in zip(tables, self.predictions, strict=True)
         ]
-        return np.array(found, dtype=np.int64) - self.penalties.values
+        return np.array(found, dtype=np.int64)
 
 
 def _beyond_margins(difference: Integers) -> int:

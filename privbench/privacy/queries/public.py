@@ -19,12 +19,13 @@ class PublicArray:
     Attributes:
         values: The integers, int64.
         digest: SHA-256 of shape and content.
+        norm: Sum of absolute values, in floating point.
 
     >>> PublicArray([1, 2]) == PublicArray([1, 2]), PublicArray([1, 2]) == PublicArray([[1, 2]])
     (True, False)
     """
 
-    __slots__ = ("digest", "values")
+    __slots__ = ("digest", "norm", "values")
 
     def __init__(self, values: ArrayLike) -> None:
         array = np.array(values)
@@ -32,6 +33,7 @@ class PublicArray:
             raise ValueError("public arrays hold integers")
         self.values: NDArray[np.int64] = np.ascontiguousarray(array, dtype=np.int64)
         self.values.flags.writeable = False
+        self.norm = float(np.abs(self.values.astype(np.float64)).sum())
         content = hashlib.sha256(repr(self.values.shape).encode())
         content.update(self.values.data)
         self.digest = content.digest()

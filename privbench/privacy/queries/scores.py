@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ class PairScores(Query):
         predictions: Pᵢⱼ of every candidate in grid units, shape (size i, size j).
         penalties: Penalty of every candidate, in half grid units of score.
         region: The region, or None.
+        among: Positions in ``pairs`` of the candidates that are left, or None for all: distances
+            of all pairs are kept with the database, so that another choice among them is cheap.
     """
 
     source: str
@@ -57,6 +60,7 @@ class PairScores(Query):
     predictions: tuple[PublicArray, ...]
     penalties: PublicArray
     region: Region | None = None
+    among: PublicArray | None = None
     kind = "pair scores"
     unit = 2 * GRID
 
@@ -64,6 +68,8 @@ class PairScores(Query):
         _check(self.axes, self.pairs, self.predictions, _LARGEST)
         if self.penalties.shape != (len(self.pairs),):
             raise SchemaError("there is one penalty for each pair.", table=self.source)
+        if self.among is not None and not self.among.values.size:
+            raise SchemaError("no candidate is left.", table=self.source)
 
     @classmethod
     def of(
@@ -100,18 +106,31 @@ class PairScores(Query):
     @property
     def shape(self) -> tuple[int, ...]:
         """One score for each candidate."""
-        return (len(self.pairs),)
+        return (len(self.pairs) if self.among is None else self.among.values.size,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
-        total, count = contribution(spec, self.source), len(self.pairs)
+        total, (count,) = contribution(spec, self.source), self.shape
         claim = Sensitivity(total * count, up(total * math.sqrt(count)), total)
         return doubled(spec, claim)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """Doubled scores in grid units."""
+        scores = self._kept(data) - self.penalties.values
+        return scores if self.among is None else scores[self.among.values]
+
+    def _kept(self, data: PrivateDatabase) -> Integers:
+        """Distances of all pairs, kept where others among them may be asked next."""
+        if self.among is None or self.region is not None:
+            return self._distances(data)
+        predicted = hashlib.sha256(b"".join(item.digest for item in self.predictions)).digest()
+        key = (self.kind, self.source, self.axes, self.pairs, predicted)
+        (found,) = data._cache.get(key, lambda: (self._distances(data),))
+        return found
+
+    def _distances(self, data: PrivateDatabase) -> Integers:
         tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
-        return distances(tables, self.predictions) - self.penalties.values
+        return distances(tables, self.predictions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +280,7 @@ def _check(
         if prediction.shape != (axes[i].size, axes[j].size):
             raise SchemaError("a prediction does not fit its pair.")
         cells(prediction.shape)
-        if float(np.abs(prediction.values.astype(np.float64)).sum()) > largest:
+        if prediction.norm > largest:
             raise SchemaError("a prediction is too large to be compared exactly.")
 
 

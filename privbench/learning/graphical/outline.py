@@ -1,0 +1,117 @@
+"""The model of a table as a small circuit: the tree of its strongest dependences.
+
+A factor may hang on five columns and on owners, and its circuit would have millions of nodes. For
+maps of a model each attribute keeps one of them, the one that tells most about it on synthetic
+rows (the tree of Chow and Liu 1968, among the edges that the model has); all others are summed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from privbench.circuit import Builder, Circuit
+from privbench.domain import Codes, Domain
+from privbench.learning.graphical.columns import HIDDEN
+from privbench.learning.graphical.estimate import Floats, Ints
+from privbench.learning.graphical.model import TableLaw
+
+#: Rows that are spread over a column's shares in every bin of what it hangs on.
+SMOOTHED = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """A table's circuit and how it branches.
+
+    Attributes:
+        circuit: Over all attributes of the table.
+        above: By attribute, the one that it hangs on, or None.
+        bins: By attribute, the bin of every cell: a sum node has one child for each.
+    """
+
+    circuit: Circuit
+    above: Mapping[str, str | None]
+    bins: Mapping[str, Ints]
+
+
+def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
+    """The outline of a table.
+
+    Args:
+        law: What is released of it.
+        codes: Cells of synthetic rows by column, shape (rows,) each; public.
+    """
+    names = [name for name in law.names if not name.startswith(HIDDEN)]
+    own = {law.names.index(name): name for name in names}
+    bins: dict[str, Ints] = {}
+    for factor in law.model.factors:
+        groupings = zip(factor.parents, factor.parent_groups, strict=True)
+        for place, groups in ((factor.column, factor.groups), *groupings):
+            # Groups of all levels are nested: the finest has the most.
+            if place in own and groups.max() > bins.get(own[place], np.zeros(1)).max():
+                bins[own[place]] = groups
+    shares = {own[f.column]: f.shares for f in law.model.factors if f.column in own}
+    bins = {name: bins.get(name, np.zeros(len(shares[name]), np.int64)) for name in names}
+    above: dict[str, str | None] = {}
+    for factor in law.model.factors:
+        if factor.column in own:
+            name = own[factor.column]
+            near = [own[place] for place in factor.parents if place in own]
+            told = [_information(_joint(codes, bins, other, name)) for other in near]
+            above[name] = near[int(np.argmax(told))] if near else None
+    return Outline(_circuit(names, shares, above, bins, codes), above, bins)
+
+
+def _joint(codes: Mapping[str, Codes], bins: Mapping[str, Ints], first: str, second: str) -> Floats:
+    """Rows by the bins of two attributes."""
+    shape = int(bins[first].max()) + 1, int(bins[second].max()) + 1
+    index = bins[first][codes[first]] * shape[1] + bins[second][codes[second]]
+    return np.bincount(index, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+
+def _information(joint: Floats) -> float:
+    """Mutual information, in nats; 0 without rows."""
+    shares = joint / max(float(joint.sum()), 1.0)
+    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    there = shares > 0
+    return float((shares[there] * np.log(shares[there] / apart[there])).sum())
+
+
+def _circuit(
+    names: list[str],
+    shares: Mapping[str, Floats],
+    above: Mapping[str, str | None],
+    bins: Mapping[str, Ints],
+    codes: Mapping[str, Codes],
+) -> Circuit:
+    builder = Builder({name: Domain(len(shares[name])) for name in names})
+    below: dict[str | None, list[str]] = {}
+    for name in names:
+        below.setdefault(above[name], []).append(name)
+
+    def held(name: str) -> Ints:
+        """One node for every bin: the attribute within it, and all that hangs on it."""
+        count = int(bins[name].max()) + 1
+        laws = np.zeros((count, len(shares[name])))
+        laws[bins[name], np.arange(len(shares[name]))] = shares[name]
+        nodes = builder.leaves(name, laws)
+        parts = [nodes, *(given(child, name, count) for child in below.get(name, ()))]
+        return builder.products(np.column_stack(parts)) if len(parts) > 1 else nodes
+
+    def given(name: str, parent: str, count: int) -> Ints:
+        """One sum node over the bins of an attribute for every bin of its parent."""
+        nodes = held(name)
+        plain = np.bincount(bins[name], shares[name], minlength=len(nodes))
+        weights = _joint(codes, bins, parent, name) + SMOOTHED * plain
+        return builder.sums(np.tile(nodes, (count, 1)), weights)
+
+    roots = []
+    for name in below.get(None, ()):
+        nodes = held(name)
+        plain = np.bincount(bins[name], shares[name], minlength=len(nodes))
+        roots.append(builder.sum(nodes.tolist(), plain) if len(nodes) > 1 else int(nodes[0]))
+    builder.product(roots)
+    return builder.build()
