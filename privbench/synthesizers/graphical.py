@@ -16,6 +16,7 @@ from privbench.errors import ModelError
 from privbench.learning.graphical.budget import (
     Budget,
     TableSize,
+    by_size,
     clipped_question,
     fan_in_question,
     one_way_questions,
@@ -34,8 +35,8 @@ from privbench.learning.graphical.database import PLAIN_FLOOR, DatabaseFit
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.model import TableLaw, populate, sample
 from privbench.learning.graphical.outline import Outline, outline
-from privbench.learning.graphical.references import ReferenceLaw, target_questions
-from privbench.learning.graphical.select import candidates, pair_query, score_query
+from privbench.learning.graphical.references import ReferenceLaw, marginals, target_questions
+from privbench.learning.graphical.select import by_classes, candidates, pair_query, score_query
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import SyntheticDatabase
@@ -214,7 +215,8 @@ def _check(
             buckets = ONE if law.own.unique else MANY
             _require(degrees.get(degree_name(law.own)) == buckets.size, name)
         above[name] = context
-        law.model.check([*law.cells, *context])
+        held = [] if law.own is None else [MANY.size]
+        law.model.check([*law.cells, *context, *held])
         _require(sum(key.role == "own" for key in law.keys) <= 1, name)
         for key in law.keys:
             scope = known.get(scope_name(key.name))
@@ -293,12 +295,18 @@ def planned(
             yield clipped_question(budget, name, KEPT)
         yield from (question for _, question in one_way_questions(budget, name, columns[name]))
         variables = [*flat[name], *_flat_context(spec, name, columns)]
+        amounts = {place: by_size(budget, name, item) for place, item in enumerate(columns[name])}
+        for candidate, amount in by_classes(variables, amounts):
+            label = f"columns of {name} by rows of the unit"
+            yield Measurement(pair_query(name, variables, candidate), amount, label)
         yield from _planned_pairs(budget, name, len(flat[name]), variables)
         for key in spec.tables[name].keys:
             if key.role == "ref":
                 inside = may_stay_inside(spec, key)
                 yield fan_in_question(budget, key, len(flat[key.parent]), inside)
-                yield from target_questions(key, flat[key.parent], budget, 1, inside)
+                asked = marginals(flat[key.parent], {})
+                width = len(flat[key.parent])
+                yield from target_questions(key, asked, budget, width, inside)
 
 
 def _planned_pairs(
@@ -335,6 +343,8 @@ def _flat_context(
             shares = _even(column.domain.size + len(path))
             found.append(Variable.of_context(column, path, shares, PLAIN_FLOOR))
         key = spec.tables[key.parent].own
+    if path:
+        found.append(Variable.of_unit_rows(table, np.ones(MANY.size, np.int64), np.ones(MANY.size)))
     return found
 
 

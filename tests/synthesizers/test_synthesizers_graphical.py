@@ -10,7 +10,15 @@ import pytest
 from privbench.circuit import marginal
 from privbench.domain import Domain
 from privbench.errors import ModelError
-from privbench.learning.graphical.estimate import conditional, draw, one_way, rake, shrink
+from privbench.learning.graphical.estimate import (
+    associate,
+    conditional,
+    draw,
+    one_way,
+    rake,
+    shrink,
+    trend,
+)
 from privbench.learning.graphical.sizes import (
     MANY,
     references_per_target,
@@ -104,6 +112,32 @@ def test_rows_of_few_units_are_not_giants():
     assert empty.rows < 300
 
 
+@pytest.mark.parametrize("power", [-1.0, 0.0, 2.0])
+def test_the_corner_of_two_tails_follows_from_the_rest_of_a_pair(power):
+    """The corner of two tails lies below the noise: a copula finds it, independence does not."""
+    g = np.random.default_rng(7)
+    scores = np.linspace(-2.5, 2.5, 12)
+    margin = np.exp(-(scores**2) / 2)
+    flat = 20_000 * np.outer(margin, margin) / margin.sum() ** 2
+    exact = rake(
+        flat * np.exp(power * np.outer(scores, scores)), flat.sum(axis=1), flat.sum(axis=0)
+    )
+    found = associate(exact + g.normal(0, 30, exact.shape), 30.0, flat, scores, scores)
+    corner = found[-1, -1], exact[-1, -1]
+    assert corner[0] == pytest.approx(corner[1], rel=0.3, abs=2.0)
+    assert np.allclose(found.sum(axis=1), flat.sum(axis=1), rtol=0.05)
+
+
+def test_rows_of_heavy_units_follow_the_trend_of_the_others():
+    g = np.random.default_rng(8)
+    steps, weight = np.array([0.5, 1.5, 3.0, 5.0]), np.array([9000.0, 3000.0, 500.0, 90.0])
+    share = 1 / (1 + np.exp(1.8 - 0.8 * steps))
+    exact = np.stack([share * weight, (1 - share) * weight])
+    flat = np.outer(exact.sum(axis=1), weight) / weight.sum()
+    found = trend(exact + g.normal(0, 30, exact.shape), 30.0, flat, steps)
+    assert (found[0] / found.sum(axis=0))[-1] == pytest.approx(share[-1], abs=0.08)
+
+
 # databases ---------------------------------------------------------------------------------------
 
 
@@ -139,6 +173,37 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
     assert ratio == pytest.approx(3.0, rel=0.3)
     other = made.tables["people"].codes["x"][edges]
     assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
+
+
+def hubs(writers: int) -> PrivateDatabase:
+    """One writer in fifty writes forty notes of kind 1, others two of kind 0 and refer to them."""
+    g = np.random.default_rng(9)
+    heavy = g.random(writers) < 0.02
+    owner = np.repeat(np.arange(writers), np.where(heavy, 40, 2))
+    editor = np.where(g.random(len(owner)) < 0.9, g.choice(np.flatnonzero(heavy), len(owner)), -1)
+    keys = (KeySpec("w", "notes", "writers", "own"), KeySpec("e", "notes", "writers", "ref", True))
+    spec = DatabaseSpec(
+        {"writers": TableSpec("writers", {}), "notes": TableSpec("notes", {}, keys)}
+    )
+    fame = np.where(heavy, 9, g.integers(0, 9, writers))
+    tables = {
+        "writers": PrivateTable(writers, {"fame": Cells(fame, Domain(10, ordered=True))}, {}),
+        "notes": PrivateTable(
+            len(owner), {"kind": Cells(heavy[owner].astype(int), BIT)}, {"w": owner, "e": editor}
+        ),
+    }
+    return PrivateDatabase(spec, tables)
+
+
+def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
+    made = fit(begin(hubs(4000), 3.2, "zcdp")).sample(1.0, 3)
+    notes, writers = made.tables["notes"], made.tables["writers"].rows
+    counts = np.bincount(notes.parents["w"], minlength=writers)
+    kinds = [notes.codes["kind"][counts[notes.parents["w"]] > most].mean() for most in (20, 0)]
+    assert kinds[0] > 0.6
+    assert kinds[1] == pytest.approx(0.29, abs=0.15)
+    edges = notes.parents["e"]
+    assert (counts[edges[edges >= 0]] > 20).mean() > 0.6
 
 
 def test_the_same_noise_gives_the_same_model_and_the_same_seed_the_same_rows(shop, begin):
@@ -232,6 +297,18 @@ def _fan_in(header, arrays):
     arrays["reference/0/fan-in"] *= 2
 
 
+def _ends(header, arrays):
+    arrays["reference/0/ends0"] = arrays["reference/0/ends0"][::-1] * 0
+
+
+def _factors(header, arrays):
+    arrays["reference/0/logs0"][0] = np.inf
+
+
+def _scored(header, arrays):
+    header["references"][0]["columns"][0][0] = "else"
+
+
 def _missing(header, arrays):
     del arrays["table/0/0/shares"]
 
@@ -250,6 +327,9 @@ FAULTS = [
     _many_groups,
     _text,
     _fan_in,
+    _ends,
+    _factors,
+    _scored,
     _missing,
 ]
 
@@ -294,6 +374,6 @@ def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
 @pytest.mark.parametrize("mean", [1e-6, 0.3, 20.0, 1e5, 1e9])
 def test_references_to_any_number_of_targets_have_a_law(mean):
     noisy = np.random.default_rng(7).normal(0, 5, 16)
-    shares, _ = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False)
+    shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False)
     assert np.isfinite(shares).all()
     assert shares.sum() == pytest.approx(1.0)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, prod
 
 import numpy as np
 
 from privbench.domain import Codes
-from privbench.errors import PrivacyRefusal
 from privbench.learning.absent import clipped_totals, told_tables
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
     TableSize,
+    by_size,
     clipped_question,
     fan_in_question,
     one_way_questions,
@@ -31,10 +30,11 @@ from privbench.learning.graphical.columns import (
 from privbench.learning.graphical.estimate import Floats, law_of, one_way
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.references import (
-    CAPS,
     ReferenceLaw,
     Targets,
+    cap_of,
     fit_reference,
+    marginals,
     target_questions,
 )
 from privbench.learning.graphical.select import PairLearner
@@ -263,6 +263,7 @@ class DatabaseFit:
             self._pair_budget(table),
             self.law,
             lambda *labels: self.people.stream(table, *labels),
+            {place: by_size(self.budget, table, column) for place, column in enumerate(columns)},
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:
@@ -319,8 +320,7 @@ class DatabaseFit:
         spec, units = self.spec.tables[table], self.people.units[table]
         if spec.own is None or not len(units):
             return np.full(len(units), self.sizes[table].weight / max(len(units), 1))
-        _, place, counts = np.unique(units, return_inverse=True, return_counts=True)
-        weights = row_weights(counts[place], bound(self.spec, table)).astype(np.float64)
+        weights = row_weights(self.people.in_unit(table), bound(self.spec, table)).astype(float)
         if spec.bound == "truncation":
             weights *= bound(self.spec, table)
         return np.asarray(weights / weights.sum() * self.sizes[table].weight)
@@ -342,6 +342,10 @@ class DatabaseFit:
                 found.append(Variable.of_context(column, path, shares, floor))
                 place += 1
             key = self.spec.tables[key.parent].own
+        if path:
+            rows = np.bincount(codes[place], minlength=MANY.size)
+            held = np.bincount(codes[place], weights, minlength=MANY.size).astype(np.float64)
+            found.append(Variable.of_unit_rows(table, rows, held))
         return found
 
     # references ----------------------------------------------------------------------------------
@@ -359,7 +363,7 @@ class DatabaseFit:
         question = fan_in_question(self.budget, key, len(variables), inside)
         ((noisy, sd),) = self._ask([question])
         mean = rows / max(target.rows, 1.0)
-        fan_in, random = references_per_target(
+        fan_in = references_per_target(
             noisy.ravel(),
             sd,
             mean,
@@ -368,37 +372,12 @@ class DatabaseFit:
             question.query.scale(self.spec),  # type: ignore[attr-defined]
             self.spec.tables[key.parent].own is not None,
         )
-        counted = fan_in * target.rows, weight / max(rows, 1.0)
-        cap = self._cap(target_questions(key, variables, self.budget, 1, inside), *counted)
-        answers = self._ask(target_questions(key, variables, self.budget, cap, inside))
-        targets = Targets(
-            self.variables[key.parent],
-            self.people.codes[key.parent],
-            self.people.rows(key.parent),
-            weight * self.people.scale,
-            cap,
-        )
+        codes, units = self.people.codes[key.parent], self.people.units[key.parent]
+        asked = marginals(variables, codes) if len(units) else []
+        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
+        targets = Targets(codes, units, weight * self.people.scale, cap_of(self.spec, key))
         numbers = self.people.stream("reference", key.table, key.name)
-        return fit_reference(fan_in, random, answers, targets, self.law, numbers)
-
-    def _cap(self, asked: list[Measurement], targets: Floats, each: float) -> int:
-        """κ of least squared error: noise of all groups against half of what is beyond κ.
-
-        Args:
-            asked: The marginals that will be measured.
-            targets: Targets per bucket of references.
-            each: Weight of a reference.
-        """
-
-        def error(cap: int) -> float:
-            query = replace(asked[0].query, cap=cap)  # type: ignore[type-var]
-            try:
-                noise = self.session.noise_scale(query, asked[0].amount) ** 2 * prod(query.shape)
-            except PrivacyRefusal:  # More noise than integers hold.
-                return inf
-            return noise + (0.5 * tail_rows(targets, cap / max(each, 1e-9)) * each) ** 2
-
-        return min(CAPS, key=error) if asked else 1
+        return fit_reference(fan_in, asked, answers, targets, self.law, numbers)
 
     def _kept(self, table: str) -> float:
         """Share of a table's rows among the first `KEPT` of their unit."""

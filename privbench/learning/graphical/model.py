@@ -138,6 +138,8 @@ class Population:
     ) -> dict[int, Codes]:
         """Cells of all columns of all ancestors, by place after the table's own columns.
 
+        At last, of an owned table, the bucket of `MANY` of the number of its rows in the unit.
+
         Args:
             table: The table; it was started.
             width: Cells of the own columns of every table.
@@ -156,7 +158,14 @@ class Population:
                     found[place] = _lifted(column, lifts, cells)
                 place += 1
             owners, key = self.owners[key.parent], self.own(key.parent)
+        if self.own(table) is not None and (used is None or place in used):
+            found[place] = MANY.codes(self.in_unit(table)).astype(np.uint8)
         return found
+
+    def in_unit(self, table: str) -> Ints:
+        """Rows of the table in the unit of every row."""
+        _, place, counts = np.unique(self.units[table], return_inverse=True, return_counts=True)
+        return np.asarray(counts[place], np.int64)
 
     def finish(self, table: str, codes: Mapping[str, Codes]) -> None:
         """Give a started table the cells of its own columns, in their order."""

@@ -1,55 +1,101 @@
 """References between private tables: which rows are referred to, and how often.
 
-The scope of a reference (nothing, another unit, the row's own unit) is a column of the row. Targets
-in other units have a popularity: a quantile of the fan-in law, whose mean is known from sizes, at a
-rank that follows a score over all columns of the target. The score is the logarithm of weights that
-reproduce every released marginal of the targets' columns (exponential tilting, by raking), and its
-correlation with the rank is what reproduces these marginals best on synthetic rows.
+The scope of a reference (nothing, another unit, the row's own unit) is a column of the row. How
+often targets in other units are referred to is drawn from the fan-in law, whose mean is known from
+sizes; which target gets which number is an exponential race (Plackett and Luce), the largest number
+to the first. A target's weight in it is a product of factors of what was measured of targets: bins
+of a score of how much of everything they have, and groups of the columns that say most about the
+others. The factors are those by which races of synthetic targets reproduce the released marginals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.budget import Budget, targets_part
-from privbench.learning.graphical.columns import (
-    HIDDEN,
-    INSIDE,
-    NULL_SCOPE,
-    Variable,
-    shown,
-)
-from privbench.learning.graphical.estimate import Floats, Ints, Law, shrink
-from privbench.learning.graphical.sizes import MANY, MISFIT
+from privbench.learning.graphical.columns import DETAIL, INSIDE, NULL_SCOPE, Variable, shown
+from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
+from privbench.learning.graphical.sizes import MANY
+from privbench.learning.graphical.table_model import COUNTED
 from privbench.learning.synthetic import NULL
-from privbench.privacy import KeySpec, Measurement
-from privbench.privacy.queries import TargetHistogram, Whole
+from privbench.privacy import DatabaseSpec, KeySpec, Measurement
+from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
+from privbench.privacy.queries.fanin import most_kept
 
-#: Level of the groups of a target's columns (a place in `columns.LEVELS`). One finer: worth nothing
-#: on stats5 (2.63 against 2.75), since noise of a reference is large.
-DETAIL = 0
-#: Columns of a target that are measured, at most, in their order; degrees come before attributes,
-#: since activity says most of popularity. Half or double: not measured.
-MOST_COLUMNS = 8
-#: Correlations that are tried, and the precision of their prior; 0 is no correlation.
-CORRELATIONS, PRIOR = (*(step / 20 for step in range(20)), 0.98), 2.0
+#: Marginals of targets that are measured, at most, and their parts of the amount.
+PARTS = (0.6, 0.4)
+#: Most cells of the joint groups that a score is read from: for time and memory alone.
+MOST_JOINT = 300_000
+#: Least first eigenvalue of a score's columns, against what chance makes of it.
+TOGETHER = 1.2
+#: Shares of the targets beyond which bins of the score start: hubs are a few in a thousand.
+BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
+#: Score of a cell without an order, in standard deviations.
+APART = -1.0
 #: Prior sd of the power of a column's odds by which targets are tilted.
-SLOPE_SD = 0.7
-#: Most references that a target expects, in units of one or of the mean, where fan-in is random:
-#: a product of eight noisy factors makes hubs of single rows. Double: more of them.
-MOST_EACH, LEVELLING = 4.0, 8
-#: Sweeps of raking over all columns of the targets.
-RAKING = 8
-#: Most weight that one target unit may count: chosen by noise against what lies beyond.
-CAPS = (1, 2, 4, 8, 16, 32, 64)
+ODDS_SD = 0.7
+#: Sweeps of fitting factors, and step of each; 30 sweeps: noise is fitted (stats5 2.81 for 2.68).
+SWEEPS, STEP = 10, 0.7
+#: Largest logarithm of a factor, either way.
+LARGEST = 9.0
+#: What is added to shares before they are compared: races are too coarse for less.
+FAINT = 0.003
+#: Most weight that one target unit may count, where a unit can send several references or hold
+#: both ends; 1 else, since noise grows with it. By least squared error: stats5 2.71 for 2.68.
+CAP = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """Bins of a sum of scores of cells.
+
+    Attributes:
+        columns: Columns of the target whose scores are added up.
+        scores: For each of them, the score of every cell.
+        ends: Least sum of every bin but the first, ascending.
+    """
+
+    columns: tuple[str, ...]
+    scores: tuple[Ints, ...]
+    ends: Ints
+
+    def total(self, codes: Mapping[str, Codes]) -> Ints:
+        """Sum of the scores of every row."""
+        held = zip(self.columns, self.scores, strict=True)
+        return np.asarray(reduce(np.add, (scores[codes[name]] for name, scores in held)))
+
+    def of(self, codes: Mapping[str, Codes]) -> Ints:
+        """Bin of every row."""
+        return np.searchsorted(self.ends, self.total(codes), side="right")
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return len(self.ends) + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginal:
+    """A marginal of targets among references.
+
+    Attributes:
+        bins: Its bins.
+        axis: The same as an axis of the target's table.
+        ordered: Number of leading bins that follow an order.
+    """
+
+    bins: Bins
+    axis: Axis
+    ordered: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,50 +104,36 @@ class ReferenceLaw:
 
     Attributes:
         fan_in: Shares of targets per bucket of `MANY`.
-        columns: Columns of the target that its score is made of.
-        scores: For each of them, the score of every cell.
-        correlation: Of a target's score with its rank in the fan-in law, 0 to 1.
-        random: Whether fan-in is no wider than by chance: then a target's weight is the exponential
-            of its score times the correlation.
+        bins: Bins of targets that weigh alike.
+        logs: For each of them, the logarithm of the factor of every bin.
     """
 
     fan_in: Floats
-    columns: tuple[str, ...] = ()
-    scores: tuple[Floats, ...] = ()
-    correlation: float = 0.0
-    random: bool = False
+    bins: tuple[Bins, ...] = ()
+    logs: tuple[Floats, ...] = ()
 
-    def popularity(self, codes: Mapping[str, Codes], rows: int, ranks: Floats) -> Floats:
-        """Weight of every target, shape (rows,); ``ranks`` are normal numbers of that shape."""
-        score = np.zeros(rows)
-        for name, scores in zip(self.columns, self.scores, strict=True):
-            score += scores[codes[name]]
-        if self.random:
-            power = self.correlation * (score - score.max(initial=0.0))
-            return np.asarray(np.exp(np.maximum(power, -50.0)))
-        latent = ranks
-        if self.correlation > 0:
-            order = np.lexsort((ranks, score))
-            place = np.empty(rows)
-            place[order] = norm.ppf((np.arange(rows) + 0.5) / max(rows, 1))
-            latent = self.correlation * place + np.sqrt(1 - self.correlation**2) * ranks
-        sorted_places = np.argsort(latent)
-        quantile = np.empty(rows)
-        quantile[sorted_places] = (np.arange(rows) + 0.5) / max(rows, 1)
-        steps = np.append(0.0, np.cumsum(self.fan_in))
-        bucket = np.clip(np.searchsorted(steps, quantile, side="right") - 1, 0, MANY.size - 1)
-        low, end = np.array(MANY.lower, np.float64)[bucket], (MANY.ends + 1.0)[bucket]
-        part = (quantile - steps[bucket]) / np.maximum(self.fan_in[bucket], 1e-12)
-        # Within a bucket log-linear; targets of bucket 0 keep a chance against rounding.
-        inside = np.maximum(low, 0.5) * (end / np.maximum(low, 0.5)) ** np.clip(part, 0, 1)
-        return np.where(bucket > 0, inside, 1e-3)
+    def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
+        """Number of references of every target, up to a factor.
+
+        Args:
+            codes: Cells of the targets' columns.
+            numbers: Exponential numbers, one for each target.
+        """
+        logs = np.zeros(len(numbers))
+        for bins, held in zip(self.bins, self.logs, strict=True):
+            logs += held[bins.of(codes)]
+        counts = numbers_of(self.fan_in, len(numbers))
+        found = np.zeros(len(numbers), np.int64)
+        found[np.argsort(np.log(numbers) - logs, kind="stable")[: len(counts)]] = counts
+        return found
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """A JSON object and arrays that `from_state` reads back."""
         arrays: dict[str, NDArray[Any]] = {"fan-in": self.fan_in}
-        arrays |= {f"score{place}": scores for place, scores in enumerate(self.scores)}
-        state = {"columns": list(self.columns), "correlation": self.correlation}
-        return {**state, "random": self.random}, arrays
+        for place, (bins, logs) in enumerate(zip(self.bins, self.logs, strict=True)):
+            arrays |= {f"ends{place}": bins.ends, f"logs{place}": logs}
+            arrays |= {f"scores{place}.{at}": held for at, held in enumerate(bins.scores)}
+        return {"columns": [list(bins.columns) for bins in self.bins]}, arrays
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -110,16 +142,23 @@ class ReferenceLaw:
         Raises:
             ModelError: Damaged or hostile input.
         """
-        columns = tuple(str(name) for name in state["columns"])
-        scores = tuple(arrays[f"score{place}"] for place in range(len(columns)))
-        fan_in, correlation = arrays["fan-in"], float(state["correlation"])
-        sound = fan_in.shape == (MANY.size,) and 0 <= correlation < 1
-        for array in (fan_in, *scores):
-            sound = sound and array.dtype == np.float64 and array.ndim == 1
-            sound = sound and bool(np.isfinite(array).all())
-        if not sound or (fan_in < 0).any() or abs(float(fan_in.sum()) - 1.0) > 1e-6:
-            raise ModelError("a reference in the model is damaged.")
-        return cls(fan_in, columns, scores, correlation, bool(state["random"]))
+        found, factors = [], []
+        for place, names in enumerate(state["columns"]):
+            columns = tuple(str(name) for name in names)
+            scores = tuple(arrays[f"scores{place}.{at}"] for at in range(len(columns)))
+            found.append(Bins(columns, scores, arrays[f"ends{place}"]))
+            factors.append(arrays[f"logs{place}"])
+            for array in (*scores, found[-1].ends):
+                _require(array.dtype == np.int64 and array.ndim == 1)
+                _require(bool((np.abs(array) < 2**40).all()))
+            _require(bool(columns) and bool((np.diff(found[-1].ends) > 0).all()))
+            _require(factors[-1].shape == (found[-1].size,))
+        fan_in = arrays["fan-in"]
+        _require(fan_in.shape == (MANY.size,) and bool((fan_in >= 0).all()))
+        _require(abs(float(fan_in.sum()) - 1.0) < 1e-6)
+        for array in (fan_in, *factors):
+            _require(array.dtype == np.float64 and bool((np.abs(array) < 100.0).all()))
+        return cls(fan_in, tuple(found), tuple(factors))
 
     def check(self, cells: Mapping[str, int]) -> None:
         """Refuse scores that do not fit the target's columns.
@@ -127,31 +166,142 @@ class ReferenceLaw:
         Raises:
             ModelError: A column that is not there, or another number of cells.
         """
-        for name, scores in zip(self.columns, self.scores, strict=True):
-            if cells.get(name) != len(scores):
-                raise ModelError("a reference in the model does not fit its targets.")
+        for bins in self.bins:
+            for name, scores in zip(bins.columns, bins.scores, strict=True):
+                _require(cells.get(name) == len(scores))
 
 
-def scored_columns(variables: Sequence[Variable]) -> list[Variable]:
-    """Columns of the target whose marginal among references is measured."""
+def _require(condition: bool) -> None:
+    if not condition:
+        raise ModelError("a reference in the model is damaged, or does not fit its targets.")
+
+
+def numbers_of(fan_in: Floats, targets: int) -> Ints:
+    """Numbers of references above 0 of so many targets: quantiles of their law, falling."""
+    law = MANY.law(fan_in) * np.repeat(fan_in, MANY.ends - np.array(MANY.lower) + 1)
+    steps = np.cumsum(law)
+    at = (np.arange(targets)[::-1] + 0.5) / max(targets, 1) * steps[-1]
+    found = np.searchsorted(steps, at, side="right")
+    return np.asarray(found[found > 0], np.int64)
+
+
+def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Marginal]:
+    """What is measured of targets: a score over all ordered columns, and telling columns.
+
+    Args:
+        variables: Columns of the target.
+        codes: Their cells in synthetic targets, or nothing: then the first columns stand for all.
+    """
     usable = [item for item in variables if item.modelled and item.groups(DETAIL) > 1]
-    usable.sort(key=lambda item: not item.name.startswith(f"{HIDDEN}#"))
-    return usable[:MOST_COLUMNS]
+    if not codes:
+        return [_single(item) for item in usable[: len(PARTS)]]
+    whole = _score(usable, codes)
+    found = [] if whole is None else [whole]
+    chosen = _telling(usable, codes, len(PARTS) - len(found))
+    return [*found, *(_single(item) for item in chosen)]
+
+
+def _single(item: Variable) -> Marginal:
+    groups = item.levels[DETAIL]
+    ordered = int(groups[item.ordered - 1]) + 1 if item.ordered else 0
+    bins = Bins((item.name,), (groups,), np.arange(1, item.groups(DETAIL)))
+    return Marginal(bins, item.grouped(DETAIL), ordered)
+
+
+def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal | None:
+    """The first principal component of the normal scores of ordered columns, in bins.
+
+    None where they have too little to do with each other: independent columns have eigenvalues up
+    to (1 + √(columns/rows))² (Marchenko and Pastur 1967).
+    """
+    items, values, rows = [], [], []
+    for item in usable:
+        value = item.scores(DETAIL)
+        value[int(item.levels[DETAIL][item.ordered - 1]) + 1 if item.ordered else 0 :] = APART
+        held = value[item.levels[DETAIL][codes[item.name][:COUNTED]]]
+        if item.ordered and held.std() > 1e-6:
+            items.append(item)
+            values.append(value / held.std())
+            rows.append(held / held.std())
+    if len(items) < 2:
+        return None
+    eigenvalues, vectors = np.linalg.eigh(np.corrcoef(np.array(rows)))
+    chance = (1.0 + np.sqrt(len(items) / len(rows[0]))) ** 2
+    if eigenvalues[-1] < TOGETHER * chance:
+        return None
+    loadings = np.round(vectors[:, -1], 6)
+    kept: list[int] = []
+    for place in np.argsort(-np.abs(loadings), kind="stable").tolist():
+        if prod(items[k].groups(DETAIL) for k in [*kept, place]) <= MOST_JOINT:
+            kept.append(place)
+    degrees = sum(loadings[k] for k in kept if shown(items[k].name).startswith("#"))
+    loadings = loadings * np.sign(degrees or loadings[kept[0]])
+    # Whole numbers, so that sums and bins are the same on every machine.
+    scores = [np.rint(100.0 * loadings[k] * values[k]).astype(np.int64) for k in kept]
+    names = tuple(items[k].name for k in kept)
+    cells = tuple(held[items[k].levels[DETAIL]] for k, held in zip(kept, scores, strict=True))
+    bins = Bins(names, cells, np.zeros(0, np.int64))
+    total = np.sort(bins.total(codes))
+    ends = np.unique(total[[int((1.0 - part) * len(total)) for part in BEYOND]])
+    ends = ends[ends > total[0]]
+    if len(kept) < 2 or not len(ends):
+        return None
+    groups = np.searchsorted(ends, reduce(np.add.outer, scores), side="right")
+    axis = Joined(tuple(items[k].grouped(DETAIL) for k in kept), PublicArray(groups))
+    return Marginal(replace(bins, ends=ends), axis, len(ends) + 1)
+
+
+def _telling(usable: Sequence[Variable], codes: Mapping[str, Codes], most: int) -> list[Variable]:
+    """Columns that say most about all others (mutual information over entropy)."""
+    held = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
+    said = {
+        place: sum(_information(one, other) for at, other in enumerate(held) if at != place)
+        for place, one in enumerate(held)
+    }
+    return [usable[place] for place in sorted(said, key=lambda at: -said[at])[:most]]
+
+
+def _information(first: Ints, second: Ints) -> float:
+    """Mutual information over the entropy of the second, 0 to 1."""
+    joint = np.bincount(first * (second.max(initial=0) + 1) + second)
+    both, one, two = (_entropy(part) for part in (joint, np.bincount(first), np.bincount(second)))
+    return max(one + two - both, 0.0) / two if two > 0 else 0.0
+
+
+def _entropy(counts: Ints) -> float:
+    shares = counts[counts > 0] / max(counts.sum(), 1)
+    return float(-(shares * np.log(shares)).sum())
+
+
+def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
+    """Most weight that one target unit counts."""
+    apart = not spec.roots(key.table) & spec.roots(key.parent)
+    return 1 if apart and most_kept(spec, key) == 1 else CAP
 
 
 def target_questions(
-    key: KeySpec, variables: Sequence[Variable], budget: Budget, cap: int, inside: bool
+    key: KeySpec, asked: Sequence[Marginal], budget: Budget, columns: int, inside: bool
 ) -> list[Measurement]:
-    """Marginals of the targets' columns among references, an equal amount for each."""
-    scored = scored_columns(variables)
-    amount = budget.references[key.table, key.name] * targets_part(len(variables))
+    """Marginals of targets among references.
+
+    Args:
+        key: The key.
+        asked: The marginals.
+        budget: Amounts.
+        columns: Columns of the target.
+        inside: Whether references into the row's own unit are left out.
+    """
+    cap = cap_of(budget.spec, key)
+    amount = budget.references[key.table, key.name] * targets_part(columns)
+    parts = PARTS[: len(asked)]
     return [
         Measurement(
-            TargetHistogram(key, (Whole(),), (item.grouped(DETAIL),), cap, inside),
-            amount / len(scored),
-            f"{shown(item.name)} of targets of {key.table}.{key.name}",
+            TargetHistogram(key, (Whole(),), (item.axis,), cap, inside),
+            amount * part / sum(parts),
+            f"{' + '.join(shown(name) for name in item.bins.columns)} of targets of "
+            f"{key.table}.{key.name}",
         )
-        for item in scored
+        for item, part in zip(asked, parts, strict=False)
     ]
 
 
@@ -160,23 +310,21 @@ class Targets:
     """Synthetic rows of the table that is referred to.
 
     Attributes:
-        variables: Its own columns.
         codes: Cells of its own columns by name.
-        rows: Number of rows.
+        units: Unit of every row.
         weight: Weight of the references into other units.
         cap: Most weight that one target unit counts.
     """
 
-    variables: Sequence[Variable]
     codes: Mapping[str, Codes]
-    rows: int
+    units: Ints
     weight: float
     cap: int
 
 
 def fit_reference(
     fan_in: Floats,
-    random: bool,
+    asked: Sequence[Marginal],
     answers: Sequence[tuple[Floats, float]],
     targets: Targets,
     law: Law,
@@ -186,96 +334,73 @@ def fit_reference(
 
     Args:
         fan_in: Shares of targets per bucket.
-        random: Whether that is what chance makes of its mean.
+        asked: What was measured of targets.
         answers: Noisy marginals of `target_questions` with the standard deviations of their noise.
         targets: Synthetic targets.
         law: Law of the noise.
         numbers: Source of randomness.
     """
-    scored = scored_columns(targets.variables)
-    if not answers or not targets.rows:
-        return ReferenceLaw(fan_in, random=random and not answers)
-    ranks = numbers.normal(size=targets.rows)
-    groups = [item.levels[DETAIL][targets.codes[item.name]] for item in scored]
-    wanted = []
-    for item, (noisy, sd) in zip(scored, answers, strict=True):
-        noisy = noisy.ravel()
-        counts = shrink(noisy, sd, _trend(noisy, sd, item), law)
-        wanted.append(counts / counts.sum())
-    scores = _tilt(groups, wanted)
-    cells = tuple(held[item.levels[DETAIL]] for item, held in zip(scored, scores, strict=True))
-    names = tuple(item.name for item in scored)
-    tried = [ReferenceLaw(fan_in, names, cells, rho, random) for rho in CORRELATIONS]
-    fits = np.array([_evidence(one, targets, groups, answers, ranks) for one in tried])
-    fits -= PRIOR * np.array(CORRELATIONS) ** 2
-    weight = np.exp(fits - fits.max())
-    correlation = float(weight @ np.array(CORRELATIONS) / weight.sum())
-    return ReferenceLaw(fan_in, names, cells, correlation, random)
+    rows = len(targets.units)
+    if not answers or not rows:
+        return ReferenceLaw(fan_in)
+    held = [item.bins.of(targets.codes) for item in asked]
+    races = np.log(numbers.exponential(size=(2, rows)))
+    prizes = numbers_of(fan_in, rows).astype(np.float64)
+    prizes *= targets.weight / max(float(prizes.sum()), 1e-9)
+    _, units = np.unique(targets.units, return_inverse=True)
+    logs = [np.zeros(item.bins.size) for item in asked]
+
+    def margin(place: int) -> Floats:
+        weights = reduce(np.add, (one[bins] for one, bins in zip(logs, held, strict=True)))
+        mass = _raced(weights, races, prizes, units, targets.cap)
+        counts = np.bincount(held[place], mass, minlength=len(logs[place]))
+        return np.asarray(counts / max(float(mass.sum()), 1e-9))
+
+    wanted: list[Floats] = []
+    for place, (item, (noisy, sd)) in enumerate(zip(asked, answers, strict=True)):
+        # Each is predicted by those before it, so that noise does not set one against the other.
+        alone = np.bincount(held[place], minlength=item.bins.size) / rows
+        shares = alone if not place else (1.0 - FAINT) * margin(place) + FAINT * alone
+        counts = shrink(noisy.ravel(), sd, _trend(noisy.ravel(), sd, shares, item.ordered), law)
+        counts[alone <= 0] = 0.0
+        wanted.append(counts / max(float(counts.sum()), 1e-9))
+        for _ in range(SWEEPS):
+            for at, want in enumerate(wanted):
+                moved = logs[at] + STEP * np.log((want + FAINT) / (margin(at) + FAINT))
+                logs[at] = np.clip(moved - moved.mean(), -LARGEST, LARGEST)
+    return ReferenceLaw(fan_in, tuple(item.bins for item in asked), tuple(logs))
 
 
-def _trend(noisy: Floats, sd: float, item: Variable) -> Floats:
-    """Posterior mean of a marginal that tilts a column's shares by a power of its odds F/(1 - F).
+def _raced(logs: Floats, races: Floats, prizes: Floats, units: Ints, cap: float) -> Floats:
+    """Weight of references of every target, each unit of targets up to a cap; mean of races."""
+    found = np.zeros(len(logs))
+    for race in races:
+        first = np.argsort(race - logs, kind="stable")[: len(prizes)]
+        held = np.bincount(units[first], prizes)
+        found[first] += prizes * (cap / np.maximum(held, cap))[units[first]]
+    return found / len(races)
 
-    Groups without an order keep their shares. So the few targets of a tail lean on all others.
+
+def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
+    """Posterior mean of a marginal that tilts targets' shares by a power of their odds F/(1 - F).
+
+    Bins without an order keep their shares. So the few targets of a tail lean on all others.
     """
-    shares = item.mass(DETAIL)
     total = max(float(noisy.sum()), sd)
-    groups = item.levels[DETAIL]
-    ordinary = np.zeros(len(shares), bool)
-    ordinary[groups[: item.ordered]] = True
-    ordinary[groups[item.ordered :]] = False
-    held = float(shares[ordinary].sum())
-    if ordinary.sum() < 3 or held <= 0:
-        return np.asarray(np.maximum(shares * total, 0.02 * sd))
-    middle = (np.cumsum(shares[ordinary]) - shares[ordinary] / 2) / held
-    odds = np.log(np.clip(middle, 1e-6, 1 - 1e-6)) - np.log(np.clip(1 - middle, 1e-6, 1.0))
-    slopes = np.linspace(-2.0, 2.0, 41)
-    tilted = shares[ordinary] * np.exp(slopes[:, None] * odds)
-    tilted *= max(float(noisy[ordinary].sum()), sd) / tilted.sum(axis=1, keepdims=True)
-    variance = sd * sd + (MISFIT * tilted) ** 2
-    fit = -0.5 * ((noisy[ordinary] - tilted) ** 2 / variance + np.log(variance)).sum(axis=1)
-    fit -= 0.5 * (slopes / SLOPE_SD) ** 2
-    weight = np.exp(fit - fit.max())
-    found = shares * total
-    found[ordinary] = weight @ tilted / weight.sum()
-    return np.asarray(np.maximum(found, 0.02 * sd))
-
-
-def _tilt(groups: Sequence[Ints], wanted: Sequence[Floats]) -> list[Floats]:
-    """Log factors per column and group whose product over a row's groups has the wanted margins."""
-    weights = np.ones(len(groups[0]))
-    scores = [np.zeros(len(want)) for want in wanted]
-    for _ in range(RAKING):
-        for score, held, want in zip(scores, groups, wanted, strict=True):
-            margin = np.bincount(held, weights, minlength=len(want)) / weights.sum()
-            ratio = np.clip((want + 1e-6) / (margin + 1e-6), 0.05, 20.0)
-            ratio[margin <= 0] = 1.0
-            score += np.log(ratio)
-            weights *= ratio[held]
-    return scores
-
-
-def _evidence(
-    law: ReferenceLaw,
-    targets: Targets,
-    groups: Sequence[Ints],
-    answers: Sequence[tuple[Floats, float]],
-    ranks: Floats,
-) -> float:
-    """Log likelihood of the noisy marginals under the popularity of synthetic targets.
-
-    Targets count up to the cap, as they did when the marginals were measured.
-    """
-    popularity = law.popularity(targets.codes, targets.rows, ranks)
-    popularity = np.minimum(popularity * (targets.weight / popularity.sum()), targets.cap)
-    found = 0.0
-    for held, (noisy, sd) in zip(groups, answers, strict=True):
-        noisy = noisy.ravel()
-        expected = np.bincount(held, popularity, minlength=len(noisy)).astype(np.float64)
-        expected = expected * (max(float(noisy.sum()), sd) / max(float(expected.sum()), 1e-9))
-        variance = sd * sd + (MISFIT * expected) ** 2
-        found -= 0.5 * float(((noisy - expected) ** 2 / variance).sum())
-    return found
+    found = np.asarray(shares * total)
+    held = float(shares[:ordered].sum())
+    if ordered >= 3 and held > 0:
+        middle = (np.cumsum(shares[:ordered]) - shares[:ordered] / 2) / held
+        odds = np.log(np.clip(middle, 1e-6, 1.0)) - np.log(np.clip(1.0 - middle, 1e-6, 1.0))
+        slopes = np.linspace(-2.0, 2.0, 41)
+        tilted = shares[:ordered] * np.exp(slopes[:, None] * odds)
+        tilted *= max(float(noisy[:ordered].sum()), sd) / tilted.sum(axis=1, keepdims=True)
+        variance = sd * sd + (MISFIT * tilted) ** 2
+        fit = -0.5 * ((noisy[:ordered] - tilted) ** 2 / variance + np.log(variance)).sum(axis=1)
+        fit -= 0.5 * (slopes / ODDS_SD) ** 2
+        weight = np.exp(fit - fit.max())
+        found[:ordered] = weight @ tilted / weight.sum()
+    return np.maximum(found, 0.02 * sd)
 
 
 def attach(
@@ -309,24 +434,12 @@ def attach(
     if not key.nullable:
         rest = np.flatnonzero(edges == NULL)
     if len(rest):
-        ranks = numbers.normal(size=len(targets))
-        popularity = law.popularity(codes[key.parent], len(targets), ranks)
-        if law.random:
-            popularity = _level(popularity, MOST_EACH * max(1.0 / len(rest), 1.0 / len(targets)))
-        steps = np.cumsum(popularity)
+        popularity = law.popularity(codes[key.parent], numbers.exponential(size=len(targets)))
+        steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
         found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
         edges[numbers.permutation(rest)] = found
     return edges
-
-
-def _level(weights: Floats, most: float) -> Floats:
-    """Shares by weight, none above ``most`` where that leaves room for all."""
-    shares = weights / weights.sum()
-    for _ in range(LEVELLING):
-        shares = np.minimum(shares, most)
-        shares /= shares.sum()
-    return np.asarray(shares)
 
 
 def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:

@@ -8,7 +8,7 @@ counted on synthetic rows of the current model, so nothing needs to be inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import pi, sqrt
 from typing import Any
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.graphical.budget import MOST_CANDIDATES, ROUNDS, PairBudget
-from privbench.learning.graphical.columns import LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats, Law, rake, shrink
+from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
+from privbench.learning.graphical.estimate import Floats, Law, associate, rake, shrink, trend
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
@@ -85,6 +85,18 @@ def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[C
     return found
 
 
+def by_classes(
+    variables: Sequence[Variable], amounts: Mapping[int, float]
+) -> list[tuple[Candidate, float]]:
+    """Pairs of own columns with the last variable, the number of rows in the unit."""
+    last = len(variables) - 1
+    return [
+        (Candidate((place, last), DETAIL), amount)
+        for place, amount in amounts.items()
+        if amount > 0 and min(variables[at].groups(DETAIL) for at in (place, last)) > 1
+    ]
+
+
 def too_wide(pairs: int) -> bool:
     """Whether so many pairs of columns are candidates at the coarse level alone."""
     return len(LEVELS) * pairs > MOST_CANDIDATES
@@ -136,6 +148,8 @@ class PairLearner:
         budget: Amounts.
         law: Law of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
+        sized: Own columns that are measured by the number of rows in the unit, the last column of
+            the context, with their amounts.
     """
 
     session: Session
@@ -147,14 +161,42 @@ class PairLearner:
     budget: PairBudget
     law: Law
     stream: Callable[..., np.random.Generator]
+    sized: Mapping[int, float]
 
     def __post_init__(self) -> None:
         self.found: list[Measured] = []
+        self.sizes: list[Measured] = []
         self.round = 0
         self.unspent = 0.0
         self.wide = too_wide(len(_pairs(self.variables, self.rows.own)))
         self._step = -(-len(self.rows.weights) // COUNTED)
         self._estimate()
+        if self._measure_sizes():
+            self._estimate()
+
+    def _measure_sizes(self) -> bool:
+        """Own columns by the number of rows in the unit; whether any depends on that.
+
+        Weights make units count alike, so the few that own most of the rows hardly show in any
+        other pair. A pair's gap is counted in rows here, as a share of the table's weight.
+        """
+        asked = by_classes(self.variables, self.sized)
+        if not asked:
+            return False
+        last = len(self.variables) - 1
+        classes = self.variables[last]
+        held = classes.levels[DETAIL][self.codes[last]]
+        rows = np.bincount(held, minlength=classes.groups(DETAIL))
+        each = rows / np.maximum(np.bincount(held, self.rows.weights, minlength=len(rows)), 1e-9)
+        label = f"columns of {self.table} by rows of the unit"
+        for (candidate, _), (noisy, sd) in zip(asked, self._ask(asked, label), strict=True):
+            prediction = self._predict(candidate)
+            if self._significant(noisy, sd, prediction):
+                guess = trend(noisy, sd, prediction, np.log(np.maximum(each, 1e-9)))
+                gap = np.abs(shrink(noisy, sd, guess, self.law) - prediction) @ each / 2
+                share = float(gap.sum()) * self.weight / max(len(held), 1)
+                self.sizes.append(Measured(candidate, noisy, sd, guess, share))
+        return bool(self.sizes)
 
     def learn(self) -> TableModel:
         """All rounds, then a second measurement of what was found."""
@@ -178,7 +220,7 @@ class PairLearner:
 
     def _estimate(self) -> None:
         """The model given all pairs, and synthetic rows of it."""
-        pairs = [self._pair(item) for item in self.found]
+        pairs = [self._pair(item) for item in [*self.sizes, *self.found]]
         self.round += 1
         generator = self.stream("estimate", self.round)
         self._fine: dict[tuple[Ends, int], Floats] = {}
@@ -276,8 +318,16 @@ class PairLearner:
             gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
             if self._significant(noisy, sd, prediction):
                 hits += 1
+                prediction = self._associated(candidate, noisy, sd, prediction)
                 self.found.append(Measured(candidate, noisy, sd, prediction, gap))
         return hits
+
+    def _associated(
+        self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats
+    ) -> Floats:
+        """The prediction with the association of both columns' orders."""
+        scores = (self.variables[at].scores(candidate.level) for at in candidate.ends)
+        return associate(noisy, sd, prediction, *scores)
 
     def _significant(self, noisy: Floats, sd: float, prediction: Floats) -> bool:
         """Whether chi-squared rejects the prediction with the noisy table's own margins."""
@@ -320,6 +370,6 @@ class PairLearner:
             first, second = 1 / old.sd**2, 1 / sd**2
             mean = (old.noisy * first + noisy * second) / (first + second)
             return replace(old, noisy=mean, sd=(first + second) ** -0.5)
-        prediction = self._predict(new)
+        prediction = self._associated(new, noisy, sd, self._predict(new))
         gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
         return Measured(new, noisy, sd, prediction, max(gap, old.gap))
