@@ -215,8 +215,8 @@ class QuailModel:
                 limits = np.cumsum(law, axis=1)
                 drawn = (random.random(len(law))[:, None] > limits).sum(axis=1)
                 target[first : first + _CHUNK] = np.minimum(drawn, law.shape[1] - 1)
-        table.codes[self.classifier.target] = target
-        table.codes = {name: table.codes[name] for name in self.columns}
+        whole = {**table.codes, self.classifier.target: target}
+        table.codes = {name: whole[name] for name in self.columns}
         return made
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
