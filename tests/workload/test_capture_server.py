@@ -96,7 +96,7 @@ def bank_clone(observed: Server, bank: str, tmp_path_factory: pytest.TempPathFac
     """DSN of a clone of it."""
     dsn = _database(observed, "bank_clone")
     ledger = str(tmp_path_factory.mktemp("ledger"))
-    arguments = ["clone", bank, dsn, "--epsilon", "5", "--yes", "--seed", "8", "--ledger", ledger]
+    arguments = ["clone", bank, dsn, "--epsilon", "5", "--yes", "--seed", "1", "--ledger", ledger]
     _ok(CliRunner().invoke(main, arguments))
     return dsn
 
