@@ -19,24 +19,23 @@ after the other, so that they add up to the whole amount.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from privbench.circuit import Builder
+from privbench.circuit import Builder, Circuit
 from privbench.errors import ConfigError
 from privbench.learning.denoise import Floats, denoise
-from privbench.learning.shares import rows_item
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
 from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
-from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
-from privbench.synthesizers.common import Fitting, amounts, planned_keys
-from privbench.synthesizers.model import CircuitModel
+from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.by_table import TableSynthesizer
+from privbench.synthesizers.common import Fitting
 
 
 class BayesnetOptions(Options):
@@ -56,7 +55,7 @@ class BayesnetOptions(Options):
     preliminary: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
 
-class BayesnetSynthesizer(Synthesizer):
+class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
     """Bayesian networks with a public graph."""
 
     name: ClassVar[str] = "bayesnet"
@@ -67,52 +66,76 @@ class BayesnetSynthesizer(Synthesizer):
         """Whether the privacy proof holds."""
         return PROOFS["bayesnet"]
 
-    def fit(
+    def open(
         self,
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, int] | None = None,
-    ) -> FittedModel:
-        """See `Synthesizer.fit`.
+        public_rows: Mapping[str, int] | None,
+    ) -> Fitting:
+        """See `TableSynthesizer.open`.
 
         Raises:
             ConfigError: The graph does not fit the tables; nothing was spent.
         """
-        graphs = self._graphs(session.spec)
-        fitting = Fitting.open(session, totals, amount, public_rows)
-        circuits = {}
-        for name in session.spec.order():
-            found = self._fit_table(fitting, name, graphs[name]) if graphs[name].parents else None
-            circuits[name] = found.circuit() if found else Builder({}).build()
-        names = session.spec.order()
-        tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
-        return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
+        for table in session.spec.tables:
+            self._graph(session.spec, table)
+        return super().open(session, totals, amount, public_rows)
 
-    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
-        """See `Synthesizer.plan`; final tables are planned with equal shares."""
-        events: list[PlannedEvent] = []
-        given = amounts(spec, plan)
-        for name, graph in self._graphs(spec).items():
-            total = given.get(rows_item(name), 0.0)
-            for what, part in self._stages(spec, name, total, plan) if graph.parents else ():
-                for node in graph.parents:
-                    query = Histogram.of(spec, name, (*graph.parents[node], node))
-                    amount = total * part / len(graph.parents)
-                    label = f"{what} of {name}.{node}"
-                    events.append(PlannedEvent.of(label, query, spec, amount, plan))
-        return [*events, *planned_keys(spec, plan)]
+    def fit_table(self, fitting: Fitting, table: str) -> Circuit:
+        """See `TableSynthesizer.fit_table`."""
+        graph = self._graph(fitting.spec, table)
+        if not graph.parents:
+            return Builder({}).build()
+        return self._network(fitting, table, graph).circuit()
 
-    @classmethod
-    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`."""
-        return CircuitModel.from_state(header, arrays)
+    def plan_table(
+        self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+    ) -> list[PlannedEvent]:
+        """See `TableSynthesizer.plan_table`; final tables are planned with equal shares."""
+        graph = self._graph(spec, table)
+        return [
+            PlannedEvent.of(
+                f"{what} of {table}.{node}",
+                Histogram.of(spec, table, (*parents, node)),
+                spec,
+                amount * part / len(graph.parents),
+                plan,
+            )
+            for what, part in self._stages(spec, table, amount, plan)
+            for node, parents in graph.parents.items()
+        ]
 
-    @property
-    def _options(self) -> BayesnetOptions:
-        if not isinstance(self.options, BayesnetOptions):
-            raise TypeError("options of another synthesizer")
-        return self.options
+    @cached_property
+    def _parents(self) -> Mapping[str, tuple[str, ...]]:
+        """Parents of every column that has some, by the options or by the file that they name.
+
+        Raises:
+            ConfigError: Both are given, or the file is no network.
+        """
+        if not self.options.bif:
+            return self.options.parents
+        if self.options.parents:
+            raise ConfigError("bayesnet: the graph is in 'parents' or in 'bif', not in both.")
+        return read_bif(self.options.bif).network.graph.parents
+
+    def _graph(self, spec: DatabaseSpec, table: str) -> Graph:
+        """The graph of a table; a column without parents stands alone.
+
+        Raises:
+            ConfigError: A name that is no column of any table, or a cycle.
+        """
+        known = {name for held in spec.tables.values() for name in held.attributes}
+        for name in {name for child, found in self._parents.items() for name in (child, *found)}:
+            if name not in known:
+                raise ConfigError(
+                    "bayesnet: the graph names a column that is not there.", column=name
+                )
+        columns = spec.tables[table].attributes
+        parents = {name: self._parents.get(name, ()) for name in columns}
+        return Graph(
+            {name: found if set(found) <= set(columns) else () for name, found in parents.items()}
+        )
 
     def _stages(
         self, spec: DatabaseSpec, table: str, total: float, plan: PlanInput
@@ -121,45 +144,16 @@ class BayesnetSynthesizer(Synthesizer):
 
         Where a preliminary cell would have more noise than the table has rows, there is none.
         """
-        first = self._options.preliminary
+        first = self.options.preliminary
         columns = list(spec.tables[table].attributes)
         query = Histogram.of(spec, table, columns[:1])
         noise = noise_sd(query, spec, total / len(columns), plan.accounting)
         noise /= first if plan.accounting == "pure" else first**0.5
-        if self._options.budget == "independent" or noise > plan.rows(table):
+        if self.options.budget == "independent" or noise > plan.rows(table):
             return ((_FINAL, 1.0),)
         return ((_FIRST, first), (_FINAL, 1.0 - first))
 
-    def _graphs(self, spec: DatabaseSpec) -> dict[str, Graph]:
-        """The graph of every table; a column without parents stands alone.
-
-        Raises:
-            ConfigError: A name that is no column, parents in another table, or a cycle.
-        """
-        options = self._options
-        parents: Mapping[str, tuple[str, ...]] = options.parents
-        if options.bif:
-            if parents:
-                raise ConfigError("bayesnet: the graph is in 'parents' or in 'bif', not in both.")
-            parents = read_bif(options.bif).network.graph.parents
-        columns = {name: set(table.attributes) for name, table in spec.tables.items()}
-        known = set().union(*columns.values())
-        for name in {name for child, found in parents.items() for name in (child, *found)}:
-            if name not in known:
-                raise ConfigError(
-                    "bayesnet: the graph names a column that is not there.", column=name
-                )
-        return {
-            table: Graph(
-                {
-                    name: parents.get(name, ()) if set(parents.get(name, ())) <= found else ()
-                    for name in spec.tables[table].attributes
-                }
-            )
-            for table, found in columns.items()
-        }
-
-    def _fit_table(self, fitting: Fitting, table: str, graph: Graph) -> Network:
+    def _network(self, fitting: Fitting, table: str, graph: Graph) -> Network:
         spec = fitting.spec
         domains = spec.tables[table].attributes
         total = fitting.rows_amount(table)

@@ -21,15 +21,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privbench.circuit import Builder, Circuit
 from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import project
-from privbench.learning.shares import rows_item
 from privbench.learning.spn.assemble import add_node
 from privbench.learning.spn.node import Node
 from privbench.learning.spn.settle import scaled
@@ -46,16 +44,16 @@ from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import DatabaseSpec, Session
 from privbench.privacy.queries import Histogram, Region, Split
 from privbench.rng import generator
-from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
-from privbench.synthesizers.common import Fitting, amounts, planned_keys
-from privbench.synthesizers.model import CircuitModel
+from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.by_table import TableSynthesizer
+from privbench.synthesizers.common import Fitting
 from privbench.synthesizers.paper import one_way_bins
 
 #: Inverse variance of a count that is exact.
 _EXACT = 1e12
 
 
-class DpspnSynthesizer(Synthesizer):
+class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
     """Differentially private sum-product networks."""
 
     name: ClassVar[str] = "dpspn"
@@ -64,51 +62,28 @@ class DpspnSynthesizer(Synthesizer):
     @property
     def proof(self) -> Proof:
         """Whether the privacy proof holds."""
-        return PROOFS["dpspn-as-published" if self._options.as_published else "dpspn"]
+        return PROOFS["dpspn-as-published" if self.options.as_published else "dpspn"]
 
-    def fit(
+    def open(
         self,
         session: Session,
         totals: Mapping[str, float],
         amount: float,
-        public_rows: Mapping[str, int] | None = None,
-    ) -> FittedModel:
-        """See `Synthesizer.fit`.
+        public_rows: Mapping[str, int] | None,
+    ) -> Fitting:
+        """See `TableSynthesizer.open`.
 
         Raises:
             PrivacyRefusal: ``as_published`` in a fit that is not stamped NOT PRIVATE.
         """
-        if self._options.as_published:
-            refuse_private(session)
-        kind = PublishedFitting if self._options.as_published else Fitting
-        fitting = kind.open(session, totals, amount, public_rows)
-        names = session.spec.order()
-        circuits = {name: self._fit_table(fitting, name) for name in names}
-        tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
-        return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
+        if not self.options.as_published:
+            return super().open(session, totals, amount, public_rows)
+        refuse_private(session)
+        return PublishedFitting.open(session, totals, amount, public_rows)
 
-    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
-        """See `Synthesizer.plan`; regions are planned as a full tree without splits of columns."""
-        events: list[PlannedEvent] = []
-        given = amounts(spec, plan)
-        for name, table in spec.tables.items():
-            if table.attributes:
-                events += planned_table(spec, name, given[rows_item(name)], plan, self._options)
-        return [*events, *planned_keys(spec, plan)]
-
-    @classmethod
-    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`."""
-        return CircuitModel.from_state(header, arrays)
-
-    @property
-    def _options(self) -> DpspnOptions:
-        if not isinstance(self.options, DpspnOptions):
-            raise TypeError("options of another synthesizer")
-        return self.options
-
-    def _fit_table(self, fitting: Fitting, table: str) -> Circuit:
-        spec, options = fitting.spec, self._options
+    def fit_table(self, fitting: Fitting, table: str) -> Circuit:
+        """See `TableSynthesizer.fit_table`."""
+        spec, options = fitting.spec, self.options
         domains = spec.tables[table].attributes
         if not domains:
             return Builder({}).build()
@@ -137,6 +112,12 @@ class DpspnSynthesizer(Synthesizer):
             learner.grow(roots)
         return _circuit(roots, bins, spec, table, label, options.smoothing)
 
+    def plan_table(
+        self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+    ) -> list[PlannedEvent]:
+        """See `TableSynthesizer.plan_table`; a full tree of regions without splits of columns."""
+        return planned_table(spec, table, amount, plan, self.options)
+
     def _roots(
         self,
         fitting: Fitting,
@@ -151,7 +132,7 @@ class DpspnSynthesizer(Synthesizer):
         whole = Region(table)
         if not label:
             counts = {name: scaled(bins[name].counts, rows) for name in names}
-            exact = self._options.as_published
+            exact = self.options.as_published
             trust = _EXACT if exact else _precision(bins, budget, fitting, table)
             return [Node(whole, names, counts, precision=trust)]
         query = Histogram.of(fitting.spec, table, [label])

@@ -55,7 +55,7 @@ class Draft:
     config: Config
     reporter: Reporter
     resume: str | None
-    synthesizer: Synthesizer
+    synthesizer: Synthesizer[Any]
     plan: FitPlan
     catalog: Catalog
     accountant: Accountant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> Planned
 
 def foresee(
     plan: FitPlan,
-    synthesizer: Synthesizer,
+    synthesizer: Synthesizer[Any],
     source: PlanInput,
     delta: float,
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from typing import Any
 
 from privbench.errors import ConfigError
 from privbench.synthesizers.base import (
@@ -35,7 +36,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=_GROUP)}))
 
 
-def get(name: str) -> type[Synthesizer]:
+def get(name: str) -> type[Synthesizer[Any]]:
     """The synthesizer of that name.
 
     Raises:

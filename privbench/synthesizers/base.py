@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ class Options(BaseModel):
     """Parameters of a synthesizer; public, from the config's ``[synthesizer.options]``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +130,18 @@ class FittedModel(Protocol):
         """A JSON object and arrays, for the model file."""
 
 
-class Synthesizer(ABC):
-    """A learner: asks the session for measurements and makes a model of the answers."""
+class Synthesizer(ABC, Generic[OptionsT]):
+    """A learner: asks the session for measurements and makes a model of the answers.
+
+    Attributes:
+        name: Its name in configs and models.
+        options_type: The type of its parameters.
+        options: Its parameters, checked.
+    """
 
     name: ClassVar[str]
     options_type: ClassVar[type[Options]] = Options
+    options: OptionsT
 
     def __init__(self, options: Mapping[str, Any] | Options | None = None) -> None:
         """Check the options.
@@ -141,7 +151,7 @@ class Synthesizer(ABC):
         """
         given = options.model_dump() if isinstance(options, Options) else dict(options or {})
         try:
-            self.options = self.options_type.model_validate(given)
+            self.options = cast(OptionsT, self.options_type.model_validate(given))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"

@@ -46,6 +46,7 @@ from privbench.privacy.queries.fanin import KEPT
 from privbench.rng import generator
 from privbench.synthesizers.base import (
     FittedModel,
+    Options,
     PlanInput,
     PlannedEvent,
     Synthesizer,
@@ -235,7 +236,7 @@ def _require(condition: bool, table: str) -> None:
         raise ModelError("the parts of the model do not fit each other.", table=table)
 
 
-class GraphicalSynthesizer(Synthesizer):
+class GraphicalSynthesizer(Synthesizer[Options]):
     """Graphical models of tables, conditioned on their owners."""
 
     name: ClassVar[str] = "graphical"

@@ -26,7 +26,7 @@ class JunctionOptions(Options):
     herding: bool = True
 
 
-class JunctionSynthesizer(Synthesizer):
+class JunctionSynthesizer(Synthesizer[JunctionOptions]):
     """Thin junction-tree circuits."""
 
     name: ClassVar[str] = "privbench"
@@ -42,8 +42,8 @@ class JunctionSynthesizer(Synthesizer):
         """See `Synthesizer.fit`."""
         fit = DatabaseFit(Fitting.open(session, totals, amount, public_rows))
         tables = fit.run()
-        herding = bool(getattr(self.options, "herding", True))
-        return JunctionModel(tables, fit.laws, dict(fit.fitting.start.public_rows), herding)
+        public = dict(fit.fitting.start.public_rows)
+        return JunctionModel(tables, fit.laws, public, self.options.herding)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`; pair tables are planned at their largest."""

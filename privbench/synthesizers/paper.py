@@ -7,25 +7,24 @@ holes in its proof closed; ``docs/privbench-paper.md`` lists every departure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from numpy.typing import NDArray
 from pydantic import Field
 
 from privbench.circuit import Builder, Circuit
 from privbench.learning.bins import Bins, make_bins
 from privbench.learning.denoise import Floats, denoise
 from privbench.learning.guard import guard
-from privbench.learning.shares import column_shares, rows_item
+from privbench.learning.shares import column_shares
 from privbench.learning.spn import outline
 from privbench.learning.spn.assemble import to_circuit
 from privbench.learning.spn.grow import Grower
 from privbench.learning.spn.planning import Budget, Shares, plan_budget
-from privbench.privacy import DatabaseSpec, Query, Session, noise_sd
+from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.queries import Column, Histogram, JointHistogram, PublicArray, Region
-from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
-from privbench.synthesizers.common import Fitting, amounts, planned_keys
-from privbench.synthesizers.model import CircuitModel
+from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.by_table import TableSynthesizer
+from privbench.synthesizers.common import Fitting
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
@@ -62,49 +61,21 @@ class PaperOptions(Options):
         )
 
 
-class PaperSynthesizer(Synthesizer):
+class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     """Sum-product networks after the paper."""
 
     name: ClassVar[str] = "privbench-paper"
     options_type: ClassVar[type[Options]] = PaperOptions
 
-    def fit(
-        self,
-        session: Session,
-        totals: Mapping[str, float],
-        amount: float,
-        public_rows: Mapping[str, int] | None = None,
-    ) -> FittedModel:
-        """See `Synthesizer.fit`."""
-        fitting = Fitting.open(session, totals, amount, public_rows)
-        names = session.spec.order()
-        circuits = {name: self._fit_table(fitting, name) for name in names}
-        tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
-        return CircuitModel(self.name, tables, circuits, dict(fitting.start.public_rows))
-
-    @classmethod
-    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`."""
-        return CircuitModel.from_state(header, arrays)
-
-    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
-        """See `Synthesizer.plan`; regions are planned as a full tree without column splits."""
-        events: list[PlannedEvent] = []
-        given = amounts(spec, plan)
-        for name, table in spec.tables.items():
-            if table.attributes:
-                amount = given[rows_item(name)]
-                events += planned_table(spec, name, amount, plan, self._options)
-        return [*events, *planned_keys(spec, plan)]
-
-    def _fit_table(self, fitting: Fitting, table: str) -> Circuit:
+    def fit_table(self, fitting: Fitting, table: str) -> Circuit:
+        """See `TableSynthesizer.fit_table`."""
         spec = fitting.spec
         domains = spec.tables[table].attributes
         if not domains:
             return Builder({}).build()
         amount = fitting.rows_amount(table)
-        budget = _budget(spec, table, amount, fitting.start, self._options)
-        bins, rows = one_way_bins(fitting, table, budget.one_ways, self._options.bins)
+        budget = _budget(spec, table, amount, fitting.start, self.options)
+        bins, rows = one_way_bins(fitting, table, budget.one_ways, self.options.bins)
         grower = Grower(
             spec,
             table,
@@ -113,16 +84,16 @@ class PaperSynthesizer(Synthesizer):
             fitting.measure,
             fitting.noise,
             budget,
-            self._options.alpha,
-            self._options.iterations,
+            self.options.alpha,
+            self.options.iterations,
         )
         return to_circuit(grower.grow(rows), bins, domains)
 
-    @property
-    def _options(self) -> PaperOptions:
-        if not isinstance(self.options, PaperOptions):
-            raise TypeError("options of another synthesizer")
-        return self.options
+    def plan_table(
+        self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+    ) -> list[PlannedEvent]:
+        """See `TableSynthesizer.plan_table`; a full tree of regions without column splits."""
+        return planned_table(spec, table, amount, plan, self.options)
 
 
 def _budget(
