@@ -12,6 +12,7 @@ from math import hypot
 
 import numpy as np
 
+from privbench.learning.answers import released
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import by_precision
 from privbench.learning.fanlaw import FanLaw
@@ -50,10 +51,8 @@ def clipped_totals(session: Session, table: str) -> Noisy:
     found: list[Noisy] = []
     for step in session.trace:
         if isinstance(step.query, Total) and step.query.table == table:
-            noisy = float(np.ravel(np.asarray(step.result, np.float64))[0]) / step.query.unit
-            found.append(
-                (noisy, max(session.noise_scale(step.query, step.event.amount), 1e-9) ** 2)
-            )
+            (noisy,), sd = released(session, step)
+            found.append((float(noisy), max(sd, 1e-9) ** 2))
     return by_precision(found) if found else (1.0, 1e-18)
 
 
@@ -64,8 +63,8 @@ def _units(session: Session, own: KeySpec | None, rows: Mapping[str, Noisy]) -> 
         query, table = step.query, step.query.table
         if own is None or not isinstance(query, Total | Histogram | Presence | FanOut):
             continue
-        sd = max(session.noise_scale(query, step.event.amount), 1e-9)
-        noisy = np.ravel(np.asarray(step.result, np.float64)) / query.unit
+        noisy, sd = released(session, step)
+        sd = max(sd, 1e-9)
         if isinstance(query, FanOut):
             if query.key == own:
                 if last_clear(noisy, sd) > 0:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes, Domain
 from privbench.errors import ConfigError, ModelError
-from privbench.learning.answers import Measure
+from privbench.learning.answers import Answer
 from privbench.learning.denoise import Floats, Noise, denoise, denoise_toward
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Histogram, JointHistogram, PublicArray
@@ -108,25 +108,22 @@ def learn(
     table: str,
     target: str,
     rows: float,
-    measure: Measure,
     noise: Noise,
-    amount: float,
+    answer: Answer,
 ) -> NaiveBayes:
-    """Measure and learn a classifier.
+    """Learn a classifier.
 
     Args:
         spec: What is public.
         table: The table.
         target: The column to foretell.
         rows: Released number of rows, above 0.
-        measure: Asks the session.
         noise: Law of the noise.
-        amount: ε or ρ.
+        answer: Noisy tables of `query_of`.
     """
     domains = spec.tables[table].attributes
-    query = query_of(spec, table, target)
-    noisy, sd = measure(query, amount, event(table, target))
-    tables = query.split(noisy)
+    noisy, sd = answer
+    tables = query_of(spec, table, target).split(noisy)
     # Every table has the target's own counts as its sums: their mean by precision.
     widths = np.array([values.shape[1] for values in tables], np.float64)
     sums = np.stack([values.sum(axis=1) for values in tables])

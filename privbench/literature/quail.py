@@ -14,7 +14,7 @@ a regressor as well, on the target's bins. The wrapped synthesizer has its own p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -24,11 +24,12 @@ from pydantic import Field
 from privbench.circuit import Circuit
 from privbench.domain import Domain
 from privbench.errors import ConfigError
+from privbench.learning.answers import measured
 from privbench.learning.denoise import noise_law
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.literature.naive_bayes import NaiveBayes, event, learn, query_of
 from privbench.literature.proofs import PROOFS, Proof
-from privbench.privacy import DatabaseSpec, Query, Session
+from privbench.privacy import DatabaseSpec, Measurement, Session
 from privbench.rng import generator
 from privbench.synthesizers import get
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
@@ -73,7 +74,7 @@ class _Without:
         return getattr(self._session, name)
 
 
-class QuailSynthesizer(Synthesizer):
+class QuailSynthesizer(Synthesizer[QuailOptions]):
     """A synthesizer and a classifier for one column."""
 
     name: ClassVar[str] = "quail"
@@ -96,19 +97,15 @@ class QuailSynthesizer(Synthesizer):
         Raises:
             ConfigError: The target is no column, or stands alone; nothing was spent.
         """
-        options = self._options
+        options = self.options
         table, column = target_of(session.spec, options.target)
         inner = self._inner()
         spec = session.spec
-        query_of(spec, table, column)
-
-        def measure(query: Query, part: float, label: str) -> tuple[NDArray[np.float64], float]:
-            return session.measure(query, part, label), session.noise_scale(query, part)
-
-        rows = max(float(totals.get(table, 1.0)), 1.0)
-        noise = noise_law(session.accounting)
         first = amount * options.split
-        classifier = learn(spec, table, column, rows, measure, noise, first)
+        question = Measurement(query_of(spec, table, column), first, event(table, column))
+        (answer,) = measured(session, [question])
+        rows = max(float(totals.get(table, 1.0)), 1.0)
+        classifier = learn(spec, table, column, rows, noise_law(session.accounting), answer)
         narrow = cast(Session, _Without(session, table, column))
         model = inner.fit(narrow, totals, amount - first, public_rows)
         domain = spec.tables[table].attributes[column]
@@ -117,14 +114,12 @@ class QuailSynthesizer(Synthesizer):
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
-        options = self._options
+        options = self.options
         table, column = target_of(spec, options.target)
         first = plan.total * options.split
         query = query_of(spec, table, column)
         events = [PlannedEvent.of(event(table, column), query, spec, first, plan)]
-        rest = PlanInput(
-            plan.total - first, plan.accounting, plan.totals, plan.public_rows, plan.spare
-        )
+        rest = replace(plan, total=plan.total - first)
         return [*events, *self._inner().plan(without(spec, table, column), rest)]
 
     @classmethod
@@ -132,16 +127,10 @@ class QuailSynthesizer(Synthesizer):
         """See `Synthesizer.load`."""
         return QuailModel.from_state(header, arrays)
 
-    @property
-    def _options(self) -> QuailOptions:
-        if not isinstance(self.options, QuailOptions):
-            raise TypeError("options of another synthesizer")
-        return self.options
-
-    def _inner(self) -> Synthesizer:
-        if self._options.synthesizer == self.name:
+    def _inner(self) -> Synthesizer[Any]:
+        if self.options.synthesizer == self.name:
             raise ConfigError("quail wraps another synthesizer than itself.")
-        return get(self._options.synthesizer)(self._options.options)
+        return get(self.options.synthesizer)(self.options.options)
 
 
 def target_of(spec: DatabaseSpec, target: str) -> tuple[str, str]:

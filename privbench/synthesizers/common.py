@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from privbench.learning.absent import emptied, told_tables
+from privbench.learning.answers import measured, released
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, by_precision, noise_law
 from privbench.learning.keyasks import Answers, asks, bounds_of, measure_key
@@ -111,10 +110,7 @@ class Fitting:
 
     def measure_all(self, questions: Sequence[Measurement]) -> list[tuple[Floats, float]]:
         """Measurements that do not depend on each other's answers, as one batch; as `measure`."""
-        return [
-            (np.asarray(noisy, np.float64), self.session.noise_scale(item.query, item.amount))
-            for item, noisy in zip(questions, self.session.measure_all(questions), strict=True)
-        ]
+        return measured(self.session, questions)
 
     def one_way(self, table: str, attribute: str, amount: float) -> tuple[Floats, float]:
         """Measure one attribute's histogram; a root table's size is learned from it too."""
@@ -243,9 +239,8 @@ def _counted(session: Session) -> dict[str, tuple[float, float]]:
     found = {}
     for step in session.trace:
         if step.query == Total(step.query.table, 1) and session.spec.tables[step.query.table].own:
-            noise = session.noise_scale(step.query, step.event.amount)
-            number = float(np.ravel(np.asarray(step.result, np.float64))[0]) / step.query.unit
-            found[step.query.table] = number, noise
+            (number,), noise = released(session, step)
+            found[step.query.table] = float(number), noise
     return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from privbench.domain import Codes
 from privbench.learning.absent import clipped_totals, told_tables
+from privbench.learning.answers import measured
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -130,11 +131,7 @@ class DatabaseFit:
 
     def _ask(self, questions: list[Measurement]) -> list[tuple[Floats, float]]:
         """Noisy statistics and the standard deviations of their noise."""
-        answers = self.session.measure_all(questions)
-        return [
-            (noisy, self.session.noise_scale(item.query, item.amount))
-            for item, noisy in zip(questions, answers, strict=True)
-        ]
+        return measured(self.session, questions)
 
     def _total(self, table: str) -> tuple[float, float]:
         """The released total of a table and the standard deviation of its noise."""

@@ -8,7 +8,7 @@ counted on synthetic rows of the current model, so nothing needs to be inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import pi, sqrt
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.learning.answers import Answer, measured
 from privbench.learning.graphical.budget import MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
 from privbench.learning.graphical.estimate import Floats, Law, associate, rake, shrink, trend
@@ -297,16 +298,13 @@ class PairLearner:
         sd = self.session.noise_scale(query, self.budget.first)
         return sampling + PRICE * sd * prediction.size / sqrt(2 * pi)
 
-    def _ask(
-        self, asked: Sequence[tuple[Candidate, float]], label: str
-    ) -> Iterator[tuple[Floats, float]]:
+    def _ask(self, asked: Sequence[tuple[Candidate, float]], label: str) -> list[Answer]:
         """Noisy pair tables and their standard deviations."""
-        questions = []
-        for candidate, amount in asked:
-            query = pair_query(self.table, self.variables, candidate)
-            questions.append(Measurement(query, amount, label))
-        for question, noisy in zip(questions, self.session.measure_all(questions), strict=True):
-            yield noisy, self.session.noise_scale(question.query, question.amount)
+        questions = [
+            Measurement(pair_query(self.table, self.variables, candidate), amount, label)
+            for candidate, amount in asked
+        ]
+        return measured(self.session, questions)
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
         """Measure pairs and keep those that differ from the model; how many do."""
