@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -163,7 +164,7 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         for what, part in self._stages(spec, table, total, fitting.start):
             for name, answer in _measure(fitting, table, graph, total * part, shares, what).items():
                 found[name].append(answer)
-            rows = _rows(fitting, table, found)
+            rows = fitting.weight(table, chain.from_iterable(found.values()))
             counts = {name: _counts(answers, rows, fitting) for name, answers in found.items()}
             sizes = {name: domain.size for name, domain in domains.items()}
             shares = shares_of_nodes(graph, sizes, counts, fitting.session.accounting)
@@ -242,16 +243,6 @@ def _measure(
         for name, parents in graph.parents.items()
     ]
     return dict(zip(graph.parents, fitting.measure_all(questions), strict=True))
-
-
-def _rows(fitting: Fitting, table: str, found: Mapping[str, list[tuple[Floats, float]]]) -> float:
-    """Weight of the table's rows; of an owned table the mean of its tables' sums by precision."""
-    if fitting.spec.tables[table].own is None:
-        return fitting.rows(table)
-    answers = [answer for node in found.values() for answer in node]
-    precision = np.array([1.0 / max(sd * sd * values.size, 1e-18) for values, sd in answers])
-    sums = np.array([values.sum() for values, _ in answers])
-    return float(max((sums * precision).sum() / precision.sum(), 1.0))
 
 
 def _counts(answers: list[tuple[Floats, float]], rows: float, fitting: Fitting) -> Floats:

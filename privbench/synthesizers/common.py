@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from privbench.learning.absent import emptied, told_tables
-from privbench.learning.answers import measured, released
+from privbench.learning.answers import Answer, measured, released
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, by_precision, noise_law
 from privbench.learning.keyasks import Answers, asks, bounds_of, measure_key
@@ -111,6 +111,18 @@ class Fitting:
     def measure_all(self, questions: Sequence[Measurement]) -> list[tuple[Floats, float]]:
         """Measurements that do not depend on each other's answers, as one batch; as `measure`."""
         return measured(self.session, questions)
+
+    def weight(self, table: str, answers: Iterable[Answer]) -> float:
+        """Weight of a table's rows: of an owned one, the mean of its histograms' sums, at least 1.
+
+        Args:
+            table: The table.
+            answers: Noisy histograms of all of its rows.
+        """
+        if self.spec.tables[table].own is None:
+            return self.rows(table)
+        sums = [(float(values.sum()), max(sd * sd * values.size, 1e-18)) for values, sd in answers]
+        return max(by_precision(sums)[0], 1.0)
 
     def one_way(self, table: str, attribute: str, amount: float) -> tuple[Floats, float]:
         """Measure one attribute's histogram; a root table's size is learned from it too."""

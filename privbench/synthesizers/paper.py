@@ -6,7 +6,6 @@ holes in its proof closed; ``docs/privbench-paper.md`` lists every departure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -122,24 +121,16 @@ def one_way_bins(
     """
     spec = fitting.spec
     domains = spec.tables[table].attributes
-    is_root = spec.tables[table].own is None
     shares = column_shares({name: domain.size for name, domain in domains.items()})
     noisy: dict[str, tuple[Floats, float]] = {}
     for name, share in shares.items():
         noisy[name] = fitting.one_way(table, name, amount * share)
-    rows = fitting.rows(table) if is_root else _weight(noisy)
+    rows = fitting.weight(table, noisy.values())
     bins = {}
     for name, (values, sd) in noisy.items():
         counts = guard(denoise(values, sd, rows, fitting.noise), values, sd, domains[name])
         bins[name] = make_bins(counts, domains[name], most, 2 * sd)
     return bins, rows
-
-
-def _weight(noisy: Mapping[str, tuple[Floats, float]]) -> float:
-    """Weight of all rows: the mean of the histograms' sums by their precision, at least 1."""
-    precision = {name: 1.0 / (sd * sd * len(values)) for name, (values, sd) in noisy.items()}
-    total = sum(float(noisy[name][0].sum()) * weight for name, weight in precision.items())
-    return max(total / sum(precision.values()), 1.0)
 
 
 def planned_table(
