@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from privbench.errors import SchemaError
-from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.dependence import DependenceScores
+from privbench.privacy.queries.joint import Joint
 from privbench.privacy.queries.regions import overlap
 from privbench.privacy.queries.scores import PairScores
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.query import GRID, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution
 
 
 @dataclass(frozen=True, slots=True)
-class JointScores(Query):
+class JointScores(Joint):
     """The scores of several `PairScores` of one table, one after the other, as one vector.
 
     Statistic: the concatenation of the parts' doubled scores, in grid units; `unit` is twice the
@@ -46,25 +43,9 @@ class JointScores(Query):
     unit = 2 * GRID
 
     def __post_init__(self) -> None:
-        if len({part.source for part in self.parts}) != 1:
-            raise SchemaError("joint scores have parts, all of one table.")
+        Joint.__post_init__(self)
         if any(isinstance(part, DependenceScores) for part in self.parts):
             raise SchemaError("scores of dependence move by more than joint scores claim.")
-
-    @property
-    def table(self) -> str:
-        """See `Query.table`."""
-        return self.parts[0].source
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
-        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One axis: the scores of all parts."""
-        return (sum(len(part.pairs) for part in self.parts),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring."""
@@ -72,12 +53,3 @@ class JointScores(Query):
         total, most = contribution(spec, self.table), overlap(regions)
         claim = Sensitivity(math.ceil(total * most), up(total * math.sqrt(most)), total)
         return doubled(spec, claim)
-
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Doubled scores in grid units."""
-        return np.concatenate([part.evaluate(data) for part in self.parts])
-
-    def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
-        """Scores of every part, from a result of `Session.measure`."""
-        ends = np.cumsum([len(part.pairs) for part in self.parts])
-        return np.split(np.asarray(measured, dtype=np.float64), ends[:-1])

@@ -14,6 +14,7 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column, Whole
 from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import View
+from privbench.privacy.queries.joint import Joint
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region, Split, overlap
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
@@ -158,7 +159,7 @@ class RegionMoments(Query):
 
 
 @dataclass(frozen=True, slots=True)
-class JointMoments(Query):
+class JointMoments(Joint):
     """Moments over regions of one table, each part with attributes of its own, in one event.
 
     Statistic: the cells of all parts one after the other; `split` takes a result apart.
@@ -179,25 +180,6 @@ class JointMoments(Query):
     kind = "joint moments"
     unit = GRID
 
-    def __post_init__(self) -> None:
-        if len({part.source for part in self.parts}) != 1:
-            raise SchemaError("joint moments have parts, all of one table.")
-
-    @property
-    def table(self) -> str:
-        """See `Query.table`."""
-        return self.parts[0].source
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
-        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One axis: the cells of all parts."""
-        return (sum(math.prod(part.shape) for part in self.parts),)
-
     def _most(self, weight: float) -> float:
         """Largest sum over one row's regions of 1 + ``weight``·d."""
         return overlap(
@@ -211,16 +193,6 @@ class JointMoments(Query):
         total = contribution(spec, self.table)
         l1, l2 = math.ceil(total * self._most(1 / 2)), up(total * math.sqrt(self._most(1 / 4)))
         return doubled(spec, Sensitivity(l1, l2, total))
-
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
-        return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
-
-    def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
-        """The part of a result of `Session.measure` that belongs to each part, of its shape."""
-        ends = np.cumsum([math.prod(part.shape) for part in self.parts])
-        pieces = np.split(np.asarray(measured, np.float64), ends[:-1])
-        return [piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)]
 
 
 def _products(weights: NDArray[np.int64], coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
