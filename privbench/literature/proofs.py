@@ -78,8 +78,3 @@ PROOFS: dict[str, Proof] = {
         _P3GM,
     ),
 }
-
-
-def proof_of(name: str) -> Proof | None:
-    """The verdict on a method of this package, or None for others."""
-    return PROOFS.get(name)

@@ -27,7 +27,7 @@ _LIMIT = {"statement_timeout": "600000"}
 
 
 def rebind(
-    workload: str | Path,
+    workload: str | Path | Workload,
     *,
     model: str | Path | None = None,
     on: str | None = None,
@@ -42,7 +42,7 @@ def rebind(
     ledger lies elsewhere, looks like any clone.
 
     Args:
-        workload: A file or folder in any known format.
+        workload: A file or folder in any known format, or what was read of one.
         model: The model to draw rows from; where a clone is given too, rows are the clone's.
         on: The clone: its rows give the literals and its server checks the queries.
         seed: Of the draws.
@@ -60,7 +60,7 @@ def rebind(
             "new literals need rows to come from.",
             remedy="Give --model MODEL, or --on with the DSN of the clone.",
         )
-    queries = read(workload)
+    queries = workload if isinstance(workload, Workload) else read(workload)
     found = Model.load(model) if model is not None else None
     secret = found is not None and not found.promise.private
     with ExitStack() as stack:

@@ -131,8 +131,9 @@ def publish(
     """
     teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
     certificate = certificate_of(found, Path(model), "")
-    if workload is not None:
-        _refuse_confidential(read(workload))
+    given = read(workload) if workload is not None else None
+    if given is not None:
+        _refuse_confidential(given)
     with ExitStack() as stack:
         scratch = _scratch(folder)
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -144,7 +145,7 @@ def publish(
             ddl, lost = _ddl(connection, schema)
             data = _described(connection, scratch, schema, ddl, {*found.public})
         with teller.stage("workload"):
-            bound, origin, why = _workload(connection, dsn, schema, workload, queries)
+            bound, origin, why = _workload(connection, dsn, schema, given, queries)
         version = connection.info.parameter_status("server_version") or ""
         certificate = certificate.model_copy(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
@@ -301,7 +302,7 @@ def _checked(data: dict[str, Any]) -> Bundle:
 
 
 def _workload(
-    connection: Connection, dsn: str, schema: Schema, given: str | Path | None, queries: int
+    connection: Connection, dsn: str, schema: Schema, given: Workload | None, queries: int
 ) -> tuple[Workload | None, str, list[str]]:
     """The workload, its origin, and what it lacks: generated from the clone, or bound to it."""
     if given is None and not queries:
