@@ -32,8 +32,8 @@ _EMPTY = 240.0
 #: from one child per parent would add up, and a tenth of all parents who own hundreds each is lost.
 _GIANTS = 0.7
 #: How much likelier beforehand parents of about as many children each are, as a power of
-#: E[x]²/E[x²]. Without it every histogram that noise drowns has a tail of giants: measured on seven
-#: databases, sizes of tables are off by 3 % less at 0.25 as at 1.
+#: E[x]²/E[x²]. Without it a histogram that noise drowns gets parents of very many children.
+#: Measured on seven databases, sizes of tables are off by 3 % less, at 0.25 as at 1.
 _EVEN = 0.5
 #: A noisy bucket this many standard deviations above zero holds parents.
 _CLEAR = 3.2

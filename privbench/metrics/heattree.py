@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.learning.information import mutual_information
 from privbench.metrics import canon
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.correlation import contingency, cramers_v
@@ -198,7 +199,10 @@ class _Grower:
             counts[self.seen[number]] = tables[0].sum(axis=1)
             for cut in _cuts(self.columns[number], counts):
                 held = cut.holds(self.seen[number])
-                told = sum(_information(table, held) for table in tables)
+                told = sum(
+                    mutual_information(np.stack([table[of].sum(axis=0) for of in (held, ~held)]))
+                    for table in tables
+                )
                 if best is None or told > best[0]:
                     best = (told, number, cut)
         return None if best is None else (best[1], best[2])
@@ -225,11 +229,3 @@ def _places(column: CodedColumn, counts: Floats) -> list[Split]:
     ranks = below[-1:] * np.linspace(0, 1, _CUTS) if len(seen) else np.zeros(0)
     places = np.unique(np.searchsorted(below, ranks))
     return [Split(column, code) for code in seen[places[1:]].tolist() if code >= lowest]
-
-
-def _information(table: Floats, held: NDArray[np.bool_]) -> float:
-    """Mutual information, in nats, of a split of a table's rows and its columns."""
-    joint = np.stack([table[held].sum(axis=0), table[~held].sum(axis=0)]) / table.sum()
-    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    used = joint > 0
-    return float(np.sum(joint[used] * np.log(joint[used] / apart[used])))

@@ -281,15 +281,19 @@ _COUNTS: dict[str, Callable[[KeySpec], Query]] = {
 }
 
 
+def _plain(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
+    """Amount per table and key before what is known of units changes it."""
+    items = shares(spec, start.totals)
+    return allocate(items, start.total * MARGIN) if items else {}
+
+
 def standing(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
     """How far the units of every key stand above noise.
 
     The yardstick is the noise of one count of units (a fan-out; rows with a reference) for a key's
     plain share: 1 where units are as many as `_SEEN` of its standard deviations.
     """
-    items = shares(spec, start.totals)
-    given = allocate(items, start.total * MARGIN) if items else {}
-    found = {}
+    given, found = _plain(spec, start), {}
     for table in spec.tables.values():
         for key in table.keys:
             query = _COUNTS[key.role](key)
@@ -318,8 +322,7 @@ def _few(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:
         name: min(max(1.0 / seen, 1.0), _MORE) if name in owned else min(max(seen, _LESS), 1.0)
         for name, seen in standing(spec, start).items()
     }
-    items = shares(spec, start.totals)
-    given = allocate(items, start.total * MARGIN) if items else {}
+    given = _plain(spec, start)
     for table in spec.tables.values():
         if table.attributes and table.name in start.counted:
             each = given[rows_item(table.name)] / (2 * len(table.attributes))

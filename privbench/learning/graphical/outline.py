@@ -17,6 +17,7 @@ from privbench.domain import Codes, Domain
 from privbench.learning.graphical.columns import HIDDEN
 from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.model import TableLaw
+from privbench.learning.information import mutual_information
 
 #: Rows that are spread over a column's shares in every bin of what it hangs on.
 SMOOTHED = 1.0
@@ -60,7 +61,7 @@ def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
         if factor.column in own:
             name = own[factor.column]
             near = [own[place] for place in factor.parents if place in own]
-            told = [_information(_joint(codes, bins, other, name)) for other in near]
+            told = [mutual_information(_joint(codes, bins, other, name)) for other in near]
             above[name] = near[int(np.argmax(told))] if near else None
     return Outline(_circuit(names, shares, above, bins, codes), above, bins)
 
@@ -70,14 +71,6 @@ def _joint(codes: Mapping[str, Codes], bins: Mapping[str, Ints], first: str, sec
     shape = int(bins[first].max()) + 1, int(bins[second].max()) + 1
     index = bins[first][codes[first]] * shape[1] + bins[second][codes[second]]
     return np.bincount(index, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-
-
-def _information(joint: Floats) -> float:
-    """Mutual information, in nats; 0 without rows."""
-    shares = joint / max(float(joint.sum()), 1.0)
-    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
-    there = shares > 0
-    return float((shares[there] * np.log(shares[there] / apart[there])).sum())
 
 
 def _circuit(

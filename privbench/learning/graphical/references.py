@@ -2,10 +2,11 @@
 
 The scope of a reference (nothing, another unit, the row's own unit) is a column of the row. How
 often targets in other units are referred to is drawn from the fan-in law, whose mean is known from
-sizes; which target gets which number is an exponential race (Plackett and Luce), the largest number
-to the first. A target's weight in it is a product of factors of what was measured of targets: bins
-of a score of how much of everything they have, and groups of the columns that say most about the
-others. The factors are those by which races of synthetic targets reproduce the released marginals.
+sizes. Which target gets which number is drawn without replacement in proportion to weights
+(Plackett and Luce), the largest number first. The weight of a target is a product of factors of
+what was measured of targets: bins of a score of how much of everything they have, and groups of the
+columns that say most about the others. The factors are those by which synthetic targets that are
+ordered so reproduce the released marginals.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from privbench.learning.graphical.columns import DETAIL, INSIDE, NULL_SCOPE, Var
 from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import COUNTED
+from privbench.learning.information import uncertainty_coefficient
 from privbench.learning.synthetic import NULL
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
@@ -41,14 +43,14 @@ TOGETHER = 1.2
 BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
 #: Score of a cell without an order, in standard deviations.
 APART = -1.0
-#: Prior sd of the power of a column's odds by which targets are tilted.
+#: Prior sd of the power of a column's odds that the shares of targets are multiplied by.
 ODDS_SD = 0.7
 #: Sweeps of fitting factors, and step of each; 30 sweeps: noise is fitted (stats5 2.81 for 2.68).
 SWEEPS, STEP = 10, 0.7
 #: Largest logarithm of a factor, either way.
 LARGEST = 9.0
-#: What is added to shares before they are compared: races are too coarse for less.
-FAINT = 0.003
+#: What is added to shares before they are compared: two random orders are too coarse for less.
+COARSE = 0.003
 #: Most weight that one target unit may count, where a unit can send several references or hold
 #: both ends; 1 else, since noise grows with it. By least squared error: stats5 2.71 for 2.68.
 CAP = 4
@@ -255,22 +257,12 @@ def _telling(usable: Sequence[Variable], codes: Mapping[str, Codes], most: int) 
     """Columns that say most about all others (mutual information over entropy)."""
     held = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
     said = {
-        place: sum(_information(one, other) for at, other in enumerate(held) if at != place)
+        place: sum(
+            uncertainty_coefficient(one, other) for at, other in enumerate(held) if at != place
+        )
         for place, one in enumerate(held)
     }
     return [usable[place] for place in sorted(said, key=lambda at: -said[at])[:most]]
-
-
-def _information(first: Ints, second: Ints) -> float:
-    """Mutual information over the entropy of the second, 0 to 1."""
-    joint = np.bincount(first * (second.max(initial=0) + 1) + second)
-    both, one, two = (_entropy(part) for part in (joint, np.bincount(first), np.bincount(second)))
-    return max(one + two - both, 0.0) / two if two > 0 else 0.0
-
-
-def _entropy(counts: Ints) -> float:
-    shares = counts[counts > 0] / max(counts.sum(), 1)
-    return float(-(shares * np.log(shares)).sum())
 
 
 def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
@@ -344,47 +336,56 @@ def fit_reference(
     if not answers or not rows:
         return ReferenceLaw(fan_in)
     held = [item.bins.of(targets.codes) for item in asked]
-    races = np.log(numbers.exponential(size=(2, rows)))
-    prizes = numbers_of(fan_in, rows).astype(np.float64)
-    prizes *= targets.weight / max(float(prizes.sum()), 1e-9)
+    draws = np.log(numbers.exponential(size=(2, rows)))
+    counts = numbers_of(fan_in, rows).astype(np.float64)
+    counts *= targets.weight / max(float(counts.sum()), 1e-9)
     _, units = np.unique(targets.units, return_inverse=True)
     logs = [np.zeros(item.bins.size) for item in asked]
 
     def margin(place: int) -> Floats:
         weights = reduce(np.add, (one[bins] for one, bins in zip(logs, held, strict=True)))
-        mass = _raced(weights, races, prizes, units, targets.cap)
-        counts = np.bincount(held[place], mass, minlength=len(logs[place]))
-        return np.asarray(counts / max(float(mass.sum()), 1e-9))
+        mass = _expected(weights, draws, counts, units, targets.cap)
+        found = np.bincount(held[place], mass, minlength=len(logs[place]))
+        return np.asarray(found / max(float(mass.sum()), 1e-9))
 
     wanted: list[Floats] = []
     for place, (item, (noisy, sd)) in enumerate(zip(asked, answers, strict=True)):
         # Each is predicted by those before it, so that noise does not set one against the other.
         alone = np.bincount(held[place], minlength=item.bins.size) / rows
-        shares = alone if not place else (1.0 - FAINT) * margin(place) + FAINT * alone
-        counts = shrink(noisy.ravel(), sd, _trend(noisy.ravel(), sd, shares, item.ordered), law)
-        counts[alone <= 0] = 0.0
-        wanted.append(counts / max(float(counts.sum()), 1e-9))
+        shares = alone if not place else (1.0 - COARSE) * margin(place) + COARSE * alone
+        mean = shrink(noisy.ravel(), sd, _trend(noisy.ravel(), sd, shares, item.ordered), law)
+        mean[alone <= 0] = 0.0
+        wanted.append(mean / max(float(mean.sum()), 1e-9))
         for _ in range(SWEEPS):
             for at, want in enumerate(wanted):
-                moved = logs[at] + STEP * np.log((want + FAINT) / (margin(at) + FAINT))
+                moved = logs[at] + STEP * np.log((want + COARSE) / (margin(at) + COARSE))
                 logs[at] = np.clip(moved - moved.mean(), -LARGEST, LARGEST)
     return ReferenceLaw(fan_in, tuple(item.bins for item in asked), tuple(logs))
 
 
-def _raced(logs: Floats, races: Floats, prizes: Floats, units: Ints, cap: float) -> Floats:
-    """Weight of references of every target, each unit of targets up to a cap; mean of races."""
+def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: float) -> Floats:
+    """Weight of references of every target, each unit of targets up to a cap; mean over draws.
+
+    Args:
+        logs: Logarithm of the weight of every target, shape (targets,).
+        draws: Logarithms of exponential numbers, shape (draws, targets): in a draw targets are
+            ordered by these less ``logs``, which is sampling without replacement by weight.
+        counts: References of the first targets of that order, falling.
+        units: Unit of every target.
+        cap: Most weight of one unit.
+    """
     found = np.zeros(len(logs))
-    for race in races:
-        first = np.argsort(race - logs, kind="stable")[: len(prizes)]
-        held = np.bincount(units[first], prizes)
-        found[first] += prizes * (cap / np.maximum(held, cap))[units[first]]
-    return found / len(races)
+    for draw in draws:
+        first = np.argsort(draw - logs, kind="stable")[: len(counts)]
+        held = np.bincount(units[first], counts)
+        found[first] += counts * (cap / np.maximum(held, cap))[units[first]]
+    return found / len(draws)
 
 
 def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
-    """Posterior mean of a marginal that tilts targets' shares by a power of their odds F/(1 - F).
+    """Posterior mean of a marginal that is targets' shares times a power of their odds F/(1 - F).
 
-    Bins without an order keep their shares. So the few targets of a tail lean on all others.
+    Bins without an order keep their shares. So a tail of few targets is estimated from all bins.
     """
     total = max(float(noisy.sum()), sd)
     found = np.asarray(shares * total)

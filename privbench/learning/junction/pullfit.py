@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats, Noise
+from privbench.learning.information import uncertainty_coefficient
 from privbench.learning.junction.context import Variable, in_order
 from privbench.learning.junction.overall import BEYOND, cut, overall
 from privbench.learning.junction.tilts import Races, Seen, preferences
@@ -229,7 +230,7 @@ def telling(
     bins = [binned(item, codes[item.name]) for item in variables]
     rows = [of[codes[item.name][:_ROWS]] for of, item in zip(bins, variables, strict=True)]
     usable = [k for k, of in enumerate(bins) if of.max() > 0]
-    shared = {(i, j): _information(rows[i], rows[j]) for i in usable for j in usable}
+    shared = {(i, j): uncertainty_coefficient(rows[i], rows[j]) for i in usable for j in usable}
     chosen: list[int] = []
     known = np.zeros(len(variables))
     while len(chosen) < min(most, len(usable)):
@@ -243,18 +244,3 @@ def telling(
         for j in usable:
             known[j] = max(known[j], shared[best, j])
     return [variables[k] for k in chosen]
-
-
-def _information(first: Ints, second: Ints) -> float:
-    """Mutual information over entropy of the second, between 0 and 1."""
-    if not len(first):
-        return 0.0
-    width = int(second.max()) + 1
-    joint = np.bincount(first * width + second).astype(np.float64)
-    whole, a, b = (_entropy(part) for part in (joint, np.bincount(first), np.bincount(second)))
-    return max(a + b - whole, 0.0) / b if b > 0 else 0.0
-
-
-def _entropy(counts: NDArray[np.number] | Floats) -> float:
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log(shares)).sum())
