@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from privbench.errors import ConfigError
 
@@ -171,7 +179,7 @@ class SynthesizerConfig(_Section):
     """
 
     name: str = "privbench"
-    options: dict[str, Scalar] = {}
+    options: dict[str, JsonValue] = {}
 
 
 class Config(_Section):

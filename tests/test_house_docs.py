@@ -57,7 +57,7 @@ def test_every_setting_is_explained() -> None:
     silent = [
         f"{section}.{name}"
         for section, definition in json_schema()["$defs"].items()
-        for name in definition["properties"]
+        for name in definition.get("properties", ())
         if section != "Config" and not settings(definition).get(name)
     ]
     assert not silent
@@ -80,6 +80,15 @@ def test_config_examples_load(page: str) -> None:
     assert blocks
     for block in blocks:
         assert Config.loads(block).tables
+
+
+def test_examples_of_the_literature_are_taken_by_their_synthesizers() -> None:
+    blocks = _blocks(ROOT / "docs" / "literature.md", "toml")
+    chosen = [Config.loads(block).synthesizer for block in blocks]
+    assert {item.name for item in chosen} == {"dpspn", "bayesnet", "quail"}
+    for item in chosen:
+        given = synthesizers.get(item.name)(item.options).options.model_dump(exclude_unset=True)
+        assert given.keys() == item.options.keys()
 
 
 PROSE = [
