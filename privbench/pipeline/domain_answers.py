@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals, DecimalsNeed
@@ -24,6 +25,8 @@ from privbench.privacy import GRID, PART, Listed, Question, Result, Session
 
 #: Standard deviations of noise from which on values below zero are seen.
 _CLEAR = 2.0
+#: Standard deviations from which on a cell holds rows beside values that are counted apart.
+_LEFT = 4.0
 #: How many public candidates of a column noise alone may make look present, on the mean.
 _BY_CHANCE = 0.02
 #: Share of a column without a name that usual labels may have.
@@ -112,19 +115,60 @@ class Answer:
         return cls(need, noisy, max(sd, 1e-9))
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Values of a grid that many units share, with their released counts.
+
+    Attributes:
+        points: The values, on the grid, shape (values,).
+        counts: Their noisy counts, shape (values,).
+        sd: Standard deviation of the noise of a count.
+    """
+
+    points: NDArray[np.int64]
+    counts: Floats
+    sd: float
+
+    @classmethod
+    def of(cls, session: Session, question: Question, found: Listed) -> Shared:
+        """What a released list of grid points tells."""
+        counts = np.asarray(found.counts, np.float64) / question.query.unit
+        sd = session.noise_scale(question.query, question.amount)
+        return cls(np.array([int(label) for label in found.labels], np.int64), counts, sd)
+
+    def left(self, answer: Answer) -> Answer:
+        """What a histogram holds beside these values; a cell where noise may be all is empty.
+
+        A list weighs the values of a unit's rows at least as much as a histogram does, so that what
+        is left may be too little, but is not too much.
+        """
+        cells = np.searchsorted(answer.need.candidates, self.points, side="right")
+        taken = np.bincount(cells, self.counts, len(answer.noisy))
+        number = np.bincount(cells, minlength=len(answer.noisy))
+        noisy = answer.noisy - taken
+        faint = noisy < _LEFT * np.sqrt(answer.sd**2 + number * self.sd**2)
+        return replace(answer, noisy=np.where((number > 0) & faint, 0.0, noisy))
+
+
 def settled(
     session: Session,
     need: BoundsNeed | DecimalsNeed,
     found: list[tuple[Need | None, Question, Result]],
     cells: int,
+    shared: Shared | None = None,
 ) -> Released:
-    """A range or a number of decimals, from the results of its questions, if any were asked."""
+    """A range or a number of decimals, from the results of its questions, if any were asked.
+
+    A value that many units share has a cell of its own, so that the range is that of all others:
+    ``9999-12-31`` may be most rows of a column of which the other dates lie in a few years.
+    """
     answers = [
         Answer.of(session, cast(Need, part), question, result) for part, question, result in found
     ]
     if isinstance(need, DecimalsNeed):
         return decimals(need, answers)
-    return bounds(answers, cells) or replace(need.usual, cells=cells)
+    others = [shared.left(answer) for answer in answers] if shared is not None else []
+    return bounds(others, cells) or bounds(answers, cells) or replace(need.usual, cells=cells)
 
 
 def decimals(need: DecimalsNeed, answers: list[Answer]) -> Decimals:

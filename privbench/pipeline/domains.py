@@ -22,6 +22,7 @@ from privbench.encoding.text_codec import TextCodec
 from privbench.learning.denoise import Floats, by_precision
 from privbench.pipeline import domain_budget as rules
 from privbench.pipeline.domain_answers import (
+    Shared,
     lent_labels,
     released_list,
     rest_law,
@@ -292,6 +293,12 @@ def _settle(
 ) -> dict[tuple[str, str], Released]:
     """What every reader takes."""
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
+    shared = {
+        (table, need.grid): Shared.of(session, question, cast(Listed, result))
+        for name, (table, need) in plan.lists().items()
+        for _, question, result in answers.get(name, [])
+        if need.grid is not None and cast(Listed, result).labels
+    }
     found: dict[tuple[str, str], Released] = {}
     for table, _, need in plan.needs():
         name = item_of(table, need)
@@ -299,7 +306,8 @@ def _settle(
             labels = named.get(name) or lent.get(name, ())
             released: Released = with_usual(need, labels, laws.get(name), cells[table])
         else:
-            released = settled(session, need, answers.get(name, []), cells[table])
+            known = shared.get((table, need.attribute))
+            released = settled(session, need, answers.get(name, []), cells[table], known)
         found[table, need.attribute] = released
     limits = {
         (item.table.key, name): (reader.range.lo, reader.range.hi)
