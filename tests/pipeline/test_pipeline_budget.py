@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
-from privbench.pipeline.domain_answers import _from_zero, released_list
+from privbench.pipeline.domain_answers import Answer, Shared, _from_zero, bounds, released_list
 from privbench.pipeline.domain_budget import DOMAINS, total_amounts, totals_share
 from privbench.pipeline.domain_error import (
     Law,
@@ -271,6 +271,24 @@ def test_a_range_begins_at_zero_where_nothing_is_seen_below():
     assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0
     assert _from_zero(need, noisy + np.eye(7)[1] * 5, 1.0, 1, 5) == (1, 5)
     assert _from_zero(dates("d"), noisy, 1.0, 1, 5) == (1, 5)
+
+
+@pytest.mark.parametrize("mark", [5, 500, 990], ids=["before", "within", "beyond"])
+@pytest.mark.parametrize("others", [0, 3000])
+def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
+    """As 9999-12-31 does, of which the list of shared values knows the count."""
+    need, rng = BoundsNeed("d", np.arange(0, 1010, 10), USUAL), np.random.default_rng(1)
+    values = np.append(rng.integers(400, 600, others), np.full(7000, mark))
+    places = np.searchsorted(need.candidates, values, side="right")
+    noisy = np.bincount(places, minlength=102) + rng.normal(0.0, 10.0, 102)
+    shared = Shared(np.array([mark]), np.array([7000.0 + 20.0]), 30.0)
+    answer = Answer(need, noisy, 10.0)
+    assert bounds([answer], 32).lo <= mark < bounds([answer], 32).hi
+    apart = bounds([shared.left(answer)], 32)
+    if others:
+        assert 380 <= apart.lo <= 400 < 600 <= apart.hi <= 620
+    else:
+        assert apart is None
 
 
 UNITS, WRITERS, EACH = 4000, 400, 6
