@@ -25,6 +25,7 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     tilt,
 )
+from privbench.learning.synthetic import Parts
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -377,3 +378,39 @@ def test_references_to_any_number_of_targets_have_a_law(mean):
     shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False)
     assert np.isfinite(shares).all()
     assert shares.sum() == pytest.approx(1.0)
+
+
+# rows drawn later ---------------------------------------------------------------------------------
+
+
+def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begin):
+    """A third level, so that owners' owners are looked up part by part; some have no owner."""
+    kind = np.arange(2_000) % 2
+    middle = np.repeat(np.arange(2_000), 2)
+    owners = np.append(np.repeat(np.arange(4_000), 3), np.full(1_000, -1))
+    size = np.where(owners < 0, 2, kind[middle[owners]])
+    keys = KeySpec("of", "b", "a", "own"), KeySpec("of", "c", "b", "own", nullable=True)
+    spec = DatabaseSpec(
+        {
+            "a": TableSpec("a", {}),
+            "b": TableSpec("b", {}, keys[:1]),
+            "c": TableSpec("c", {}, keys[1:]),
+        }
+    )
+    three = Domain(3)
+    tables = {
+        "a": PrivateTable(len(kind), {"kind": Cells(kind, BIT)}, {}),
+        "b": PrivateTable(len(middle), {}, {"of": middle}),
+        "c": PrivateTable(len(owners), {"size": Cells(size, three)}, {"of": owners}),
+    }
+    model = fit(begin(PrivateDatabase(spec, tables), noise="none"))
+    drawn = model.sample(50.0, 7).tables
+    found = drawn["c"].codes
+    assert isinstance(found, Parts)
+    above, top = drawn["c"].parents["of"], drawn["b"].parents["of"]
+    for rows, part in found.parts():
+        edges = above[rows]
+        expected = np.where(edges < 0, 2, drawn["a"].codes["kind"][top[np.maximum(edges, 0)]])
+        assert (part["size"] == expected).mean() > 0.97
+    again = model.sample(50.0, 7).tables["c"].codes["size"]
+    assert (again == found["size"]).all()
