@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -90,6 +90,7 @@ def mint_database(
     codecs: Mapping[str, Mapping[str, Codec]] | None = None,
     own: Mapping[str, str] | None = None,
     public_keys: ParentKeys | None = None,
+    references: bool = True,
 ) -> dict[str, Minted]:
     """Keys of all private tables.
 
@@ -102,6 +103,8 @@ def mint_database(
         codecs: Codecs by table and column.
         own: Name of the OWN key by table.
         public_keys: Key values of public tables.
+        references: Whether the parent rows are given too, or only the columns that follow from
+            them, in half the memory.
 
     Returns:
         The tables by name; in each, parents count the kept rows of the parent table.
@@ -135,6 +138,8 @@ def mint_database(
             wanted=_wanted(step, wanted),
             own=(own or {}).get(table.key),
         )
+        if not references and not step.deferred:
+            made[table.key] = replace(made[table.key], parents={})
     for step in steps:
         for name in step.deferred:
             _fill(step.table, name, made, parents, rows, seed, _keys_of(made, private, public_keys))

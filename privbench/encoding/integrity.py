@@ -179,7 +179,9 @@ def _mint_keys(work: Workbench, wanted: Collection[str]) -> None:
             others = [name for name in work.table.primary_key.columns if name in work.fixed]
             _number(work, column, ranks(work.group(others)))
         else:
-            if _number(work, column, np.cumsum(work.alive) - 1):
+            number: Indices = np.cumsum(work.alive, dtype=np.int64)
+            number -= 1
+            if _number(work, column, number):
                 work.distinct.add(column.name)
 
 

@@ -9,7 +9,7 @@ with a penalty for each run; what follows the last block that is told from noise
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 from privbench.encoding.surrogates import Surrogates
 from privbench.learning.denoise import Floats
@@ -82,5 +82,5 @@ def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
     tails = np.append(np.cumsum((noisy[::-1] / sd) ** 2)[::-1], 0.0)
     counts = best[int(np.argmin([cost for cost, _ in best] + tails))][1]
     weights = values[: len(counts)] ** 2
-    found: Floats = isotonic_regression(counts, weights=weights, increasing=False).x
+    found: Floats = scipy.optimize.isotonic_regression(counts, weights=weights, increasing=False).x
     return found if found.any() else found[:0]

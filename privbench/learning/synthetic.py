@@ -53,6 +53,12 @@ class Parts(Mapping[str, Codes]):
             self._whole = {each: np.concatenate([part[each] for part in drawn]) for each in self}
         return self._whole[name]
 
+    def through(
+        self, names: Iterable[str], change: Callable[[Mapping[str, Codes]], Mapping[str, Codes]]
+    ) -> Parts:
+        """The same rows with other codes, which follow from these row by row."""
+        return Parts(names, self._rows, lambda rows: change(self._draw(rows)))
+
     def parts(self) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
         """The parts in order, each with its rows; the next are drawn while one is used."""
         some = [slice(first, min(first + PART, self._rows)) for first in range(0, self._rows, PART)]

@@ -170,6 +170,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
         codecs=codecs,
         own=_own(model),
         public_keys=lambda key: _public_keys(model, key),
+        references=False,
     )
     return [
         _private(table, minted[table.key], codecs[table.key], drawn, seed)

@@ -10,22 +10,22 @@ import math
 from functools import lru_cache
 from typing import Any
 
-import opendp.prelude as dp
+from opendp import combinators, domains, measurements, metrics, mod
 
 from privbench.errors import PrivacyRefusal
 
-dp.enable_features("contrib")
+mod.enable_features("contrib")
 
 
 @lru_cache(maxsize=1)
 def _gaussian() -> Any:
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=1.0)
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
+    return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=1.0)
 
 
 @lru_cache(maxsize=1)
 def _converted() -> Any:
-    return dp.c.make_zCDP_to_approxDP(_gaussian())
+    return combinators.make_zCDP_to_approxDP(_gaussian())
 
 
 @lru_cache(maxsize=4096)

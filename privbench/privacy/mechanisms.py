@@ -21,15 +21,15 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
+from opendp import domains, measurements, metrics, mod
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Loss, MechanismName
 from privbench.privacy.query import Sensitivity
 from privbench.threads import spread
 
-dp.enable_features("contrib")
+mod.enable_features("contrib")
 
 Integers = NDArray[np.int64]
 
@@ -168,12 +168,12 @@ def clamp(values: Integers) -> Integers:
 @lru_cache(maxsize=1)
 def vectors() -> Any:
     """OpenDP's domain of vectors of i64."""
-    return dp.vector_domain(dp.atom_domain(T="i64"))
+    return domains.vector_domain(domains.atom_domain(T="i64"))
 
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _laplace(scale: float) -> Any:
-    return dp.m.make_laplace(vectors(), dp.l1_distance(T="i64"), scale=scale)
+    return measurements.make_laplace(vectors(), metrics.l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)
@@ -183,7 +183,7 @@ def _laplace_loss(l1: int, scale: float) -> float:
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _gaussian(scale: float) -> Any:
-    return dp.m.make_gaussian(vectors(), dp.l2_distance(T="f64"), scale=scale)
+    return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)

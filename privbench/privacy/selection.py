@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
-import opendp.prelude as dp
+from opendp import measurements, measures, metrics
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Loss
@@ -26,8 +26,12 @@ from privbench.privacy.query import Sensitivity
 
 @lru_cache(maxsize=KEPT_MEASUREMENTS)
 def _noisy_max(loss: Loss, scale: float) -> Any:
-    measure = dp.max_divergence() if loss == "epsilon" else dp.zero_concentrated_divergence()
-    return dp.m.make_noisy_max(vectors(), dp.linf_distance(T="i64"), measure, scale=scale)
+    measure = (
+        measures.max_divergence() if loss == "epsilon" else measures.zero_concentrated_divergence()
+    )
+    return measurements.make_noisy_max(
+        vectors(), metrics.linf_distance(T="i64"), measure, scale=scale
+    )
 
 
 @lru_cache(maxsize=KEPT_LOSSES)

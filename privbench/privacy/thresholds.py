@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-import opendp.prelude as dp
+from opendp import domains, measurements, metrics
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.mechanisms import (
@@ -108,8 +108,10 @@ class LaplaceThreshold(Threshold):
 
     def measurement(self, scale: float, threshold: int) -> Any:
         """OpenDP's measurement, L0·L1·L∞ metric, approximate max divergence."""
-        metric = dp.l01inf_distance(dp.absolute_distance(T="i64"))
-        return dp.m.make_laplace_threshold(_maps(), metric, scale=scale, threshold=threshold)
+        metric = metrics.l01inf_distance(metrics.absolute_distance(T="i64"))
+        return measurements.make_laplace_threshold(
+            _maps(), metric, scale=scale, threshold=threshold
+        )
 
     def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
         """(l0, l1, linf)."""
@@ -134,8 +136,10 @@ class GaussianThreshold(Threshold):
 
     def measurement(self, scale: float, threshold: int) -> Any:
         """OpenDP's measurement, L0·L2·L∞ metric, approximate zero-concentrated divergence."""
-        metric = dp.l02inf_distance(dp.absolute_distance(T="f64"))
-        return dp.m.make_gaussian_threshold(_maps(), metric, scale=scale, threshold=threshold)
+        metric = metrics.l02inf_distance(metrics.absolute_distance(T="f64"))
+        return measurements.make_gaussian_threshold(
+            _maps(), metric, scale=scale, threshold=threshold
+        )
 
     def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
         """(l0, l2 one rounding step up, linf)."""
@@ -156,7 +160,7 @@ def _losses(
 
 
 def _maps() -> Any:
-    return dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T="i64"))
+    return domains.map_domain(domains.atom_domain(T=str), domains.atom_domain(T="i64"))
 
 
 def _l0(sensitivity: Sensitivity) -> int:

@@ -25,6 +25,7 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     tilt,
 )
+from privbench.learning.synthetic import Parts
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -377,3 +378,28 @@ def test_references_to_any_number_of_targets_have_a_law(mean):
     shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False)
     assert np.isfinite(shares).all()
     assert shares.sum() == pytest.approx(1.0)
+
+
+# rows drawn later ---------------------------------------------------------------------------------
+
+
+def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begin):
+    kind = np.arange(2_000) % 2
+    owners = np.append(np.repeat(np.arange(2_000), 6), np.full(1_000, -1))
+    size = np.where(owners < 0, 2, kind[owners])
+    key = KeySpec("of", "b", "a", "own", nullable=True)
+    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
+    tables = {
+        "a": PrivateTable(len(kind), {"kind": Cells(kind, BIT)}, {}),
+        "b": PrivateTable(len(owners), {"size": Cells(size, Domain(3))}, {"of": owners}),
+    }
+    model = fit(begin(PrivateDatabase(spec, tables), noise="none"))
+    drawn = model.sample(50.0, 7).tables
+    found = drawn["b"].codes
+    assert isinstance(found, Parts)
+    for rows, part in found.parts():
+        edges = drawn["b"].parents["of"][rows]
+        expected = np.where(edges < 0, 2, drawn["a"].codes["kind"][np.maximum(edges, 0)])
+        assert (part["size"] == expected).mean() > 0.97
+    again = model.sample(50.0, 7).tables["b"].codes["size"]
+    assert (again == found["size"]).all()

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from privbench.domain import Domain
 from privbench.learning.graphical.estimate import Floats, Ints
@@ -200,7 +200,7 @@ class Variable:
             mass = self.mass(level)[:count]
             held = max(float(mass.sum()), 1e-12)
             middle = np.clip((np.cumsum(mass) - mass / 2) / held, 1e-6, 1 - 1e-6)
-            found[:count] = norm.ppf(middle)
+            found[:count] = ndtri(middle)
         return found
 
     def grouped(self, level: int) -> Axis:

@@ -321,11 +321,15 @@ def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> I
     starts = np.flatnonzero(np.diff(held, prepend=-1))
     sizes = np.diff(np.append(starts, count))
     place = np.arange(count) - np.repeat(starts, sizes) + generator.random(count)
-    numbers = np.empty(count)
-    numbers[order] = place / np.repeat(sizes, sizes)
+    numbers = np.minimum(place / np.repeat(sizes, sizes), 1 - 1e-12)
     steps = np.cumsum(table, axis=1)
     steps /= steps[:, -1:]
     steps[:, -1] = 1.0
     flat = (steps + np.arange(len(table))[:, None]).ravel()
-    found = np.searchsorted(flat, np.minimum(numbers, 1 - 1e-12) + rows, side="right")
-    return np.asarray(np.clip(found - rows * table.shape[1], 0, table.shape[1] - 1), np.int64)
+    # How many numbers, which ascend, lie below the end of each cell.
+    below = np.searchsorted(numbers + held, flat)
+    chosen = np.repeat(np.arange(len(flat) + 1), np.diff(below, prepend=0, append=count))
+    chosen -= held * table.shape[1]
+    found = np.empty(count, np.int64)
+    found[order] = np.clip(chosen, 0, table.shape[1] - 1)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -17,7 +17,7 @@ from privbench.learning.graphical.estimate import Ints
 from privbench.learning.graphical.references import ReferenceLaw, attach
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
-from privbench.learning.synthetic import NULL, SyntheticDatabase, SyntheticTable
+from privbench.learning.synthetic import NULL, PART, Parts, SyntheticDatabase, SyntheticTable
 from privbench.privacy import KeySpec
 from privbench.rng import generator
 
@@ -67,14 +67,16 @@ class Population:
         codes: Per table, cells of its own columns by name.
         owners: Per owned table, row of the owner of every row, or `NULL`; those come last.
         units: Per table, the unit of every row; the same numbers in all tables.
+        crowds: Per owned table, once it is asked for, the bucket of `in_unit` of every row.
     """
 
     keys: Mapping[str, Sequence[KeySpec]]
     scale: float
     stream: Stream
-    codes: dict[str, dict[str, Codes]] = field(default_factory=dict)
+    codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
     owners: dict[str, Ints | None] = field(default_factory=dict)
     units: dict[str, Ints] = field(default_factory=dict)
+    crowds: dict[str, Codes] = field(default_factory=dict)
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
@@ -100,11 +102,12 @@ class Population:
             degrees = self._degrees(key, rows)
             alone = round(free * self.scale) if key.nullable else 0
             _require_room(self._next + int(degrees.sum()) + alone)
-            held = np.repeat(np.arange(len(degrees)), degrees)
-            owners = np.append(held, np.full(alone, NULL)).astype(np.int64)
+            kind = _index_type(len(degrees))
+            held = np.repeat(np.arange(len(degrees), dtype=kind), degrees)
+            owners = np.append(held, np.full(alone, NULL, kind))
             count = len(owners)
         _require_room(self._next + count)
-        units = np.arange(self._next, self._next + count)
+        units = np.arange(self._next, self._next + count, dtype=_index_type(self._next + count))
         if owners is not None and key is not None and self.rows(key.parent):
             units = np.where(owners >= 0, self.units[key.parent][np.maximum(owners, 0)], units)
         self._next += count
@@ -134,7 +137,11 @@ class Population:
         return degrees
 
     def context(
-        self, table: str, width: Mapping[str, Sequence[int]], used: Collection[int] | None = None
+        self,
+        table: str,
+        width: Mapping[str, Sequence[int]],
+        used: Collection[int] | None = None,
+        some: slice = slice(None),
     ) -> dict[int, Codes]:
         """Cells of all columns of all ancestors, by place after the table's own columns.
 
@@ -144,13 +151,15 @@ class Population:
             table: The table; it was started.
             width: Cells of the own columns of every table.
             used: Places that are needed, or None for all.
+            some: Rows of the table.
         """
         found: dict[int, Codes] = {}
         place = len(width[table])
         lifts: list[Ints] = []
         key, owners = self.own(table), self.owners[table]
-        while key is not None and owners is not None:
-            lifts.append(owners)
+        edges = None if owners is None else owners[some]
+        while key is not None and edges is not None:
+            lifts.append(edges)
             for column, cells in zip(
                 self.codes[key.parent].values(), width[key.parent], strict=True
             ):
@@ -158,14 +167,20 @@ class Population:
                     found[place] = _lifted(column, lifts, cells)
                 place += 1
             owners, key = self.owners[key.parent], self.own(key.parent)
+            if owners is not None:
+                above = np.maximum(edges, 0)
+                owners = owners[above] if len(owners) else np.full(len(edges), NULL)
+            edges = owners
         if self.own(table) is not None and (used is None or place in used):
-            found[place] = MANY.codes(self.in_unit(table)).astype(np.uint8)
+            if table not in self.crowds:
+                self.crowds[table] = MANY.codes(self.in_unit(table)).astype(np.uint8)
+            found[place] = self.crowds[table][some]
         return found
 
     def in_unit(self, table: str) -> Ints:
         """Rows of the table in the unit of every row."""
-        _, place, counts = np.unique(self.units[table], return_inverse=True, return_counts=True)
-        return np.asarray(counts[place], np.int64)
+        place = self.units[table] - self.units[table].min(initial=self._next)
+        return np.asarray(np.bincount(place)[place], np.int64)
 
     def finish(self, table: str, codes: Mapping[str, Codes]) -> None:
         """Give a started table the cells of its own columns, in their order."""
@@ -173,12 +188,23 @@ class Population:
 
 
 def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
-    """Cells of ancestors of rows, ``cells`` and more where a step of the way is missing."""
+    """Cells of ancestors of rows, ``cells`` and more where a step of the way is missing.
+
+    Args:
+        codes: Cells of the ancestor's rows.
+        lifts: Row of every row's owner, of that one's owner, and so on up to the ancestor.
+        cells: Number of cells.
+    """
     kind = np.min_scalar_type(cells + len(lifts))
+    found = codes[np.maximum(lifts[-1], 0)] if len(codes) else np.zeros(len(lifts[-1]), kind)
     for missing, edges in enumerate(reversed(lifts), cells):
-        above = codes[np.maximum(edges, 0)] if len(codes) else np.zeros(len(edges), kind)
-        codes = np.where(edges >= 0, above, np.array(missing, kind)).astype(kind)
-    return codes
+        found = np.where(edges >= 0, found, np.array(missing, kind)).astype(kind)
+    return found
+
+
+def _index_type(rows: int) -> np.dtype[Any]:
+    """The narrowest type of row numbers below this one."""
+    return np.dtype(np.int32 if rows < 2**31 else np.int64)
 
 
 def _shares(codes: Ints) -> Any:
@@ -194,17 +220,48 @@ def _require_room(rows: int) -> None:
         )
 
 
-def populate(laws: Mapping[str, TableLaw], scale: float, stream: Stream) -> Population:
-    """Rows of all tables, before references; see `sample`."""
+def populate(
+    laws: Mapping[str, TableLaw], scale: float, stream: Stream, *, later: bool = False
+) -> Population:
+    """Rows of all tables, before references; see `sample`.
+
+    Args:
+        laws: Released laws of the tables, every owner before what it owns.
+        scale: Factor on the number of units.
+        stream: A generator for each purpose.
+        later: Leave rows that no others depend on to be drawn when they are asked for.
+    """
     people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
     width = {name: law.cells for name, law in laws.items()}
+    parents = {key.parent for law in laws.values() for key in law.keys}
     for name, law in laws.items():
         people.start(name, law.rows, law.free)
-        used = {place for factor in law.model.factors for place in factor.parents}
-        context = people.context(name, width, used)
-        drawn = law.model.sample(context, people.rows(name), stream("rows", name))
-        people.finish(name, {held: drawn[place] for place, held in enumerate(law.names)})
+        rows = people.rows(name)
+        alone = name not in parents and all(key.role == "own" for key in law.keys)
+        if later and alone and rows > PART:
+            people.codes[name] = Parts(law.names, rows, _drawing(people, name, law, width))
+        else:
+            people.finish(name, _drawing(people, name, law, width)(slice(0, rows)))
     return people
+
+
+def _drawing(
+    people: Population, table: str, law: TableLaw, width: Mapping[str, Sequence[int]]
+) -> Callable[[slice], dict[str, Codes]]:
+    """Draws some rows of a started table; its owners stay what they are now."""
+    used = {place for factor in law.model.factors for place in factor.parents}
+    # Of no rows; so numbers of rows in units are known before the units are let go.
+    people.context(table, width, used, slice(0, 0))
+    now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
+
+    def draw(some: slice) -> dict[str, Codes]:
+        number = some.start // PART
+        numbers = people.stream("rows", table, *([number] if number else []))
+        context = now.context(table, width, used, some)
+        drawn = law.model.sample(context, some.stop - some.start, numbers)
+        return {held: drawn[place] for place, held in enumerate(law.names)}
+
+    return draw
 
 
 def sample(
@@ -234,18 +291,24 @@ def sample(
     def stream(*labels: str | int) -> np.random.Generator:
         return generator(seed, *labels)
 
-    people = populate(laws, scale, stream)
+    people = populate(laws, scale, stream, later=True)
     _prune(people, public_rows)
     tables = {}
     for name, law in laws.items():
-        codes = {
-            held: people.codes[name][held].astype(kind) for held, kind in attributes[name].items()
-        }
-        tables[name] = SyntheticTable(people.rows(name), codes, {})
+        tables[name] = SyntheticTable(
+            people.rows(name), _typed(people.codes[name], attributes[name]), {}
+        )
         for key in law.keys:
             law_of_key = references.get((name, key.name))
             tables[name].parents[key.name] = _edges(people, key, law_of_key, public_rows)
     return SyntheticDatabase(tables)
+
+
+def _typed(codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]) -> Mapping[str, Codes]:
+    """Codes of attributes in their types, whether they are drawn yet or not."""
+    if isinstance(codes, Parts):
+        return codes.through(kinds, lambda part: _typed(part, kinds))
+    return {name: codes[name].astype(kind) for name, kind in kinds.items()}
 
 
 def _edges(

@@ -13,7 +13,7 @@ from functools import cache
 from math import exp, log
 
 import numpy as np
-from scipy.stats import norm, poisson
+from scipy.special import ndtr, pdtr
 
 from privbench.learning.graphical.estimate import MISFIT, SURE, Floats, Ints, Law, shrink
 
@@ -120,7 +120,7 @@ def family() -> tuple[Floats, Floats, Floats]:
     low, high = np.log(np.array(MANY.lower[1:]) - 0.5), np.log(MANY.ends[1:] + 0.5)
     middle, width = np.exp((low + high) / 2), np.exp(high) - np.exp(low)
     raw = [
-        (-(s**2) / 2, norm.cdf((high - mu) / s) - norm.cdf((low - mu) / s))
+        (-(s**2) / 2, ndtr((high - mu) / s) - ndtr((low - mu) / s))
         for mu in np.arange(-1.5, 9.6, 0.25)
         for s in (0.08, 0.15, 0.3, 0.5, 0.8, 1.1, 1.5, 2.0)
     ]
@@ -241,7 +241,7 @@ def references_per_target(
     likely = _fit(noisy[told], (weight * laws @ spread)[:, told], sd) + prior
     likely[(mean > means) & (means < means.max())] = -np.inf
     # Beyond the largest count all targets are in the last bucket.
-    random = np.diff(poisson.cdf(np.append(-1, MANY.ends), min(mean, MANY.lower[-1])))
+    random = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
     visible = np.array(VISIBLE if owned else VISIBLE[:1])
     chance = weight * (random @ spread) * visible[:, None]
     if likely.max() < float(_fit(noisy[told], chance[:, told], sd).max()) + EVIDENCE:

@@ -24,6 +24,7 @@ from privbench.learning.junction.pool import (
     invert,
     rake_pool,
     resample,
+    search,
 )
 from privbench.learning.junction.structure import Pair
 from privbench.learning.junction.ties import Tie, find_ties, tie
@@ -270,10 +271,7 @@ def _within(bins: Bins, chosen: NDArray[np.integer], numbers: Floats) -> Ints:
     order = np.argsort(bins.of, kind="stable")
     if bins.size == len(order):
         return np.asarray(order[chosen])
-    ends = np.cumsum(bins.inside[order])
     sizes = np.bincount(bins.of)
     last = np.cumsum(sizes) - 1
-    base = np.concatenate([[0.0], ends[last[:-1]]])
-    mass = ends[last] - base
-    found = np.searchsorted(ends, base[chosen] + numbers * mass[chosen], side="right")
-    return np.asarray(order[np.clip(found, (last - sizes + 1)[chosen], last[chosen])])
+    ends = np.cumsum(bins.inside[order])
+    return np.asarray(order[search(ends, last - sizes + 1, last, chosen, numbers)])

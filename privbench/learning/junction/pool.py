@@ -136,6 +136,41 @@ def _invert(ends, where, numbers, found):  # type: ignore[no-untyped-def]
         found[row] = low
 
 
+def search(
+    ends: Floats, first: Ints, last: Ints, chosen: NDArray[np.integer], numbers: Floats
+) -> Ints:
+    """Inverse distribution functions of parts of one law, one part per row.
+
+    Args:
+        ends: Sums of the law's shares up to each outcome, ascending.
+        first: First outcome of every part.
+        last: Last outcome of every part.
+        chosen: Part of every row, shape (rows,).
+        numbers: Numbers in [0, 1), shape (rows,).
+
+    Returns:
+        Outcomes, shape (rows,).
+    """
+    found = np.empty(len(numbers), np.int64)
+    _search(ends, first, last, chosen, numbers, found)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(ends, first, last, chosen, numbers, found):  # type: ignore[no-untyped-def]
+    for row in range(len(numbers)):
+        low, high = first[chosen[row]], last[chosen[row]]
+        base = ends[low - 1] if low else 0.0
+        goal = base + numbers[row] * (ends[high] - base)
+        while low < high:
+            middle = (low + high) // 2
+            if ends[middle] > goal:
+                high = middle
+            else:
+                low = middle + 1
+        found[row] = low
+
+
 def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp]:
     """Cell of every row in the table of a pair, shape (rows,)."""
     return np.asarray(bins[pair[0]].astype(np.intp) * sizes[pair[1]] + bins[pair[1]])

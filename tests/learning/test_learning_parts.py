@@ -1,0 +1,68 @@
+"""Rows that are drawn part by part while others are used."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from privbench.learning.synthetic import PART, Parts, Window
+from privbench.rng import generator
+from privbench.threads import JOBS, streamed
+
+ROWS = 2 * PART + 1000
+
+
+def made(some: slice) -> dict[str, np.ndarray]:
+    numbers = generator(3, "part", some.start)
+    return {name: numbers.integers(0, 200, some.stop - some.start, np.uint8) for name in "ab"}
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_parts_are_the_same_whoever_draws_them(jobs):
+    token = JOBS.set(jobs)
+    try:
+        whole = Parts("ab", ROWS, made)
+        assert len(whole["a"]) == len(whole["b"]) == ROWS
+        for rows, part in Parts("ab", ROWS, made).parts():
+            assert (part["b"] == whole["b"][rows]).all()
+        assert "c" not in whole
+    finally:
+        JOBS.reset(token)
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_window_gives_the_rows_that_are_asked_for(drawn):
+    """Rows that were dropped leave gaps: pieces of equal length then lie across parts."""
+    codes = Parts("ab", ROWS, made)
+    expected = dict(codes) if drawn else dict(Parts("ab", ROWS, made))
+    kept = np.flatnonzero(generator(4, "kept").random(ROWS) < 0.3)
+    kept = kept[(kept < 100) | (kept > PART + 70_000)]
+    window = Window(codes)
+    for rows in np.array_split(kept, 9):
+        found = window.take(rows)
+        assert all((found[name] == expected[name][rows]).all() for name in "ab")
+
+
+def test_a_stream_is_ahead_by_no_more_than_its_threads_and_fails_in_place():
+    begun = threading.Semaphore(0)
+
+    def function(item: int) -> int:
+        begun.release()
+        if item == 3:
+            raise ValueError("three")
+        return 10 * item
+
+    token = JOBS.set(2)
+    try:
+        found = streamed(function, range(100))
+        assert [next(found), next(found), next(found)] == [0, 10, 20]
+        with pytest.raises(ValueError, match="three"):
+            next(found)
+        count = 0
+        while begun.acquire(blocking=False):
+            count += 1
+        assert count <= 6
+    finally:
+        JOBS.reset(token)
