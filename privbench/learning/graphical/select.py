@@ -221,7 +221,10 @@ class PairLearner:
 
     def with_shares(self, shares: Sequence[Floats]) -> TableModel:
         """The model with better one-ways of the own columns, in the same groups of cells."""
-        own = [replace(item, shares=better) for item, better in zip(self.variables, shares, strict=False)]
+        own = [
+            replace(item, shares=better)
+            for item, better in zip(self.variables, shares, strict=False)
+        ]
         self.variables = [*own, *self.variables[len(own) :]]
         self._estimate()
         return self.model
