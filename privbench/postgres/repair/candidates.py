@@ -1,0 +1,262 @@
+"""Rows that break a CHECK try other values of its columns, few at a time, judged by PostgreSQL.
+
+A candidate changes some of the CHECK's columns. Each becomes NULL, or what another row of the table
+has (the rows are draws from the model, so that this draws the column anew), or what the CHECK
+compares it with. PostgreSQL judges each candidate before the row is changed: it must keep the
+CHECK, and no other rule that the row keeps now may be broken. Of those that pass a row takes the
+cheapest: few columns change, and what says which kind of row it is changes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, islice, product
+
+import psycopg
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import build
+from privbench.postgres.repair.rules import Rule, is_label
+from privbench.schema import ForeignKey
+
+#: Candidates of one CHECK, and those of one statement.
+MOST, _AT_ONCE = 96, 16
+#: Other rows that a column is drawn from, and draws of a single column.
+_DRAWN, _DRAWS = 1000, 3
+#: Costs of changing a column: any, one that is a kind of row; and what is added where the value
+#: follows from others, is NULL, or is one that no row need have. Only their order matters.
+_PLAIN, _LABEL, _READ, _EMPTY, _MADE = 1.0, 4.0, 0.2, 0.5, 0.7
+_COST, _PICK = sql.Identifier("privbench cost"), sql.Identifier("privbench pick")
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """One thing that may become of a column, or of the columns of a reference.
+
+    Attributes:
+        changes: SQL of the new values by column.
+        cost: What it costs.
+        draw: Number of the query that the values are drawn from, or None.
+        alone: Whether it is tried alone, not with changes of other columns.
+    """
+
+    changes: tuple[tuple[str, sql.Composable], ...]
+    cost: float
+    draw: int | None = None
+    alone: bool = False
+
+
+_Candidate = tuple[_Option, ...]
+
+
+def try_candidates(connection: Connection, rule: Rule, near: Sequence[Rule]) -> int:
+    """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
+
+    Args:
+        connection: To the target.
+        rule: The rule.
+        near: Rules of the table that speak of its columns, itself among them.
+
+    Returns:
+        How many rows were changed.
+    """
+    trial = _Trial(rule, near)
+    changed = 0
+    for start in range(0, len(trial.candidates), _AT_ONCE):
+        if not rule.breaks(connection):
+            break
+        some = trial.candidates[start : start + _AT_ONCE]
+        # Where PostgreSQL refuses one candidate (a cast, an overflow), all are tried singly.
+        for group in ([some], [[item] for item in some]):
+            refused = False
+            for items in group:
+                try:
+                    with connection.transaction():
+                        changed += rows.pair_off(connection, trial.statement(items))
+                except psycopg.Error:
+                    refused = True
+            if not refused:
+                break
+    return changed
+
+
+class _Trial:
+    """The candidates of one rule.
+
+    Args:
+        rule: The rule.
+        near: See `try_candidates`.
+
+    Attributes:
+        candidates: The cheapest first.
+    """
+
+    def __init__(self, rule: Rule, near: Sequence[Rule]) -> None:
+        self._rule, self._near = rule, near
+        self._draws: list[sql.Composable] = []
+        units = [self._column(name) for name in rule.columns or rule.unique]
+        units += [self._reference(key) for key in rule.references]
+        found = islice(_combined(units), 4 * MOST)
+        self.candidates = sorted(found, key=lambda item: sum(option.cost for option in item))[:MOST]
+
+    def _column(self, name: str) -> list[_Option]:
+        """What may become of a column."""
+        rule, table = self._rule, self._rule.table
+        type_ = rows.raw(table.column(name).type.sql)
+        cost = _LABEL if is_label(table, name) else _PLAIN
+        unit = [
+            _Option(
+                ((name, build("CAST({} AS {})", rows.raw(item.text), type_)),),
+                # What follows from other columns is what the row must be.
+                _PLAIN / 2
+                if item.equal and item.reads
+                else cost + (_READ if item.reads else _MADE),
+                alone=item.shape,
+            )
+            for item in rule.values
+            # Values that follow from the old ones keep different rows different.
+            if item.column == name and (rule.columns or name in item.reads)
+        ]
+        if not table.column(name).not_null:
+            unit.append(_Option(((name, rows.NULL),), cost + _EMPTY))
+        return [*unit, self._draw((name,), cost)] if rule.columns else unit
+
+    def _reference(self, key: ForeignKey) -> list[_Option]:
+        """What may become of a reference: another one, or none."""
+        unit = [self._draw(key.columns, _PLAIN, key)]
+        ended = [name for name in key.columns if not self._rule.table.column(name).not_null]
+        if ended and (len(ended) == len(key.columns) or key.match != "f"):
+            unit.append(_Option(tuple((name, rows.NULL) for name in ended), _PLAIN + _EMPTY))
+        return unit
+
+    def _draw(
+        self, columns: tuple[str, ...], cost: float, key: ForeignKey | None = None
+    ) -> _Option:
+        """Draw columns of another row, of those that keep the rule first."""
+        number = len(self._draws)
+        slots = [sql.Identifier(f"privbench {number} {place}") for place in range(len(columns))]
+        draw = build(
+            "SELECT row_number() OVER () - 1 AS {}, own.* FROM"
+            " (SELECT {} FROM {} ORDER BY {} DESC, random() LIMIT {}) AS own",
+            _turn(number),
+            rows.renamed(columns, slots),
+            rows.among(self._rule.table, [rows.present(columns), self._rule.within]),
+            *(self._rule.kept, _DRAWN),
+        )
+        if key is not None:
+            # Where no row refers to anything, any target will do.
+            draw = build(
+                "WITH own AS MATERIALIZED ({}) SELECT * FROM own UNION ALL"
+                " (SELECT row_number() OVER () - 1, {} FROM {} WHERE {}"
+                " AND NOT EXISTS (SELECT FROM own) LIMIT {})",
+                draw,
+                key.ref_columns,
+                sql.Identifier(key.ref_table.schema, key.ref_table.name),
+                rows.present(key.ref_columns),
+                _DRAWN,
+            )
+        self._draws.append(draw)
+        return _Option(tuple(zip(columns, slots, strict=True)), cost, number)
+
+    def statement(self, items: Sequence[_Candidate]) -> sql.Composed:
+        """Try some candidates in all broken rows at once."""
+        table, near = self._rule.table, self._near
+        options = [option for item in items for option in item]
+        changed = dict.fromkeys(name for option in options for name, _ in option.changes)
+        uses = {name for rule in near for name in rule.uses} | set(changed)
+        plain = [column.name for column in table.columns if not column.generated]
+        # Generated columns of a candidate are computed from all columns.
+        made = [name for name in uses if name not in plain]
+        names = plain if made else sorted(uses)
+        alias = sql.Identifier(table.name.name)
+        whole = build("tried AS {}", alias)
+        if made:
+            computed = [
+                build("({}) AS {}", rows.raw(table.column(name).default or "NULL"), name)
+                for name in made
+            ]
+            whole = build("(SELECT *, {} FROM {}) AS {}", computed, whole, alias)
+        draws = sorted({option.draw for option in options if option.draw is not None})
+        return build(
+            "WITH {draws} broken AS MATERIALIZED (SELECT tableoid AS tableoid, ctid AS ctid,"
+            " floor(random() * 1e6)::int AS {pick}, {held} FROM {table} WHERE {bad}),"
+            " tried AS MATERIALIZED ({tried}),"
+            " chosen AS MATERIALIZED (SELECT DISTINCT ON (tableoid, ctid) * FROM {whole}"
+            " WHERE {kept} ORDER BY tableoid, ctid, {cost})"
+            " UPDATE {table} AS broken SET {assignments} FROM chosen"
+            " WHERE broken.ctid = chosen.ctid AND broken.tableoid = chosen.tableoid",
+            draws=sql.SQL("").join(
+                build("{} AS MATERIALIZED ({}), ", _source(number), self._draws[number])
+                for number in draws
+            ),
+            pick=_PICK,
+            held=[*(build("({}) AS {}", o.broken, _before(i)) for i, o in enumerate(near)), *names],
+            table=rows.name_of(table),
+            bad=self._rule.broken,
+            tried=sql.SQL(" UNION ALL ").join(
+                self._tried(item, names, turn) for turn, item in enumerate(items)
+            ),
+            whole=whole,
+            # No other rule may be broken that was kept before.
+            kept=rows.every(
+                rule.kept if rule is self._rule else build("({} OR {})", _before(place), rule.kept)
+                for place, rule in enumerate(near)
+            ),
+            cost=_COST,
+            assignments=[build("{0} = chosen.{0}", name) for name in changed],
+        )
+
+    def _tried(self, item: _Candidate, names: Sequence[str], turn: int) -> sql.Composable:
+        """The broken rows as a candidate would make them; none where there is nothing to draw."""
+        changes = {name: value for option in item for name, value in option.changes}
+        joined = [
+            build(
+                " JOIN {0} ON {1} = ({2} + {3}) % (SELECT count(*) FROM {0})",
+                *(_source(option.draw), _turn(option.draw), _PICK, 7919 * turn),
+            )
+            for option in item
+            if option.draw is not None
+        ]
+        return build(
+            "SELECT tableoid, ctid, {} + random() / 8 AS {}, {} FROM broken AS {}{}",
+            sum(option.cost for option in item),
+            _COST,
+            [
+                *map(_before, range(len(self._near))),
+                *(build("{} AS {}", changes.get(name, name), name) for name in names),
+            ],
+            self._rule.table.name.name,
+            sql.SQL("").join(joined),
+        )
+
+
+def _combined(units: Sequence[Sequence[_Option]]) -> Iterator[_Candidate]:
+    """Changes of one unit, several times where it is drawn; then of two, of three, and of all."""
+    for option in chain.from_iterable(units):
+        yield from [(option,)] * (1 if option.draw is None else _DRAWS)
+    joined = [[option for option in unit if not option.alone] for unit in units]
+    # One of several holds a value, or is drawn, and all others are NULL.
+    ends = [next((o for o in unit if o.changes[0][1] == rows.NULL), None) for unit in units]
+    if len(units) > 2 and None not in ends:
+        for place, unit in enumerate(units):
+            rest = tuple(o for i, o in enumerate(ends) if i != place and o is not None)
+            yield from [rest, *((*rest, option) for option in unit if option.draw is not None)]
+    for size in range(2, len(units) + 1):
+        for some in combinations(joined, size):
+            yield from product(*some)
+
+
+def _turn(number: int) -> sql.Identifier:
+    return sql.Identifier(f"privbench turn {number}")
+
+
+def _source(number: int) -> sql.Identifier:
+    return sql.Identifier(f"privbench draws {number}")
+
+
+def _before(place: int) -> sql.Identifier:
+    """Whether the row broke a rule before."""
+    return sql.Identifier(f"privbench before {place}")

@@ -1,0 +1,187 @@
+"""CHECKs of tables and domains: set aside during the copy, rows repaired, put back.
+
+A row that breaks a CHECK takes the CHECK's columns from another row that keeps all of the table's
+CHECKs, of its kind if there is one; or the cheapest of some candidates (`candidates`), first of all
+where the CHECK computes a column or speaks of references, which had better stay. Rows that are
+still broken go, unless they are most of the table: then the CHECK is put back as NOT VALID, so that
+it holds for every row to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import count
+
+import psycopg
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.candidates import try_candidates
+from privbench.postgres.repair.rows import build
+from privbench.postgres.repair.rules import Rule, find, guarded
+from privbench.postgres.statement import run
+from privbench.schema import Table
+
+#: Rounds over all CHECKs of a table: the repair of one may break another.
+ROUNDS = 4
+#: Larger shares of a table than this are not dropped for the sake of a CHECK.
+MOST = 0.5
+
+
+class Checks:
+    """All CHECKs that synthetic rows may break.
+
+    Args:
+        connection: In the transaction that made the tables.
+        tables: Tables that will hold synthetic rows.
+
+    Attributes:
+        loose: CHECKs that most rows break.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+
+    def __init__(self, connection: Connection, tables: Iterable[Table]) -> None:
+        self._connection = connection
+        self._breached: set[str] = set()
+        self._serial = count()
+        self._made, rules = find(connection, tables)
+        self._rules: dict[str, list[Rule]] = {}
+        for rule in rules:
+            self._rules.setdefault(rule.table.key, []).append(rule)
+        self.loose: set[str] = set()
+        for place, (owner, name, _) in self._made.items():
+            with database_errors("setting CHECK constraints aside", place):
+                run(connection, build("{} DROP CONSTRAINT {}", owner, name))
+
+    def restore(self) -> None:
+        """Put all CHECKs back; as NOT VALID those that most rows break."""
+        for place, (owner, name, definition) in self._made.items():
+            kept = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
+            whole = rows.raw(definition + ("" if kept else " NOT VALID"))
+            with database_errors(f"putting back the CHECK constraint {name!r}", place):
+                run(self._connection, build("{} ADD CONSTRAINT {} {}", owner, name, whole))
+
+    def repair(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Repair the rows; how many were changed, and how many were deleted, by table."""
+        changed: dict[str, int] = {}
+        deleted: dict[str, int] = {}
+        for key, rules in self._rules.items():
+            with database_errors("repairing rows that break a CHECK constraint", key):
+                try:
+                    with self._connection.transaction():
+                        changed[key], deleted[key] = self._repair(rules)
+                except psycopg.DataError:
+                    # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
+                    rules[:] = [
+                        guarded(self._connection, rule, next(self._serial)) for rule in rules
+                    ]
+                    changed[key], deleted[key] = self._repair(rules)
+        return changed, deleted
+
+    def follow(self, table: Table, fixed: Collection[str]) -> tuple[int, int]:
+        """Repair rows of which some columns had to change, without changing those.
+
+        What follows from a moved column must change even if that breaks another CHECK.
+
+        Returns:
+            How many rows were changed, and how many were deleted.
+        """
+        changed = 0
+        with database_errors("repairing rows that moved", table.key):
+            for turn in range(ROUNDS + 1):
+                # Those broken in the last round are found, so that `kept` speaks of them.
+                broken_rules = self._broken(self._rules.get(table.key, ()))
+                for rest in [rule.without(fixed) for rule in broken_rules if turn < ROUNDS]:
+                    changed += self._try(rest) or try_candidates(self._connection, rest, [rest])
+            broken = build("NOT coalesce(({}), true)", self.kept(table))
+            bad = rows.rows_of(rows.name_of(table), broken)
+            return changed, rows.delete(self._connection, table, bad)
+
+    def kept(self, table: Table) -> sql.Composable:
+        """Condition of the rows that keep every CHECK of a table."""
+        return rows.every(rule.kept for rule in self._heeded(table))
+
+    def _heeded(self, table: Table) -> list[Rule]:
+        """Rules that rows must keep; those of partitions, which may be many, once one is broken."""
+        return [
+            rule
+            for rule in self._rules.get(table.key, ())
+            if rule.constraint not in self.loose
+            and (rule.within == rows.TRUE or rule.constraint in self._breached)
+        ]
+
+    def _broken(self, rules: Iterable[Rule]) -> list[Rule]:
+        """Rules that some row breaks; from now on `kept` speaks of them."""
+        heeded = (rule for rule in rules if rule.constraint not in self.loose)
+        found = [rule for rule in heeded if rule.breaks(self._connection)]
+        self._breached.update(rule.constraint for rule in found)
+        return found
+
+    def _repair(self, rules: Sequence[Rule]) -> tuple[int, int]:
+        changed = deleted = 0
+        for _ in range(ROUNDS):
+            broken = self._broken(rules)
+            if not broken:
+                return changed, deleted
+            changed += sum(self._change(rule) for rule in broken)
+        for rule in self._broken(rules):
+            if rule.share(self._connection) > MOST:
+                self.loose.add(rule.constraint)
+            else:
+                deleted += rows.delete(self._connection, rule.table, rule.broken_rows)
+        return changed, deleted
+
+    def _change(self, rule: Rule) -> int:
+        """Change rows that break one rule, as little as will do; how many rows were changed."""
+        steps = [self._try, self._borrow]
+        if rule.labels and not rule.computes:
+            # An order's status stays, its dates follow.
+            steps.insert(0, lambda rule: self._borrow(rule, rule.labels))
+        elif not (rule.references or rule.computes):
+            # Without a kind of row or a reference to keep, all columns of a row that keeps the
+            # CHECK fit together better than a candidate's.
+            steps.reverse()
+        changed = 0
+        for step in steps:
+            if rule.breaks(self._connection):
+                changed += step(rule)
+        return changed
+
+    def _near(self, rule: Rule) -> list[Rule]:
+        """Rules that share columns with a rule, itself first."""
+        others = (o for o in self._heeded(rule.table) if o.constraint != rule.constraint)
+        return [rule, *(other for other in others if other.uses & rule.uses)]
+
+    def _try(self, rule: Rule) -> int:
+        return try_candidates(self._connection, rule, self._near(rule))
+
+    def _borrow(self, rule: Rule, alike: Sequence[str] = ()) -> int:
+        """Take the columns of rows that keep all CHECKs, else of those that keep the ones near.
+
+        Rows of which the CHECK is true come first: others may keep it for want of a value.
+        """
+        columns = [name for name in rule.columns if name not in alike]
+        columns += [name for key in rule.references for name in key.columns]
+        kept = self.kept(rule.table)
+        true = build("({}) IS TRUE AND {}", rule.condition, kept)
+        for good in (true, kept, rows.every(other.kept for other in self._near(rule))):
+            # Rows of other partitions keep the CHECK of one only because it does not speak of them.
+            conditions = [rule.within, good]
+            if len(columns) == 1 and not alike:
+                # A value that breaks the CHECK is a value: NULL comes last.
+                conditions.append(rows.present(columns))
+            changed = rows.borrow(
+                self._connection,
+                rule.table,
+                {name: name for name in columns},
+                rule.broken_rows,
+                rows.among(rule.table, conditions),
+                {name: name for name in alike},
+            )
+            if changed:
+                return changed
+        return 0

@@ -1,0 +1,157 @@
+"""UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
+
+Those that a single partition alone has are among them. Of rows with the same key all but one leave
+the index if it has a predicate (they take its columns from a row outside it), else a text of the
+key gets a number, else they go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import build, columns_in
+from privbench.schema import Table
+
+_TEXTS = ("text", "varchar", "citext")
+#: Of those with expressions and of collations that take different texts for equal, it says so.
+_INDEXES: LiteralString = """
+SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
+  coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false),
+  array(SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, false)
+        FROM generate_series(1, i.indnkeyatts) k ORDER BY k),
+  i.indexprs IS NOT NULL OR EXISTS (SELECT FROM pg_catalog.pg_collation co
+    WHERE co.oid = ANY(i.indcollation::oid[]) AND NOT co.collisdeterministic),
+  CASE WHEN i.indrelid <> root.oid THEN i.indrelid::int8 END, n.nspname, c.relname
+FROM {parts}
+JOIN pg_catalog.pg_index i ON i.indrelid = own.oid
+JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+JOIN pg_catalog.pg_class c ON c.oid = own.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE i.indisunique AND NOT i.indisexclusion
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = i.indexrelid)
+ORDER BY x.relname, x.oid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueIndex:
+    """A UNIQUE index of the finished clone.
+
+    Attributes:
+        table: Its table.
+        leaving: Free columns that decide whether a row is in it.
+        outside: Condition of the rows of its partition that are not in it; None if all are.
+        text: A free text in its key, or None.
+        plain: Whether keys by construction cover it.
+        surplus: Query of all rows but one of every key: ``t``, ``id`` and their number ``n``.
+    """
+
+    table: Table
+    leaving: tuple[str, ...]
+    outside: sql.Composable | None
+    text: str | None
+    plain: bool
+    surplus: sql.Composable
+
+
+def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
+    """The UNIQUE indexes that are there.
+
+    Args:
+        connection: In a transaction in which the clone's indexes exist.
+        tables: Tables that will hold synthetic rows.
+    """
+    tables = tuple(tables)
+    referred = rows.referred(tables)
+    found = []
+    with database_errors("reading UNIQUE indexes"):
+        listed = rows.ask_all(connection, _INDEXES, tables)
+    for table in tables:
+        for predicate, nulls_equal, keys, risky, partition, *name in listed[table.name]:
+            read = [column for key in keys for column in columns_in(table, key)]
+            columns = rows.bases(table, read)
+            computed = any(table.column(column).generated for column in read)
+            leaving = rows.bases(table, columns_in(table, predicate or ""))
+            free = (c for c in columns if (table.name, c) not in referred and _is_text(table, c))
+            inside = [rows.raw(predicate)] if predicate else []
+            if not nulls_equal:
+                inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
+            place = sql.Identifier(*name)
+            # The partition alone is asked: all of them for each one's index take long.
+            surplus = build(
+                "SELECT t, id, n - 1 AS n FROM (SELECT {place}.tableoid AS t, {place}.ctid AS id,"
+                " row_number() OVER (PARTITION BY {keys}) AS n"
+                " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
+                place=place,
+                keys=[build("({})", rows.raw(key)) for key in keys],
+                inside=rows.every(inside),
+            )
+            within = rows.in_partition(partition)
+            outside = build("({}) IS NOT TRUE AND {}", rows.raw(predicate or "true"), within)
+            found.append(
+                UniqueIndex(
+                    table,
+                    tuple(c for c in leaving if c not in columns and rows.is_free(table, c)),
+                    outside if predicate else None,
+                    next(free, None),
+                    not (risky or computed or predicate) and partition is None,
+                    surplus,
+                )
+            )
+    return found
+
+
+def repair(
+    connection: Connection,
+    index: UniqueIndex,
+    suspects: Collection[str],
+    kept: sql.Composable,
+    *,
+    last: bool,
+) -> tuple[int, int]:
+    """Make rows unique.
+
+    Args:
+        connection: To the target.
+        index: A UNIQUE index.
+        suspects: Tables whose plain keys may have been disturbed.
+        kept: Condition of the rows that keep the table's CHECKs.
+        last: Whether to delete at once what is not unique.
+
+    Returns:
+        How many rows were changed, and how many were deleted.
+    """
+    if index.plain and index.table.key not in suspects:
+        return 0, 0
+    with database_errors("repairing rows that are not unique", index.table.key):
+        if last:
+            return 0, rows.delete(connection, index.table, index.surplus)
+        return _change(connection, index, kept), 0
+
+
+def _change(connection: Connection, index: UniqueIndex, kept: sql.Composable) -> int:
+    changed = 0
+    if index.outside is not None:
+        # Values of another partition might take the row there, or say nothing of its own.
+        good = rows.among(index.table, [index.outside, kept])
+        leaving = {name: name for name in index.leaving}
+        changed = rows.borrow(connection, index.table, leaving, index.surplus, good)
+    if changed or index.text is None:
+        return changed
+    # A number drawn anew is unlike any that other rows of the index may hold already.
+    new = "{0} = broken.{0}::text || '-' || bad.n || (random() * 1e6)::int"
+    return rows.update(connection, index.table, build(new, index.text), index.surplus)
+
+
+def _is_text(table: Table, name: str) -> bool:
+    """Whether a column is a text that may get longer."""
+    type_ = table.column(name).type
+    plain = type_.domain is None and type_.base in _TEXTS and type_.length is None
+    return plain and rows.is_movable(table, name)
