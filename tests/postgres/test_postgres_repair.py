@@ -483,7 +483,7 @@ def test_documents_have_the_fields_that_a_check_names(loaded):
     assert ask(dsn, "SELECT count(*), count(a), count(b), count(c) FROM t") == [(3, 2, 2, 2)]
 
 
-def test_a_seed_mends_the_same_rows_in_the_same_way(loaded):
+def test_a_seed_repairs_the_same_rows_in_the_same_way(loaded):
     ddl = "CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n % 2 = 0))"
     rows = pa.table({"id": range(200), "n": range(200)})
     found = [
