@@ -86,6 +86,7 @@ def load(server: Server, model: Path, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", type=Path, required=True)
     parser.add_argument("--data", type=Path)

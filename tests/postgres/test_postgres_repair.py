@@ -525,7 +525,9 @@ def test_rows_take_targets_whose_periods_hold_theirs(loaded):
     dsn, same, repaired = loaded(ddl, tables)
     assert same
     assert ask(dsn, "SELECT count(*), count(job) FROM task") == [(20, 19)]
-    assert ask(dsn, "SELECT count(*) FROM step")[0][0] + repaired.deleted.get("public.step", 0) == 18
+    assert (
+        ask(dsn, "SELECT count(*) FROM step")[0][0] + repaired.deleted.get("public.step", 0) == 18
+    )
     assert repaired.deleted.get("public.step", 0) <= 4
     held = "SELECT count(*) FROM task WHERE at <@ daterange('2012-01-01', '2013-01-01')"
     assert ask(dsn, held)[0][0] >= 18
@@ -583,7 +585,6 @@ def test_a_list_that_a_check_names_is_taken_where_no_row_keeps_it(loaded):
     assert same
     assert repaired.deleted == {}
     assert ask(dsn, "SELECT DISTINCT days FROM t") == [([1, 2, 3],)]
-
 
 
 SPLIT = """
