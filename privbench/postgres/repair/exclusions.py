@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import LiteralString, Self
 
 from psycopg import errors, sql
 
@@ -172,6 +172,12 @@ class Exclusion:
     endless: sql.Composable
     key: PeriodKey | None = None
 
+    @classmethod
+    def of(cls, key: PeriodKey, place: sql.Composable, name: str, definition: str) -> Self:
+        """What moves with the target of a PERIOD key."""
+        endless = build("lower_inf({0}) OR upper_inf({0})", key.columns[-1])
+        return cls(key.table, place, name, definition, key.columns, key.moved(), endless, key)
+
     @property
     def added(self) -> sql.Composed:
         """The statement that makes it."""
@@ -191,10 +197,9 @@ def find_periods(connection: Connection, tables: Iterable[Table]) -> list[Period
     done: list[PeriodKey] = []
     while left:
         # As far as there is no cycle.
-        open_ = {key.table.name for key in left}
-        ready = [key for key in left if key.is_self or key.target not in open_] or left[:1]
-        done += ready
-        left = [key for key in left if key not in ready]
+        waiting = {key.table.name for key in left if not key.is_self}
+        done += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
+        left = [key for key in left if key not in done]
     return done
 
 
@@ -218,11 +223,8 @@ def make_pieces(connection: Connection, key: PeriodKey) -> None:
     with database_errors("reading targets of periods", key.table.key):
         run(connection, build("DROP TABLE IF EXISTS {}", key.pieces))
         run(connection, made)
-        run(connection, build("CREATE INDEX ON {} ({})", key.pieces, [*given, "n"]))
-        run(
-            connection,
-            build("CREATE INDEX ON {} ({})", key.pieces, [slot for _, slot in key.pairs]),
-        )
+        for columns in ([*given, sql.Identifier("n")], [slot for _, slot in key.pairs]):
+            run(connection, build("CREATE INDEX ON {} ({})", key.pieces, columns))
         run(connection, build("ANALYZE {}", key.pieces))
 
 
@@ -257,21 +259,19 @@ def find(
     with database_errors("reading EXCLUDE constraints"):
         listed = rows.ask_all(connection, _EXCLUSIONS, tables)
     for table in tables:
-        bound = [key for key in periods if key.table == table]
-        alone = list(bound)
+        alone = [key for key in periods if key.table == table]
         for name, definition, expressions, operators, *place in listed[table.name]:
-            spans = [key for key in bound if (key.columns[-1],) in _read(table, expressions)]
-            key = next((key for key in spans if not key.is_self), None)
-            moving = _moving(table, zip(_read(table, expressions), operators, strict=True))
-            if key is not None:
-                moving = _with_target(key)
-                alone = [other for other in alone if other != key]
+            columns = _read(table, expressions)
+            spans = (key for key in alone if (key.columns[-1],) in columns and not key.is_self)
+            key = next(spans, None)
             text = _DEFERRED.sub("", definition)
-            found.append(Exclusion(table, sql.Identifier(*place), name, text, *moving, key))
-        found[:0] = [
-            Exclusion(table, rows.name_of(table), key.name, "", *_with_target(key), key)
-            for key in alone
-        ]
+            if key is None:
+                moving = _moving(table, zip(columns, operators, strict=True))
+                found.append(Exclusion(table, sql.Identifier(*place), name, text, *moving))
+            else:
+                alone.remove(key)
+                found.append(Exclusion.of(key, sql.Identifier(*place), name, text))
+        found += [Exclusion.of(key, rows.name_of(table), key.name, "") for key in alone]
     return found
 
 
@@ -358,21 +358,10 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
     )
 
 
-_Moving = tuple[tuple[str, ...], sql.Composable, sql.Composable]
-
-
-def _with_target(key: PeriodKey) -> _Moving:
-    endless = build("lower_inf({0}) OR upper_inf({0})", key.columns[-1])
-    return key.columns, key.moved(), endless
-
-
-def _moving(table: Table, elements: Iterable[tuple[tuple[str, ...], str]]) -> _Moving:
-    """Columns of a constraint that may move, how they do, and which rows have no end.
-
-    Args:
-        table: The table.
-        elements: Columns of the constraint's expressions (see `_read`), and their operators.
-    """
+def _moving(
+    table: Table, elements: Iterable[tuple[tuple[str, ...], str]]
+) -> tuple[tuple[str, ...], sql.Composable, sql.Composable]:
+    """Columns of a constraint that may move, how they do, and which rows have no end."""
     for names, operator in sorted(elements, key=lambda element: element[1] != "&&"):
         if names and all(rows.is_movable(table, name) for name in names):
             how = _move(table, names, operator)
