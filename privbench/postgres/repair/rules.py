@@ -313,7 +313,7 @@ def _read(words: Sequence[Token], known: Mapping[str, Column]) -> frozenset[str]
 
 def _fillings(words: Sequence[Token]) -> Iterator[dict[str, str]]:
     """What stands for sizes and words in `_SHAPES`: numbers and strings of the CHECK."""
-    sizes = [word.text for word in words if word.kind == "ICONST" and word.text.isdigit()]
+    sizes = [w.text for w in words if w.kind == "ICONST" and 0 < int(w.text, 0) < 10_000]
     texts = [word.text for word in words if word.kind == "SCONST"][:4]
     pairs = [(one, other) for one in texts for other in (*texts, "'x'") if one != other]
     for size, (word, other) in product(sizes[:4] or ["1"], pairs or [("'x'", "'x'")]):
