@@ -202,6 +202,30 @@ def test_rows_that_no_partition_takes(loaded):
     assert repaired.deleted == {"public.far": 2, "public.uses": 2}
 
 
+def test_rows_of_tables_that_inherit_are_judged_by_their_own_keys(loaded):
+    """Keys, references and CHECKs with NO INHERIT speak of the parent's own rows alone."""
+    ddl = """
+    CREATE TABLE k (id int PRIMARY KEY);
+    CREATE TABLE p (
+      id int PRIMARY KEY CHECK (id < 100) NO INHERIT, k int NOT NULL REFERENCES k,
+      at int NOT NULL, EXCLUDE USING btree (at WITH =), CHECK (at >= 0)
+    );
+    CREATE UNIQUE INDEX folded ON p (abs(id));
+    CREATE TABLE c () INHERITS (p);
+    """
+    tables = {
+        "k": pa.table({"id": [1]}),
+        "p": pa.table({"id": [1, 2, 300], "k": [1, 7, 1], "at": [3, 3, -1]}),
+        "c": pa.table({"id": [1, 300], "k": [8, 9], "at": [3, -1]}),
+    }
+    dsn, same, repaired = loaded(ddl, tables, ["public.k"])
+    assert same
+    assert repaired.deleted == {"public.p": 1}
+    assert ask(dsn, "SELECT id, k FROM ONLY p ORDER BY 1") == [(1, 1), (2, 1)]
+    assert ask(dsn, "SELECT count(DISTINCT at), min(at) >= 0 FROM ONLY p") == [(2, True)]
+    assert ask(dsn, "SELECT id, k, at >= 0 FROM c ORDER BY 1") == [(1, 8, True), (300, 9, True)]
+
+
 def test_suspects_lose_their_dangling_references(loaded):
     ddl = """
     CREATE TABLE p (id int PRIMARY KEY);

@@ -36,18 +36,18 @@ SELECT wanted.schema, wanted.name, k.conname, pg_catalog.pg_get_constraintdef(k.
   ARRAY(SELECT o.oprname::text
     FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place)
     JOIN pg_catalog.pg_operator o ON o.oid = e.operator ORDER BY e.place),
-  n.nspname, c.relname
+  own.schema, own.name, own.whole
 FROM {parts}
 JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
-JOIN pg_catalog.pg_class c ON c.oid = own.oid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE k.conexclop IS NOT NULL AND k.conparentid = 0
-ORDER BY c.oid <> root.oid, k.conname, n.nspname, c.relname
+ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
 """
 #: A deferred constraint cannot say which row conflicts.
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
+#: The periods of a key's targets, those of one target that adjoin as one.
+_PIECES = sql.Identifier("pg_temp", "privbench periods")
 _NUMBERS = frozenset({"int2", "int4", "int8", "date", "numeric", "float4", "float8"})
 _TIMES = frozenset({"timestamp", "timestamptz"})
 #: Draws of a target that must hold the row's period; with fewer, more periods change.
@@ -94,13 +94,8 @@ class PeriodKey:
         return self.target == self.table.name
 
     @property
-    def pieces(self) -> sql.Identifier:
-        """Temporary table of the targets' periods, adjoining ones as one."""
-        return sql.Identifier("pg_temp", f"privbench periods of {self.name}"[:60])
-
-    @property
     def pairs(self) -> list[tuple[str, sql.Identifier]]:
-        """Columns but the period, and those of `pieces`."""
+        """Columns but the period, and those of the temporary table of targets."""
         return [(name, sql.Identifier(f"key {i}")) for i, name in enumerate(self.columns[:-1])]
 
     @property
@@ -116,7 +111,7 @@ class PeriodKey:
         here = "(num_nulls({}) > 0 OR EXISTS (SELECT FROM {} AS p WHERE {} AND p.piece @> {}))"
         ours = [build("{}.{}", row, name) for name in self.columns]
         equal = (build("p.{} = {}.{}", slot, row, name) for name, slot in self.pairs)
-        return build(here, ours, self.pieces, rows.every(equal), ours[-1])
+        return build(here, ours, _PIECES, rows.every(equal), ours[-1])
 
     def moved(self) -> sql.Composable:
         """Statements of PL/pgSQL that give ``r`` another target and fit its period.
@@ -143,7 +138,7 @@ class PeriodKey:
             c=sql.Identifier("r", self.columns[-1]),
             type=rows.raw(self.table.column(self.columns[-1]).type.sql),
             taken=[sql.Identifier("r", name) for name, _ in self.pairs],
-            pieces=self.pieces,
+            pieces=_PIECES,
             given=rows.every(build("p.{1} = r.{0}", *pair) for pair in self.fixed),
         )
 
@@ -155,6 +150,7 @@ class Exclusion:
     Attributes:
         table: Its table.
         place: The table, or the partition that alone has it.
+        whole: Whether that has partitions itself.
         name: Its name.
         definition: What makes it; none for a PERIOD key that stands alone.
         columns: Columns that a row changes that moves; none where rows cannot move.
@@ -164,7 +160,8 @@ class Exclusion:
     """
 
     table: Table
-    place: sql.Composable
+    place: TableName
+    whole: bool
     name: str
     definition: str
     columns: tuple[str, ...]
@@ -173,16 +170,27 @@ class Exclusion:
     key: PeriodKey | None = None
 
     @classmethod
-    def of(cls, key: PeriodKey, place: sql.Composable, name: str, definition: str) -> Self:
+    def of(cls, key: PeriodKey, place: TableName, whole: bool, name: str, definition: str) -> Self:
         """What moves with the target of a PERIOD key."""
         endless = build("lower_inf({0}) OR upper_inf({0})", key.columns[-1])
-        return cls(key.table, place, name, definition, key.columns, key.moved(), endless, key)
+        moving = key.columns, key.moved(), endless
+        return cls(key.table, place, whole, name, definition, *moving, key)
 
     @property
     def added(self) -> sql.Composed:
         """The statement that makes it."""
         made = "ALTER TABLE {} ADD CONSTRAINT {} {}"
-        return build(made, self.place, self.name, rows.raw(self.definition))
+        return build(made, self.target, self.name, rows.raw(self.definition))
+
+    @property
+    def target(self) -> sql.Composable:
+        """What rows are put into."""
+        return rows.own_rows(self.place, whole=True)
+
+    @property
+    def own(self) -> sql.Composable:
+        """FROM clause of the rows that it speaks of."""
+        return rows.own_rows(self.place, whole=self.whole)
 
 
 def find_periods(connection: Connection, tables: Iterable[Table]) -> list[PeriodKey]:
@@ -206,26 +214,25 @@ def find_periods(connection: Connection, tables: Iterable[Table]) -> list[Period
 def make_pieces(connection: Connection, key: PeriodKey) -> None:
     """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
     given = [slot for _, slot in key.fixed]
-    only = sql.SQL("" if key.whole else "ONLY ")
     made = build(
         "CREATE TEMPORARY TABLE {pieces} AS SELECT *, row_number() OVER ({window}) AS n,"
         " count(*) OVER ({window}) AS size"
         " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {target}"
         " WHERE {known} GROUP BY {plain}) AS listed",
-        pieces=key.pieces,
+        pieces=_PIECES,
         window=build("PARTITION BY {}", given) if given else rows.NOTHING,
         keys=rows.renamed(key.ref_columns[:-1], [slot for _, slot in key.pairs]),
         period=key.ref_columns[-1],
-        target=only + sql.Identifier(key.target.schema, key.target.name),
+        target=rows.own_rows(key.target, whole=key.whole),
         known=rows.present(key.ref_columns),
         plain=key.ref_columns[:-1],
     )
     with database_errors("reading targets of periods", key.table.key):
-        run(connection, build("DROP TABLE IF EXISTS {}", key.pieces))
+        run(connection, build("DROP TABLE IF EXISTS {}", _PIECES))
         run(connection, made)
         for columns in ([*given, sql.Identifier("n")], [slot for _, slot in key.pairs]):
-            run(connection, build("CREATE INDEX ON {} ({})", key.pieces, columns))
-        run(connection, build("ANALYZE {}", key.pieces))
+            run(connection, build("CREATE INDEX ON {} ({})", _PIECES, columns))
+        run(connection, build("ANALYZE {}", _PIECES))
 
 
 def end_periods(connection: Connection, key: PeriodKey) -> tuple[int, int]:
@@ -235,8 +242,8 @@ def end_periods(connection: Connection, key: PeriodKey) -> tuple[int, int]:
         How many rows were changed, and how many were deleted.
     """
     make_pieces(connection, key)
-    table = rows.name_of(key.table)
-    bad = rows.rows_of(table, build("NOT {}", key.held(table)))
+    own = rows.own_rows(key.table.name, whole=key.table.kind == "p")
+    bad = rows.rows_of(own, build("NOT {}", key.held(rows.name_of(key.table))))
     free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
     ended = [name for name in free if not key.table.column(name).not_null]
     with database_errors("ending references to periods that are gone", key.table.key):
@@ -260,18 +267,19 @@ def find(
         listed = rows.ask_all(connection, _EXCLUSIONS, tables)
     for table in tables:
         alone = [key for key in periods if key.table == table]
-        for name, definition, expressions, operators, *place in listed[table.name]:
+        for name, definition, expressions, operators, *own, whole in listed[table.name]:
             columns = _read(table, expressions)
             spans = (key for key in alone if (key.columns[-1],) in columns and not key.is_self)
             key = next(spans, None)
-            text = _DEFERRED.sub("", definition)
+            where = TableName(*own), whole, name, _DEFERRED.sub("", definition)
             if key is None:
                 moving = _moving(table, zip(columns, operators, strict=True))
-                found.append(Exclusion(table, sql.Identifier(*place), name, text, *moving))
+                found.append(Exclusion(table, *where, *moving))
             else:
                 alone.remove(key)
-                found.append(Exclusion.of(key, sql.Identifier(*place), name, text))
-        found += [Exclusion.of(key, rows.name_of(table), key.name, "") for key in alone]
+                found.append(Exclusion.of(key, *where))
+        whole = table.kind == "p"
+        found += [Exclusion.of(key, table.name, whole, key.name, "") for key in alone]
     return found
 
 
@@ -289,8 +297,8 @@ def _open(connection: Connection, item: Exclusion) -> None:
     """Give rows whose period is empty, which no key WITHOUT OVERLAPS takes, one of another row."""
     if not item.definition.startswith("EXCLUDE") and len(item.columns) == 1:
         empty = build("isempty({})", item.columns[0])
-        bad = rows.rows_of(item.place, empty)
-        good = build("{} WHERE NOT {}", item.place, empty)
+        bad = rows.rows_of(item.own, empty)
+        good = build("{} WHERE NOT {}", item.own, empty)
         rows.borrow(connection, item.table, {name: name for name in item.columns}, bad, good)
 
 
@@ -307,14 +315,14 @@ def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
     """Put all rows in anew; how many had to move, and how many were left out."""
     columns = [column.name for column in item.table.columns if not column.generated]
     staged = "CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}"
-    made = run(connection, build(staged, _STAGE, columns, item.place)).rowcount
+    made = run(connection, build(staged, _STAGE, columns, item.own)).rowcount
     body = sql.Literal(_program(item, columns).as_string(connection))
     program = "CREATE FUNCTION {}(OUT moved int, OUT placed int) LANGUAGE plpgsql AS {}"
     run(connection, build(program, _PLACE, body))
     row = run(connection, build("SELECT * FROM {}()", _PLACE)).fetchone()
     moved, placed = row if row else (0, 0)
     if item.definition:
-        run(connection, build("ALTER TABLE {} DROP CONSTRAINT {}", item.place, item.name))
+        run(connection, build("ALTER TABLE {} DROP CONSTRAINT {}", item.target, item.name))
     run(connection, build("DROP FUNCTION {}", _PLACE))
     run(connection, build("DROP TABLE {}", _STAGE))
     return moved, made - placed
@@ -339,7 +347,7 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         " turn := turn + 1; END LOOP;"
         " IF done > 0 THEN placed := placed + 1; moved := moved + (turn > 1)::int; END IF;"
         " END LOOP; END",
-        table=item.place,
+        table=item.own,
         add=build("EXECUTE {};", sql.Literal(item.added.as_string(None)))
         if item.definition
         else rows.NOTHING,
@@ -350,7 +358,7 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         insert=build(
             "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) ON CONFLICT DO NOTHING;"
             " GET DIAGNOSTICS done = ROW_COUNT;",
-            *(item.place, columns, [sql.Identifier("r", name) for name in columns]),
+            *(item.target, columns, [sql.Identifier("r", name) for name in columns]),
         ),
         tries=_TRIES if item.columns else 0,
         reach=_REACH,

@@ -22,16 +22,14 @@ from privbench.schema import Table
 #: Partitioned tables of a tree without a default partition, their keys, and the bounds of the
 #: partitions right beneath those by hash (None for others).
 _LEVELS: LiteralString = """
-SELECT wanted.schema, wanted.name, n.nspname, c.relname, pg_catalog.pg_get_partkeydef(c.oid),
+SELECT wanted.schema, wanted.name, own.schema, own.name, pg_catalog.pg_get_partkeydef(own.oid),
   CASE WHEN p.partstrat = 'h' THEN array(SELECT pg_catalog.pg_get_expr(b.relpartbound, b.oid)
     FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class b ON b.oid = i.inhrelid
-    WHERE i.inhparent = c.oid) END
+    WHERE i.inhparent = own.oid) END
 FROM {parts}
 JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = own.oid
-JOIN pg_catalog.pg_class c ON c.oid = own.oid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE p.partdefid = 0
-ORDER BY p.partstrat = 'h', n.nspname, c.relname
+ORDER BY p.partstrat = 'h', own.schema, own.name
 """
 _HASH = re.compile(r"modulus (\d+), remainder (\d+)", re.IGNORECASE)
 #: Largest modulus that is made whole: beyond it, so many tables cost more than the rows are worth.

@@ -20,6 +20,8 @@ from privbench.postgres.repair.rows import build
 from privbench.postgres.statement import run
 from privbench.schema import ForeignKey, Table
 
+_NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
+
 
 def end_dangling(
     connection: Connection, tables: Iterable[Table], suspects: Collection[str]
@@ -91,13 +93,13 @@ def _end(
     Columns that other keys need stay: a row goes on to refer to rows of its own tenant.
     """
     # Tables that inherit from the target do not count.
-    only = sql.SQL("" if target is None or target.kind == "p" else "ONLY ")
-    parent = only + sql.Identifier(key.ref_table.schema, key.ref_table.name)
+    parent = rows.own_rows(key.ref_table, whole=target is None or target.kind == "p")
     child = rows.name_of(table)
     pairs = dict(zip(key.columns, key.ref_columns, strict=True))
     equal = (build("parent.{} = {}.{}", t, child, o) for o, t in pairs.items())
     there = build("EXISTS (SELECT FROM {} AS parent WHERE {})", parent, rows.every(equal))
-    bad = rows.rows_of(child, build("{} AND NOT {}", rows.present(key.columns), there))
+    own = rows.own_rows(table.name, whole=table.kind == "p")
+    bad = rows.rows_of(own, build("{} AND NOT {}", rows.present(key.columns), there))
     ended = _ending(table, key)
     if ended:
         return rows.update(connection, table, rows.nulls(ended), bad), 0
@@ -116,27 +118,34 @@ def _end_circles(connection: Connection, table: Table, key: ForeignKey) -> int:
         if not pairs or _tied(table, key) & {ours for ours, _ in pairs}:
             return 0
         ended = build("{}", [build("{} = broken.{}", *pair) for pair in pairs])
-    found = run(connection, _numbered(table, key)).fetchall()
-    parents = np.array([-1 if above is None else above for _, _, above in found], np.int64)
-    heads = [
-        build("({}::oid, {}::tid)", int(found[row][0]), sql.Literal(found[row][1]))
-        for row in circle_heads(parents)
-    ]
-    bad = build("SELECT * FROM (VALUES {}) AS head(t, id)", heads)
-    return rows.update(connection, table, ended, bad) if heads else 0
+    run(connection, build("CREATE TEMPORARY TABLE {} AS {}", _NUMBERED, _numbered(table, key)))
+    # Eight bytes a row: of a hundred million rows the list is a gigabyte, not thirty.
+    packed = build(
+        "SELECT string_agg(int8send(coalesce(above, -1)), '' ORDER BY number) FROM {}"
+        " GROUP BY number / 1000000 ORDER BY number / 1000000",
+        _NUMBERED,
+    )
+    parents = np.frombuffer(b"".join(row[0] for row in run(connection, packed)), ">i8")
+    heads = circle_heads(parents.astype(np.int64)).tolist()
+    bad = build(
+        "SELECT t, id FROM {} WHERE number = ANY({}::int8[])", _NUMBERED, sql.Literal(heads)
+    )
+    changed = rows.update(connection, table, ended, bad) if heads else 0
+    run(connection, build("DROP TABLE {}", _NUMBERED))
+    return changed
 
 
 def _numbered(table: Table, key: ForeignKey) -> sql.Composed:
-    """Query of all rows, numbered from 0: table, place, and the number of the row referred to."""
+    """Query of all rows, numbered from 0: place, and the number of the row referred to."""
     names = tuple(dict.fromkeys((*key.columns, *key.ref_columns)))
     slots = {name: sql.Identifier(f"slot {place}") for place, name in enumerate(names)}
     return build(
         "WITH numbered AS MATERIALIZED (SELECT tableoid AS t, ctid AS id,"
         " row_number() OVER () - 1 AS number, {} FROM {})"
-        " SELECT child.t::int8, child.id::text, parent.number"
-        " FROM numbered AS child LEFT JOIN numbered AS parent ON {} ORDER BY child.number",
+        " SELECT child.t, child.id, child.number, parent.number AS above"
+        " FROM numbered AS child LEFT JOIN numbered AS parent ON {}",
         rows.renamed(names, slots.values()),
-        rows.name_of(table),
+        rows.own_rows(table.name, whole=table.kind == "p"),
         rows.every(
             build("child.{} = parent.{}", slots[ours], slots[theirs])
             for ours, theirs in zip(key.columns, key.ref_columns, strict=True)

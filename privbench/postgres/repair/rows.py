@@ -17,16 +17,19 @@ Part: TypeAlias = "sql.Composable | str | int | float | Iterable[Part]"
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
-#: Tables that `ask_all` asks for, as ``wanted`` and, by their OIDs, ``root``; and with every
-#: partition, as ``own``.
+#: Tables that `ask_all` asks for, as ``wanted`` and, by their OIDs, ``root``; and those with every
+#: partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if it is one.
 _TABLES = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("
     " SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root"
 )
 _PARTS = sql.SQL(
-    "{} CROSS JOIN LATERAL (SELECT root.oid UNION"
-    " SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) own"
+    "{} CROSS JOIN LATERAL (SELECT c.oid, n.nspname AS schema, c.relname AS name,"
+    " c.relkind = 'p' AS whole, CASE WHEN c.oid <> root.oid THEN c.oid::int8 END AS part"
+    " FROM (SELECT root.oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) o"
+    " JOIN pg_catalog.pg_class c ON c.oid = o.oid"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) own"
 ).format(_TABLES)
 TRUE, FALSE, NULL, NOTHING = map(sql.SQL, ("true", "false", "NULL", ""))
 
@@ -64,12 +67,22 @@ def name_of(table: Table) -> sql.Composable:
     return sql.Identifier(table.name.schema, table.name.name)
 
 
+def own_rows(name: TableName, *, whole: bool) -> sql.Composable:
+    """A table in a FROM clause without those that inherit from it, which only its CHECKs speak of.
+
+    Args:
+        name: The table, or a partition.
+        whole: Whether it is partitioned, and its rows are those of its partitions.
+    """
+    return build("{}" if whole else "ONLY {}", sql.Identifier(name.schema, name.name))
+
+
 def rows_of(place: sql.Composable, condition: sql.Composable) -> sql.Composable:
     """Query of the rows of a table or partition that meet a condition.
 
     ``t`` and ``id`` tell a row from all others, partitions and children included.
     """
-    return build("SELECT {0}.tableoid AS t, {0}.ctid AS id FROM {0} WHERE {1}", place, condition)
+    return build("SELECT tableoid AS t, ctid AS id FROM {} WHERE {}", place, condition)
 
 
 def every(conditions: Iterable[sql.Composable]) -> sql.Composable:
@@ -97,8 +110,8 @@ def nulls(names: Iterable[str]) -> sql.Composable:
     return build("{}", [build("{} = NULL", name) for name in names])
 
 
-def in_partition(oid: int | None) -> sql.Composable:
-    """Condition of the rows in one partition, or in those beneath it; None is the whole table."""
+def within(oid: int | None) -> sql.Composable:
+    """Condition of the rows of one table or partition, or those beneath it; None is of all rows."""
     condition = "(tableoid = {0} OR tableoid IN (SELECT relid FROM pg_partition_tree({0})))"
     return TRUE if oid is None else build(condition, int(oid))
 

@@ -28,17 +28,15 @@ from privbench.schema import Column, ForeignKey, Table, TableName
 #: Those of single partitions, which come with their OID, included.
 _TABLE_CHECKS: LiteralString = """
 SELECT wanted.schema, wanted.name,
-  n.nspname, c.relname, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+  own.schema, own.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, k.conrelid),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
         WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum),
-  CASE WHEN c.oid <> root.oid THEN c.oid::int8 END
+  CASE WHEN k.connoinherit THEN own.oid::int8 ELSE own.part END
 FROM {parts}
 JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
-JOIN pg_catalog.pg_class c ON c.oid = own.oid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0
-ORDER BY c.oid <> root.oid, k.conname, n.nspname, c.relname
+ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
 """
 #: Domains with a CHECK, and the columns of that type or of a domain over it; and the type that it
 #: stands over, without a length, as the SQL names character and bit mean those of length one.
@@ -160,7 +158,8 @@ class Rule:
     @property
     def broken_rows(self) -> sql.Composable:
         """Query of the rows that break it; to ask all partitions for one's CHECK takes long."""
-        return rows.rows_of(self.place, build("({}) IS FALSE", self.condition))
+        broken = build("{} AND ({}) IS FALSE", self.within, self.condition)
+        return rows.rows_of(self.place, broken)
 
     def breaks(self, connection: Connection) -> bool:
         """Whether some row breaks it."""
@@ -168,8 +167,9 @@ class Rule:
 
     def share(self, connection: Connection) -> float:
         """Share of the rows it speaks of that break it."""
-        query = "SELECT avg((({}) IS FALSE)::int)::float8 FROM {}"
-        return float(rows.first(connection, build(query, self.condition, self.place)) or 0.0)
+        query = "SELECT avg((({}) IS FALSE)::int)::float8 FROM {} WHERE {}"
+        asked = build(query, self.condition, self.place, self.within)
+        return float(rows.first(connection, asked) or 0.0)
 
     def without(self, fixed: Collection[str]) -> Rule:
         """The rule where some columns, all references and UNIQUE columns must stay."""
@@ -204,7 +204,7 @@ def find(
         for schema, name, constraint, definition, text, columns, partition in checks[table.name]:
             told, place = f"{schema}.{name}: {constraint}", sql.Identifier(schema, name)
             made[told] = build("ALTER TABLE {}", place), constraint, definition
-            within = rows.in_partition(partition)
+            within = rows.within(partition)
             found.append(
                 _rule(table, (told, place, within, rows.raw(text)), columns, text, referred)
             )

@@ -17,7 +17,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import build, columns_in
-from privbench.schema import Table
+from privbench.schema import Table, TableName
 
 _TEXTS = ("text", "varchar", "citext")
 #: Of those with expressions and of collations that take different texts for equal, it says so.
@@ -28,12 +28,10 @@ SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid)
         FROM generate_series(1, i.indnkeyatts) k ORDER BY k),
   i.indexprs IS NOT NULL OR EXISTS (SELECT FROM pg_catalog.pg_collation co
     WHERE co.oid = ANY(i.indcollation::oid[]) AND NOT co.collisdeterministic),
-  CASE WHEN i.indrelid <> root.oid THEN i.indrelid::int8 END, n.nspname, c.relname
+  own.part, own.schema, own.name, own.whole
 FROM {parts}
 JOIN pg_catalog.pg_index i ON i.indrelid = own.oid
 JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
-JOIN pg_catalog.pg_class c ON c.oid = own.oid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE i.indisunique AND NOT i.indisexclusion
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = i.indexrelid)
 ORDER BY x.relname, x.oid
@@ -74,7 +72,7 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
     with database_errors("reading UNIQUE indexes"):
         listed = rows.ask_all(connection, _INDEXES, tables)
     for table in tables:
-        for predicate, nulls_equal, keys, risky, partition, *name in listed[table.name]:
+        for predicate, nulls_equal, keys, risky, partition, *name, whole in listed[table.name]:
             read = [column for key in keys for column in columns_in(table, key)]
             columns = rows.bases(table, read)
             computed = any(table.column(column).generated for column in read)
@@ -83,17 +81,16 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
             inside = [rows.raw(predicate)] if predicate else []
             if not nulls_equal:
                 inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
-            place = sql.Identifier(*name)
             # The partition alone is asked: all of them for each one's index take long.
             surplus = build(
-                "SELECT t, id, n - 1 AS n FROM (SELECT {place}.tableoid AS t, {place}.ctid AS id,"
+                "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
                 " row_number() OVER (PARTITION BY {keys}) AS n"
                 " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
-                place=place,
+                place=rows.own_rows(TableName(*name), whole=whole),
                 keys=[build("({})", rows.raw(key)) for key in keys],
                 inside=rows.every(inside),
             )
-            within = rows.in_partition(partition)
+            within = rows.within(partition)
             outside = build("({}) IS NOT TRUE AND {}", rows.raw(predicate or "true"), within)
             found.append(
                 UniqueIndex(
