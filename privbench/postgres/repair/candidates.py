@@ -2,16 +2,17 @@
 
 A candidate changes some of the CHECK's columns. Each becomes NULL, or what another row of the table
 has (the rows are draws from the model, so that this draws the column anew), or what the CHECK
-compares it with. PostgreSQL judges each candidate before the row is changed: it must keep the
-CHECK, and no other rule that the row keeps now may be broken. Of those that pass a row takes the
-cheapest: few columns change, and what says which kind of row it is changes last.
+compares it with; or all of them become those of another row. PostgreSQL judges each candidate
+before the row is changed: it must keep the CHECK, and no other rule that the row keeps now may be
+broken. Of those that pass a row takes the cheapest: few columns change, and what says which kind of
+row it is changes last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, groupby, islice, product
 
 import psycopg
 from psycopg import sql
@@ -20,16 +21,26 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import build
 from privbench.postgres.repair.rules import Rule, is_label
+from privbench.postgres.statement import run
 from privbench.schema import ForeignKey
 
 #: Candidates of one CHECK, and those of one statement.
 MOST, _AT_ONCE = 96, 16
-#: Other rows that a column is drawn from, and draws of a single column.
-_DRAWN, _DRAWS = 1000, 3
+#: Broken rows of one statement, so that all their candidates stay within some gigabytes of disk.
+_BATCH = 1_000_000
+#: Rows that are drawn from, once those that keep the rule and once any; values of a column.
+_POOL, _DRAWN = 50_000, 1000
+#: Draws of a single column, and of all columns of a row.
+_DRAWS, _ROWS = 3, 8
 #: Costs of changing a column: any, one that is a kind of row; and what is added where the value
-#: follows from others, is NULL, or is one that no row need have. Only their order matters.
+#: follows from others, is NULL, or is one that no row need have; and those of another row's columns
+#: before and after anything else. Only their order matters.
 _PLAIN, _LABEL, _READ, _EMPTY, _MADE = 1.0, 4.0, 0.2, 0.5, 0.7
+_FIRST, _LAST = 0.0, 99.0
 _COST, _PICK = sql.Identifier("privbench cost"), sql.Identifier("privbench pick")
+_KEEPS = sql.Identifier("privbench keeps")
+_OTHERS = sql.Identifier("pg_temp", "privbench others")
+_BEST = build("{0} = (SELECT max({0}) FROM {1})", _KEEPS, _OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +76,28 @@ def try_candidates(connection: Connection, rule: Rule, near: Sequence[Rule]) -> 
     """
     trial = _Trial(rule, near)
     changed = 0
-    for start in range(0, len(trial.candidates), _AT_ONCE):
-        if not rule.breaks(connection):
-            break
-        some = trial.candidates[start : start + _AT_ONCE]
-        # Where PostgreSQL refuses one candidate (a cast, an overflow), all are tried singly.
-        for group in ([some], [[item] for item in some]):
-            refused = False
-            for items in group:
-                try:
-                    with connection.transaction():
-                        changed += rows.pair_off(connection, trial.statement(items))
-                except psycopg.Error:
-                    refused = True
-            if not refused:
-                break
+    run(connection, trial.others())
+    for _, group in groupby(trial.candidates, lambda item: int(_cost(item))):
+        while some := tuple(islice(group, _AT_ONCE)):
+            for blocks in rule.batches(connection, _BATCH):
+                changed += _try(connection, trial, some, blocks)
+    run(connection, build("DROP TABLE {}", _OTHERS))
     return changed
+
+
+def _try(
+    connection: Connection, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[int, int]
+) -> int:
+    """Try candidates at once; where PostgreSQL refuses one (a cast, an overflow), by halves."""
+    try:
+        with connection.transaction():
+            return rows.pair_off(connection, trial.statement(items, blocks))
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error:
+        middle = len(items) // 2
+        halves = (items[:middle], items[middle:]) if middle else ()
+        return sum(_try(connection, trial, half, blocks) for half in halves)
 
 
 class _Trial:
@@ -99,8 +116,45 @@ class _Trial:
         self._draws: list[sql.Composable] = []
         units = [self._column(name) for name in rule.columns or rule.unique]
         units += [self._reference(key) for key in rule.references]
-        found = islice(_combined(units), 4 * MOST)
-        self.candidates = sorted(found, key=lambda item: sum(option.cost for option in item))[:MOST]
+        found = [*islice(_combined(units), 4 * MOST), *self._rows()]
+        self.candidates = sorted(found, key=_cost)[:MOST]
+
+    def others(self) -> sql.Composed:
+        """The statement that sets aside the rows to draw from, those that keep the rules first."""
+        rule = self._rule
+        keys = [name for key in rule.references for name in key.columns]
+        near = rows.every(other.kept for other in self._near)
+        listed = build(
+            "(SELECT {}, ({near})::int + ({near} AND ({}) IS TRUE)::int AS {} FROM {}",
+            list(dict.fromkeys((*rule.columns, *keys))) or [rows.NULL],
+            *(rule.condition, _KEEPS, rows.among(rule.table, [rule.within])),
+            near=near,
+        )
+        return build(
+            "CREATE TEMPORARY TABLE {table} AS {all} ORDER BY {keeps} DESC, random() LIMIT {most})"
+            " UNION ALL {all} ORDER BY random() LIMIT {most})",
+            table=_OTHERS,
+            all=listed,
+            keeps=_KEEPS,
+            most=_POOL,
+        )
+
+    def _rows(self) -> list[_Candidate]:
+        """All columns of another row at once; of one of its kind, if the rule speaks of kinds."""
+        rule = self._rule
+        keys = [name for key in rule.references for name in key.columns]
+        whole = (*rule.columns, *keys)
+        rest = tuple(name for name in whole if name not in rule.labels)
+        found = []
+        if rule.labels and rest and not rule.computes:
+            # An order's status stays, its dates follow.
+            found.append(self._draw(rest, _FIRST))
+        if whole:
+            # Without a kind of row or a reference to keep, all columns of a row that keeps the
+            # rule fit together better than other values.
+            alone = not (rule.labels or rule.references or rule.computes)
+            found.append(self._draw(whole, _FIRST if alone else _LAST))
+        return [(option,) for option in found for _ in range(_ROWS)]
 
     def _column(self, name: str) -> list[_Option]:
         """What may become of a column."""
@@ -135,16 +189,20 @@ class _Trial:
     def _draw(
         self, columns: tuple[str, ...], cost: float, key: ForeignKey | None = None
     ) -> _Option:
-        """Draw columns of another row, of those that keep the rule first."""
+        """Draw columns of another row, of those that keep the rule first.
+
+        A column by itself is drawn from the rows that have a value, since what breaks the rule is
+        one; all columns from rows of which the rule is true, if there are any: others may keep it
+        for want of a value.
+        """
         number = len(self._draws)
         slots = [sql.Identifier(f"privbench {number} {place}") for place in range(len(columns))]
         draw = build(
             "SELECT row_number() OVER () - 1 AS {}, own.* FROM"
-            " (SELECT {} FROM {} ORDER BY {} DESC, random() LIMIT {}) AS own",
-            _turn(number),
-            rows.renamed(columns, slots),
-            rows.among(self._rule.table, [rows.present(columns), self._rule.within]),
-            *(self._rule.kept, _DRAWN),
+            " (SELECT {} FROM {} WHERE {} ORDER BY {} DESC, random() LIMIT {}) AS own",
+            *(_turn(number), rows.renamed(columns, slots), _OTHERS),
+            rows.present(columns) if key is not None or len(columns) == 1 else _BEST,
+            *(_KEEPS, _DRAWN),
         )
         if key is not None:
             # Where no row refers to anything, any target will do.
@@ -154,15 +212,15 @@ class _Trial:
                 " AND NOT EXISTS (SELECT FROM own) LIMIT {})",
                 draw,
                 key.ref_columns,
-                sql.Identifier(key.ref_table.schema, key.ref_table.name),
+                rows.own_rows(key.ref_table, whole=True),
                 rows.present(key.ref_columns),
                 _DRAWN,
             )
         self._draws.append(draw)
         return _Option(tuple(zip(columns, slots, strict=True)), cost, number)
 
-    def statement(self, items: Sequence[_Candidate]) -> sql.Composed:
-        """Try some candidates in all broken rows at once."""
+    def statement(self, items: Sequence[_Candidate], blocks: tuple[int, int]) -> sql.Composed:
+        """Try some candidates in all broken rows of some blocks at once."""
         table, near = self._rule.table, self._near
         options = [option for item in items for option in item]
         changed = dict.fromkeys(name for option in options for name, _ in option.changes)
@@ -182,7 +240,8 @@ class _Trial:
         draws = sorted({option.draw for option in options if option.draw is not None})
         return build(
             "WITH {draws} broken AS MATERIALIZED (SELECT tableoid AS tableoid, ctid AS ctid,"
-            " floor(random() * 1e6)::int AS {pick}, {held} FROM {table} WHERE {bad}),"
+            " floor(random() * 1e6)::int AS {pick}, {held} FROM {table} WHERE {bad}"
+            " AND ctid >= {low} AND ctid < {high}),"
             " tried AS MATERIALIZED ({tried}),"
             " chosen AS MATERIALIZED (SELECT DISTINCT ON (tableoid, ctid) * FROM {whole}"
             " WHERE {kept} ORDER BY tableoid, ctid, {cost})"
@@ -196,6 +255,10 @@ class _Trial:
             held=[*(build("({}) AS {}", o.broken, _before(i)) for i, o in enumerate(near)), *names],
             table=rows.name_of(table),
             bad=self._rule.broken,
+            **{
+                name: build("{}::tid", sql.Literal(f"({block},0)"))
+                for name, block in zip(("low", "high"), blocks, strict=True)
+            },
             tried=sql.SQL(" UNION ALL ").join(
                 self._tried(item, names, turn) for turn, item in enumerate(items)
             ),
@@ -214,7 +277,7 @@ class _Trial:
         changes = {name: value for option in item for name, value in option.changes}
         joined = [
             build(
-                " JOIN {0} ON {1} = ({2} + {3}) % (SELECT count(*) FROM {0})",
+                " JOIN {0} ON {1} = ({2} + {3}) % nullif((SELECT count(*) FROM {0}), 0)",
                 *(_source(option.draw), _turn(option.draw), _PICK, 7919 * turn),
             )
             for option in item
@@ -222,8 +285,7 @@ class _Trial:
         ]
         return build(
             "SELECT tableoid, ctid, {} + random() / 8 AS {}, {} FROM broken AS {}{}",
-            sum(option.cost for option in item),
-            _COST,
+            *(_cost(item), _COST),
             [
                 *map(_before, range(len(self._near))),
                 *(build("{} AS {}", changes.get(name, name), name) for name in names),
@@ -231,6 +293,10 @@ class _Trial:
             self._rule.table.name.name,
             sql.SQL("").join(joined),
         )
+
+
+def _cost(item: _Candidate) -> float:
+    return sum(option.cost for option in item)
 
 
 def _combined(units: Sequence[Sequence[_Option]]) -> Iterator[_Candidate]:

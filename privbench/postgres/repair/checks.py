@@ -1,10 +1,8 @@
 """CHECKs of tables and domains: set aside during the copy, rows repaired, put back.
 
-A row that breaks a CHECK takes the CHECK's columns from another row that keeps all of the table's
-CHECKs, of its kind if there is one; or the cheapest of some candidates (`candidates`), first of all
-where the CHECK computes a column or speaks of references, which had better stay. Rows that are
-still broken go, unless they are most of the table: then the CHECK is put back as NOT VALID, so that
-it holds for every row to come.
+A row that breaks a CHECK takes the cheapest of some candidates that PostgreSQL lets pass
+(`candidates`). Rows that are still broken go, unless they are most of the table: then the CHECK is
+put back as NOT VALID, so that it holds for every row to come.
 """
 
 from __future__ import annotations
@@ -127,29 +125,13 @@ class Checks:
             broken = self._broken(rules)
             if not broken:
                 return changed, deleted
-            changed += sum(self._change(rule) for rule in broken)
+            changed += sum(self._try(rule) for rule in broken)
         for rule in self._broken(rules):
             if rule.share(self._connection) > MOST:
                 self.loose.add(rule.constraint)
             else:
                 deleted += rows.delete(self._connection, rule.table, rule.broken_rows)
         return changed, deleted
-
-    def _change(self, rule: Rule) -> int:
-        """Change rows that break one rule, as little as will do; how many rows were changed."""
-        steps = [self._try, self._borrow]
-        if rule.labels and not rule.computes:
-            # An order's status stays, its dates follow.
-            steps.insert(0, lambda rule: self._borrow(rule, rule.labels))
-        elif not (rule.references or rule.computes):
-            # Without a kind of row or a reference to keep, all columns of a row that keeps the
-            # CHECK fit together better than a candidate's.
-            steps.reverse()
-        changed = 0
-        for step in steps:
-            if rule.breaks(self._connection):
-                changed += step(rule)
-        return changed
 
     def _near(self, rule: Rule) -> list[Rule]:
         """Rules that share columns with a rule, itself first."""
@@ -158,30 +140,3 @@ class Checks:
 
     def _try(self, rule: Rule) -> int:
         return try_candidates(self._connection, rule, self._near(rule))
-
-    def _borrow(self, rule: Rule, alike: Sequence[str] = ()) -> int:
-        """Take the columns of rows that keep all CHECKs, else of those that keep the ones near.
-
-        Rows of which the CHECK is true come first: others may keep it for want of a value.
-        """
-        columns = [name for name in rule.columns if name not in alike]
-        columns += [name for key in rule.references for name in key.columns]
-        kept = self.kept(rule.table)
-        true = build("({}) IS TRUE AND {}", rule.condition, kept)
-        for good in (true, kept, rows.every(other.kept for other in self._near(rule))):
-            # Rows of other partitions keep the CHECK of one only because it does not speak of them.
-            conditions = [rule.within, good]
-            if len(columns) == 1 and not alike:
-                # A value that breaks the CHECK is a value: NULL comes last.
-                conditions.append(rows.present(columns))
-            changed = rows.borrow(
-                self._connection,
-                rule.table,
-                {name: name for name in columns},
-                rule.broken_rows,
-                rows.among(rule.table, conditions),
-                {name: name for name in alike},
-            )
-            if changed:
-                return changed
-        return 0

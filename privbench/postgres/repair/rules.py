@@ -165,6 +165,16 @@ class Rule:
         """Whether some row breaks it."""
         return bool(rows.first(connection, build("SELECT EXISTS ({})", self.broken_rows)))
 
+    def batches(self, connection: Connection, most: int) -> list[tuple[int, int]]:
+        """Ranges of blocks in which about so many rows break it; none if none does."""
+        query = (
+            "SELECT count(*), 1 + max(split_part(ltrim(id::text, '('), ',', 1)::int8)"
+            " FROM ({}) AS broken"
+        )
+        ((count, blocks),) = run(connection, build(query, self.broken_rows)).fetchall()
+        size = -(-(blocks or 0) // max(1, -(-count // most)))
+        return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
+
     def share(self, connection: Connection) -> float:
         """Share of the rows it speaks of that break it."""
         query = "SELECT avg((({}) IS FALSE)::int)::float8 FROM {} WHERE {}"
