@@ -34,7 +34,8 @@ _POOL, _DRAWN = 50_000, 1000
 _DRAWS, _ROWS = 3, 8
 #: Costs of changing a column: any, one that is a kind of row; and what is added where the value
 #: follows from others, is NULL, or is one that no row need have; and those of another row's columns
-#: before and after anything else. Only their order matters.
+#: before and after anything else, when it may break another rule, whose turn it is then. Only
+#: their order matters.
 _PLAIN, _LABEL, _READ, _EMPTY, _MADE = 1.0, 4.0, 0.2, 0.5, 0.7
 _FIRST, _LAST = 0.0, 99.0
 _COST, _PICK = sql.Identifier("privbench cost"), sql.Identifier("privbench pick")
@@ -145,15 +146,12 @@ class _Trial:
         keys = [name for key in rule.references for name in key.columns]
         whole = (*rule.columns, *keys)
         rest = tuple(name for name in whole if name not in rule.labels)
-        found = []
-        if rule.labels and rest and not rule.computes:
-            # An order's status stays, its dates follow.
-            found.append(self._draw(rest, _FIRST))
-        if whole:
-            # Without a kind of row or a reference to keep, all columns of a row that keeps the
-            # rule fit together better than other values.
-            alone = not (rule.labels or rule.references or rule.computes)
-            found.append(self._draw(whole, _FIRST if alone else _LAST))
+        # Without a reference or a sum to keep, what a row that keeps the rule has fits together
+        # better than other values: an order's status stays, its dates follow.
+        draws = [(rest, _LAST), (whole, _LAST + 1)]
+        if not rule.computes and (rest != whole or not rule.references):
+            draws.append((rest, _FIRST))
+        found = [self._draw(names, cost) for names, cost in draws if names]
         return [(option,) for option in found for _ in range(_ROWS)]
 
     def _column(self, name: str) -> list[_Option]:
@@ -263,9 +261,11 @@ class _Trial:
                 self._tried(item, names, turn) for turn, item in enumerate(items)
             ),
             whole=whole,
-            # No other rule may be broken that was kept before.
+            # No other rule may be broken that was kept before, but as a last resort.
             kept=rows.every(
-                rule.kept if rule is self._rule else build("({} OR {})", _before(place), rule.kept)
+                build("({})", rule.kept)
+                if rule is self._rule
+                else build("({} OR {} >= {} OR {})", _before(place), _COST, _LAST, rule.kept)
                 for place, rule in enumerate(near)
             ),
             cost=_COST,
