@@ -11,7 +11,7 @@ row it is changes last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, groupby, islice, product
 
 import psycopg
@@ -29,7 +29,7 @@ MOST, _AT_ONCE = 96, 16
 #: Broken rows of one statement, so that all their candidates stay within some gigabytes of disk.
 _BATCH = 1_000_000
 #: Rows that are drawn from, once those that keep the rule and once any; values of a column.
-_POOL, _DRAWN = 50_000, 1000
+_POOL, _DRAWN = 50_000, 10_000
 #: Draws of a single column, and of all columns of a row.
 _DRAWS, _ROWS = 3, 8
 #: Costs of changing a column: any, one that is a kind of row; and what is added where the value
@@ -78,10 +78,11 @@ def try_candidates(connection: Connection, rule: Rule, near: Sequence[Rule]) -> 
     trial = _Trial(rule, near)
     changed = 0
     run(connection, trial.others())
-    for _, group in groupby(trial.candidates, lambda item: int(_cost(item))):
-        while some := tuple(islice(group, _AT_ONCE)):
-            for blocks in rule.batches(connection, _BATCH):
-                changed += _try(connection, trial, some, blocks)
+    for items in trial.groups():
+        batches = rule.batches(connection, _BATCH)
+        if not batches:
+            break
+        changed += sum(_try(connection, trial, items, blocks) for blocks in batches)
     run(connection, build("DROP TABLE {}", _OTHERS))
     return changed
 
@@ -120,6 +121,12 @@ class _Trial:
         found = [*islice(_combined(units), 4 * MOST), *self._rows()]
         self.candidates = sorted(found, key=_cost)[:MOST]
 
+    def groups(self) -> Iterator[tuple[_Candidate, ...]]:
+        """Candidates of about the same cost, the cheapest first."""
+        for _, group in groupby(self.candidates, lambda item: int(2 * _cost(item))):
+            while some := tuple(islice(group, _AT_ONCE)):
+                yield some
+
     def others(self) -> sql.Composed:
         """The statement that sets aside the rows to draw from, those that keep the rules first."""
         rule = self._rule
@@ -151,17 +158,22 @@ class _Trial:
         draws = [(rest, _LAST), (whole, _LAST + 1)]
         if not rule.computes and (rest != whole or not rule.references):
             draws.append((rest, _FIRST))
-        found = [self._draw(names, cost) for names, cost in draws if names]
-        return [(option,) for option in found for _ in range(_ROWS)]
+        found = [
+            # What breaks a rule of one column is a value, and another one takes its place.
+            self._draw(names, cost, present=len(whole) == 1)
+            for names, cost in draws
+            if names
+        ]
+        again = [replace(option, cost=option.cost + _PLAIN / 2) for option in found]
+        return [(option,) for option in found + again * (_ROWS - 1)]
 
     def _column(self, name: str) -> list[_Option]:
         """What may become of a column."""
         rule, table = self._rule, self._rule.table
-        type_ = rows.raw(table.column(name).type.sql)
         cost = _LABEL if is_label(table, name) else _PLAIN
         unit = [
             _Option(
-                ((name, build("CAST({} AS {})", rows.raw(item.text), type_)),),
+                ((name, rows.raw(item.text)),),
                 # What follows from other columns is what the row must be.
                 _PLAIN / 2
                 if item.equal and item.reads
@@ -174,24 +186,28 @@ class _Trial:
         ]
         if not table.column(name).not_null:
             unit.append(_Option(((name, rows.NULL),), cost + _EMPTY))
-        return [*unit, self._draw((name,), cost)] if rule.columns else unit
+        return [*unit, self._draw((name,), cost, present=True)] if rule.columns else unit
 
     def _reference(self, key: ForeignKey) -> list[_Option]:
         """What may become of a reference: another one, or none."""
-        unit = [self._draw(key.columns, _PLAIN, key)]
+        unit = [self._draw(key.columns, _PLAIN, present=True, key=key)]
         ended = [name for name in key.columns if not self._rule.table.column(name).not_null]
         if ended and (len(ended) == len(key.columns) or key.match != "f"):
             unit.append(_Option(tuple((name, rows.NULL) for name in ended), _PLAIN + _EMPTY))
         return unit
 
     def _draw(
-        self, columns: tuple[str, ...], cost: float, key: ForeignKey | None = None
+        self,
+        columns: tuple[str, ...],
+        cost: float,
+        *,
+        present: bool,
+        key: ForeignKey | None = None,
     ) -> _Option:
         """Draw columns of another row, of those that keep the rule first.
 
-        A column by itself is drawn from the rows that have a value, since what breaks the rule is
-        one; all columns from rows of which the rule is true, if there are any: others may keep it
-        for want of a value.
+        Where they must be present, the rows have a value for each; else the rule is true of the
+        rows, if there are any: others may keep it for want of a value.
         """
         number = len(self._draws)
         slots = [sql.Identifier(f"privbench {number} {place}") for place in range(len(columns))]
@@ -199,7 +215,7 @@ class _Trial:
             "SELECT row_number() OVER () - 1 AS {}, own.* FROM"
             " (SELECT {} FROM {} WHERE {} ORDER BY {} DESC, random() LIMIT {}) AS own",
             *(_turn(number), rows.renamed(columns, slots), _OTHERS),
-            rows.present(columns) if key is not None or len(columns) == 1 else _BEST,
+            rows.present(columns) if present else _BEST,
             *(_KEEPS, _DRAWN),
         )
         if key is not None:
@@ -274,7 +290,12 @@ class _Trial:
 
     def _tried(self, item: _Candidate, names: Sequence[str], turn: int) -> sql.Composable:
         """The broken rows as a candidate would make them; none where there is nothing to draw."""
-        changes = {name: value for option in item for name, value in option.changes}
+        table = self._rule.table
+        changes = {
+            name: build("CAST({} AS {})", value, rows.raw(table.column(name).type.sql))
+            for option in item
+            for name, value in option.changes
+        }
         joined = [
             build(
                 " JOIN {0} ON {1} = ({2} + {3}) % nullif((SELECT count(*) FROM {0}), 0)",
@@ -290,7 +311,7 @@ class _Trial:
                 *map(_before, range(len(self._near))),
                 *(build("{} AS {}", changes.get(name, name), name) for name in names),
             ],
-            self._rule.table.name.name,
+            table.name.name,
             sql.SQL("").join(joined),
         )
 
