@@ -2,7 +2,8 @@
 
 Those that a single partition alone has are among them. Of rows with the same key all but one leave
 the index if it has a predicate (they take its columns from a row outside it), else a text of the
-key gets a number, else they go.
+key gets a number, else one of several columns comes from another row, else a column becomes NULL
+where that leaves the index. What then is not unique goes.
 """
 
 from __future__ import annotations
@@ -45,16 +46,22 @@ class UniqueIndex:
     Attributes:
         table: Its table.
         leaving: Free columns that decide whether a row is in it.
-        outside: Condition of the rows of its partition that are not in it; None if all are.
+        within: Condition of the rows of its partition.
+        outside: Condition of those that are not in it; None if all are.
         text: A free text in its key, or None.
+        drawn: A free column of a key of several, or None.
+        ended: A free column without a value of which a row is not in it, or None.
         plain: Whether keys by construction cover it.
         surplus: Query of all rows but one of every key: ``t``, ``id`` and their number ``n``.
     """
 
     table: Table
     leaving: tuple[str, ...]
+    within: sql.Composable
     outside: sql.Composable | None
     text: str | None
+    drawn: str | None
+    ended: str | None
     plain: bool
     surplus: sql.Composable
 
@@ -77,7 +84,10 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
             columns = rows.bases(table, read)
             computed = any(table.column(column).generated for column in read)
             leaving = rows.bases(table, columns_in(table, predicate or ""))
-            free = (c for c in columns if (table.name, c) not in referred and _is_text(table, c))
+            hung = {name for target, name in referred if target == table.name}
+            texts = [c for c in columns if c not in hung and _is_text(table, c)]
+            free = [c for c in columns if c not in hung and rows.is_free(table, c)]
+            ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
             inside = [rows.raw(predicate)] if predicate else []
             if not nulls_equal:
                 inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
@@ -90,14 +100,16 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
                 keys=[build("({})", rows.raw(key)) for key in keys],
                 inside=rows.every(inside),
             )
-            within = rows.within(partition)
-            outside = build("({}) IS NOT TRUE AND {}", rows.raw(predicate or "true"), within)
+            outside = build("({}) IS NOT TRUE", rows.raw(predicate or "true"))
             found.append(
                 UniqueIndex(
                     table,
                     tuple(c for c in leaving if c not in columns and rows.is_free(table, c)),
+                    rows.within(partition),
                     outside if predicate else None,
-                    next(free, None),
+                    next(iter(texts), None),
+                    free[-1] if free and len(columns) > 1 else None,
+                    next(iter(ended), None),
                     not (risky or computed or predicate) and partition is None,
                     surplus,
                 )
@@ -134,17 +146,26 @@ def repair(
 
 
 def _change(connection: Connection, index: UniqueIndex, kept: sql.Composable) -> int:
+    table, surplus = index.table, index.surplus
+    # Values of another partition might take the row there, or say nothing of its own.
+    lenders = [index.within, kept]
     changed = 0
     if index.outside is not None:
-        # Values of another partition might take the row there, or say nothing of its own.
-        good = rows.among(index.table, [index.outside, kept])
         leaving = {name: name for name in index.leaving}
-        changed = rows.borrow(connection, index.table, leaving, index.surplus, good)
-    if changed or index.text is None:
+        good = rows.among(table, [*lenders, index.outside])
+        changed = rows.borrow(connection, table, leaving, surplus, good)
+    if changed:
         return changed
-    # A number drawn anew is unlike any that other rows of the index may hold already.
-    new = "{0} = broken.{0}::text || '-' || bad.n || (random() * 1e6)::int"
-    return rows.update(connection, index.table, build(new, index.text), index.surplus)
+    if index.text is not None:
+        # A number drawn anew is unlike any that other rows of the index may hold already.
+        new = "{0} = broken.{0}::text || '-' || bad.n || (random() * 1e6)::int"
+        return rows.update(connection, table, build(new, index.text), surplus)
+    if index.drawn is not None:
+        drawn = {index.drawn: index.drawn}
+        return rows.borrow(connection, table, drawn, surplus, rows.among(table, lenders))
+    if index.ended is not None:
+        return rows.update(connection, table, rows.nulls([index.ended]), surplus)
+    return 0
 
 
 def _is_text(table: Table, name: str) -> bool:
