@@ -116,21 +116,18 @@ class PeriodKey:
     def moved(self) -> sql.Composable:
         """Statements of PL/pgSQL that give ``r`` another target and fit its period.
 
-        First only targets that hold it; then what both share, or ``step`` lengths from the target's
-        beginning, as the row's length is kept; then all of the target's.
+        First only targets that hold it; then it lies ``step`` lengths from the target's beginning,
+        and what has no end, or is too long, becomes a part of the target's.
         """
         return build(
             "SELECT {slots}, CASE WHEN turn <= {draws} OR {own} THEN {c}"
-            " WHEN turn < 3 * {draws} AND {c} && p.piece THEN {c} * p.piece"
             " WHEN low IS NULL OR its.size IS NULL THEN p.piece"
             " ELSE {type}(low + spot * its.size, low + (spot + 1) * its.size) END INTO"
             " {taken}, {c} FROM {pieces} AS p, LATERAL (SELECT lower(p.piece) AS low,"
             " CASE WHEN turn % 2 = 0 THEN abs(step) - 1 ELSE (abs(step) - 1) % 16 END AS spot,"
-            # What has no end, or is too long, becomes a part of the target's period.
-            " CASE WHEN (upper({c}) - lower({c}) < upper(p.piece) - lower(p.piece)) IS NOT FALSE"
-            " THEN coalesce(upper({c}) - lower({c}), (upper(p.piece) - lower(p.piece)) / 16)"
-            " ELSE (upper(p.piece) - lower(p.piece)) / 16 END AS size)"
-            " AS its WHERE {given} AND p.n = (SELECT 1 + floor(random() * size)::bigint"
+            " CASE WHEN mine < room THEN mine ELSE coalesce(room / 16, mine) END AS size FROM"
+            " (SELECT upper({c}) - lower({c}) AS mine,"
+            " upper(p.piece) - lower(p.piece) AS room) AS lengths) AS its WHERE {given} AND p.n = (SELECT 1 + floor(random() * size)::bigint"
             " FROM {pieces} AS p WHERE {given} LIMIT 1);",
             slots=[build("p.{}", slot) for _, slot in self.pairs],
             draws=_DRAWS,
