@@ -127,7 +127,8 @@ class PeriodKey:
             " CASE WHEN turn % 2 = 0 THEN abs(step) - 1 ELSE (abs(step) - 1) % 16 END AS spot,"
             " CASE WHEN mine < room THEN mine ELSE coalesce(room / 16, mine) END AS size FROM"
             " (SELECT upper({c}) - lower({c}) AS mine,"
-            " upper(p.piece) - lower(p.piece) AS room) AS lengths) AS its WHERE {given} AND p.n = (SELECT 1 + floor(random() * size)::bigint"
+            " upper(p.piece) - lower(p.piece) AS room) AS lengths) AS its"
+            " WHERE {given} AND p.n = (SELECT 1 + floor(random() * size)::bigint"
             " FROM {pieces} AS p WHERE {given} LIMIT 1);",
             slots=[build("p.{}", slot) for _, slot in self.pairs],
             draws=_DRAWS,
