@@ -288,16 +288,19 @@ def test_a_check_over_a_unique_column_keeps_it_unique(loaded):
 
 def test_rows_on_which_an_expression_fails_do_not_stop_the_load(loaded):
     ddl = """
-    CREATE TABLE t (a smallint NOT NULL, b smallint NOT NULL, d text,
+    CREATE FUNCTION small(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
+      $$ BEGIN IF $1 > 9 THEN RAISE EXCEPTION 'too large'; END IF; RETURN true; END $$;
+    CREATE TABLE t (a smallint NOT NULL, b smallint NOT NULL, d text, e int CHECK (small(e)),
       area smallint GENERATED ALWAYS AS (a * b) STORED, CHECK (d::int > 0));
     CREATE MATERIALIZED VIEW m AS SELECT 1 / (a - 5) AS x FROM t;
     """
     rows = pa.table({"a": [5, 30000, 7, 8], "b": [1, 30000, 1, 1], "d": ["1", "2", "word", "3"]})
+    rows = rows.append_column("e", pa.array([1, 2, 3, 10]))
     dsn, same, repaired = loaded(ddl, {"t": rows})
     assert same
     assert not repaired.loose
     assert ask(dsn, "SELECT a, area FROM t ORDER BY a") == [(5, 5), (7, 7), (8, 8)]
-    assert ask(dsn, "SELECT count(*) FROM t WHERE d !~ '^[0-9]+$'") == [(0,)]
+    assert ask(dsn, "SELECT count(*) FROM t WHERE d !~ '^[0-9]+$' OR e > 9") == [(0,)]
     assert ask(dsn, "SELECT relispopulated FROM pg_class WHERE relname = 'm'") == [(False,)]
 
 

@@ -204,8 +204,9 @@ def test_a_temporary_object_in_front_of_the_systems(plan, make_database):
     Stopped by: DDL that makes a temporary object is refused.
     """
     for text in ("CREATE TEMPORARY TABLE x (i int)", "CREATE TYPE pg_temp.text AS ENUM ('a')"):
-        with pytest.raises(TargetError, match="temporary objects"):
-            fill(make_database(), plan, more=f"\n{text};\n")
+        for place in ("more", "after"):
+            with pytest.raises(TargetError, match="temporary objects"):
+                fill(make_database(), plan, **{place: f"\n{text};\n"})
 
 
 def test_two_statements_in_one_text(make_database):

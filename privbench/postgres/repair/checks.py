@@ -72,7 +72,7 @@ class Checks:
                 try:
                     with self._connection.transaction():
                         changed[key], deleted[key] = self._repair(rules)
-                except psycopg.DataError:
+                except (psycopg.DataError, psycopg.errors.RaiseException):
                     # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
                     rules[:] = [
                         guarded(self._connection, rule, next(self._serial)) for rule in rules

@@ -69,6 +69,9 @@ ORDER BY n.nspname, t.typname, k.conname
 """
 #: Values of one column that are tried at most: half as many end some lists of labels too soon.
 MOST = 16
+#: Characters of a CHECK that is read for values: of longer ones, which may be many megabytes, every
+#: comparison would be cut out of all of it. Lists of some hundred labels are shorter.
+_READ = 20_000
 _COMPARING = frozenset({"=", "<", ">", "<=", ">=", "<>", "<@", "@>"})
 _OPEN, _SHUT = "([", ")]"
 #: Words that end a side of a comparison.
@@ -268,7 +271,7 @@ def guarded(connection: Connection, rule: Rule, number: int) -> Rule:
     columns = sorted(rule.uses)
     body = build(
         "BEGIN RETURN (SELECT {} FROM (SELECT {}) AS {}({}));"
-        " EXCEPTION WHEN data_exception THEN RETURN false; END",
+        " EXCEPTION WHEN data_exception OR raise_exception THEN RETURN false; END",
         rule.condition,
         [sql.SQL(f"${place}") for place in range(1, len(columns) + 1)],
         rule.table.name.name,
@@ -299,9 +302,9 @@ def values(
     ['(b + c)', '7', '(7) + 1']
     """
     try:
-        words = tokens(text)
+        words = tokens(text) if len(text) <= _READ else []
     except SqlError:
-        return []
+        words = []
     known = {column.name: column for column in table.columns}
     if stands_for is not None:
         known = {"VALUE": table.column(stands_for)}
@@ -380,15 +383,20 @@ def _side(words: Sequence[Token], opening: str, closing: str) -> Sequence[Token]
 
 def _bare(words: Sequence[Token]) -> Sequence[Token]:
     """Without the parentheses and casts around it."""
-    depths = list(accumulate((w.text in _OPEN) - (w.text in _SHUT) for w in words))
-    if words and words[0].text == "(" and depths.index(0) == len(words) - 1:
-        return _bare(words[1:-1])
-    casts = (place for place, word in enumerate(words) if word.text == "::" and not depths[place])
-    cast = next(casts, len(words))
-    ends = words[cast:]
-    if ends and all(word.text[0].isalnum() or word.text[0] in _TYPES for word in ends):
-        return _bare(words[:cast])
+    while words:
+        depths = list(accumulate((w.text in _OPEN) - (w.text in _SHUT) for w in words))
+        cast = next((i for i, w in enumerate(words) if w.text == "::" and not depths[i]), None)
+        if words[0].text == "(" and depths.index(0) == len(words) - 1:
+            words = words[1:-1]
+        elif cast is not None and all(map(_names_type, words[cast:])):
+            words = words[:cast]
+        else:
+            break
     return words
+
+
+def _names_type(word: Token) -> bool:
+    return word.text[0].isalnum() or word.text[0] in _TYPES
 
 
 def _items(words: Sequence[Token]) -> list[Sequence[Token]]:
