@@ -331,6 +331,26 @@ def test_rows_that_must_refer_move_to_another_parent(loaded):
     assert ask(dsn, "SELECT count(*), bool_and(p < 10) FROM c") == [(3, True)]
 
 
+def test_rows_that_move_to_another_parent_find_room_there(loaded):
+    ddl = """
+    CREATE TABLE p (id int PRIMARY KEY CHECK (id < 10));
+    CREATE TABLE c (
+      p int NOT NULL REFERENCES p, at int4range NOT NULL,
+      EXCLUDE USING gist (int4range(p, p, '[]') WITH =, at WITH &&)
+    );
+    """
+    tables = {
+        "p": pa.table({"id": [1, 11]}),
+        "c": pa.table(
+            {"p": [1] * 9 + [11] * 9, "at": [f"[{i % 9},{i % 9 + 1})" for i in range(18)]}
+        ),
+    }
+    dsn, same, repaired = loaded(ddl, tables)
+    assert same
+    assert repaired.deleted == {"public.p": 1}
+    assert ask(dsn, "SELECT count(DISTINCT at), max(p) FROM c") == [(18, 1)]
+
+
 def test_rows_of_hash_partitions_that_are_missing_are_moved(loaded):
     ddl = """
     CREATE TABLE t (k int NOT NULL) PARTITION BY HASH (k);

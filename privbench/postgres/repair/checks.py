@@ -50,6 +50,7 @@ class Checks:
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
             self._rules.setdefault(rule.table.key, []).append(rule)
+        self._held: set[str] = set()
         self.loose: set[str] = set()
         for place, (owner, name, _) in self._made.items():
             with database_errors("setting CHECK constraints aside", place):
@@ -63,11 +64,12 @@ class Checks:
             with database_errors(f"putting back the CHECK constraint {name!r}", place):
                 run(self._connection, build("{} ADD CONSTRAINT {} {}", owner, name, whole))
 
-    def repair(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Repair the rows; how many were changed, and how many were deleted, by table."""
+    def repair(self, among: Collection[str] | None = None) -> tuple[dict[str, int], dict[str, int]]:
+        """Repair the rows of some tables, or all; how many were changed, and deleted, by table."""
         changed: dict[str, int] = {}
         deleted: dict[str, int] = {}
-        for key, rules in self._rules.items():
+        for key in self._rules if among is None else self._rules.keys() & among:
+            rules = self._rules[key]
             with database_errors("repairing rows that break a CHECK constraint", key):
                 try:
                     with self._connection.transaction():
@@ -80,24 +82,14 @@ class Checks:
                     changed[key], deleted[key] = self._repair(rules)
         return changed, deleted
 
-    def follow(self, table: Table, fixed: Collection[str]) -> tuple[int, int]:
-        """Repair rows of which some columns had to change, without changing those.
+    def hold(self, table: Table, columns: Collection[str]) -> None:
+        """From now on, no longer change some columns of a table, its references and UNIQUE columns.
 
-        What follows from a moved column must change even if that breaks another CHECK.
-
-        Returns:
-            How many rows were changed, and how many were deleted.
+        What follows from those columns may then break another CHECK, which follows in its turn.
         """
-        changed = 0
-        with database_errors("repairing rows that moved", table.key):
-            for turn in range(ROUNDS + 1):
-                # Those broken in the last round are found, so that `kept` speaks of them.
-                broken_rules = self._broken(self._rules.get(table.key, ()))
-                for rest in [rule.without(fixed) for rule in broken_rules if turn < ROUNDS]:
-                    changed += self._try(rest) or try_candidates(self._connection, rest, [rest])
-            broken = build("NOT coalesce(({}), true)", self.kept(table))
-            bad = rows.rows_of(rows.name_of(table), broken)
-            return changed, rows.delete(self._connection, table, bad)
+        rules = self._rules.get(table.key, [])
+        rules[:] = [rule.without(columns) for rule in rules]
+        self._held.add(table.key)
 
     def kept(self, table: Table) -> sql.Composable:
         """Condition of the rows that keep every CHECK of a table."""
@@ -139,4 +131,7 @@ class Checks:
         return [rule, *(other for other in others if other.uses & rule.uses)]
 
     def _try(self, rule: Rule) -> int:
-        return try_candidates(self._connection, rule, self._near(rule))
+        changed = try_candidates(self._connection, rule, self._near(rule))
+        if changed or rule.table.key not in self._held:
+            return changed
+        return try_candidates(self._connection, rule, [rule])

@@ -181,6 +181,11 @@ class Exclusion:
         return build(made, self.target, self.name, rows.raw(self.definition))
 
     @property
+    def reads(self) -> set[str]:
+        """Columns that may no longer change once the rows have their places."""
+        return {*self.columns, *rows.columns_in(self.table, self.definition)}
+
+    @property
     def target(self) -> sql.Composable:
         """What rows are put into."""
         return rows.own_rows(self.place, whole=True)

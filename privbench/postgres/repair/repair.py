@@ -92,11 +92,12 @@ class Repair:
         self._lost |= self._touched
         self._note(moved, gone)
         for turn in range(ROUNDS + 1):
-            self._check(self._touched)
+            self._check(self._touched, everywhere=True)
             if self._part(self._touched, last=turn == ROUNDS) == 0 and turn < ROUNDS:
                 self._part(self._touched, last=True)
                 break
         self._place()
+        self._lost |= {str(key.target) for key in self._periods}
         while self._lost:
             self._end_dangling()
         self._checks.restore()
@@ -107,10 +108,10 @@ class Repair:
             logger.warning("%s: rows that break a rule of the schema were left out", key)
         return Repaired(dict(+self._changed), dict(+self._deleted), loose)
 
-    def _check(self, touched: set[str]) -> None:
+    def _check(self, touched: set[str], *, everywhere: bool = False) -> None:
         """CHECKs, and circles of self-references in tables of which rows were changed."""
         for _ in range(2):
-            changed, deleted = self._checks.repair()
+            changed, deleted = self._checks.repair(None if everywhere else touched)
             self._note(changed, deleted)
             touched |= {key for key, some in changed.items() if some}
             ended = references.end_circles(self._connection, self._tables, touched)
@@ -128,25 +129,25 @@ class Repair:
             total += changed
         return total
 
-    def _place(self) -> None:
-        """EXCLUDE constraints and keys of periods; rows that had to move may break a CHECK."""
+    def _place(self, among: Collection[str] | None = None) -> None:
+        """EXCLUDE constraints of some tables, or all and keys of periods; rows move under them."""
         moved: Counter[str] = Counter()
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
         # Those without targets first, then targets of periods before what refers to them.
         for item in sorted(self._exclusions, key=lambda i: turns[i.key] if i.key else 0):
+            if among is not None and (item.key is not None or item.table.key not in among):
+                continue
             if item.key is not None:
                 exclusions.make_pieces(self._connection, item.key)
             some, gone = exclusions.repair(self._connection, item)
             self._note({item.table.key: some}, {item.table.key: gone})
             moved[item.table.key] += some
-        for table in self._tables:
-            if moved[table.key]:
-                self._lost.add(table.key)
-                mine = (item for item in self._exclusions if item.table == table)
-                fixed = {name for item in mine for name in item.columns}
-                some, gone = self._checks.follow(table, fixed)
-                self._note({table.key: some}, {table.key: gone})
-        self._lost |= {str(key.target) for key in self._periods}
+        for table in {item.table.key: item.table for item in self._exclusions}.values():
+            mine = (item for item in self._exclusions if item.table == table)
+            self._checks.hold(table, {name for item in mine for name in item.reads})
+        # Rows that had to move may break a CHECK, and leave what refers to them behind.
+        self._check(set(+moved))
+        self._lost |= set(+moved)
 
     def _end_dangling(self) -> None:
         """References to deleted rows; ending them may break another rule, and rows go for that."""
@@ -160,6 +161,7 @@ class Repair:
             touched |= {key.table.key} if some else set()
         if touched:
             self._check(touched)
+            self._place(touched)
         # Rows may no longer be unique since references of theirs are NULL, or other ones.
         self._part(touched, last=True)
 
