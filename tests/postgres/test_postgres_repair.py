@@ -822,7 +822,7 @@ def test_repairs_lead_no_self_reference_in_a_circle(loaded, null):
     """A row goes that all others are below of: they take another one of their tenant."""
     ddl = f"""
     CREATE TABLE t (
-      tenant int, id int, top boolean NOT NULL, up int {null}, v int,
+      tenant int, id int, top boolean NOT NULL, up int {null}, v int NOT NULL,
       PRIMARY KEY (tenant, id), FOREIGN KEY (tenant, up) REFERENCES t (tenant, id)
     );
     CREATE UNIQUE INDEX odd ON t (abs(v));
