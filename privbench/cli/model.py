@@ -82,7 +82,7 @@ def sample(
     for a file's name, it is TABLE.csv in a folder SCHEMA.
 
     Files hold rows as drawn, and say which rules they may break: CHECKs that are not understood,
-    UNIQUE indexes of expressions, EXCLUDE constraints and partition bounds are mended by `load`,
+    UNIQUE indexes of expressions, EXCLUDE constraints and partition bounds are repaired by `load`,
     in a database. For files that keep them, load the model and COPY its tables out.
 
     \b

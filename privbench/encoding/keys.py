@@ -117,9 +117,9 @@ def table_coverage(
 
 
 def unkept(table: Table) -> list[CoverageLine]:
-    """Rules that sampled rows may break until a load mends them; one line each."""
+    """Rules that sampled rows may break until a load repairs them; one line each."""
     lines = []
-    how = "not kept by construction: rows are mended in the load"
+    how = "not kept by construction: rows are repaired in the load"
     for check in unread_checks(table):
         if is_understood(check, table):
             continue

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
@@ -18,8 +18,8 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres import target
 from privbench.postgres.load import Loader
-from privbench.postgres.mend import Mended, Mending
 from privbench.postgres.reading import reading
+from privbench.postgres.repair import Repair, Repaired
 from privbench.threads import ahead
 
 
@@ -30,6 +30,7 @@ class LoadReport:
     Attributes:
         rows: Rows per table.
         dropped: Rows per table for which no valid key was left, or that broke a rule.
+        repaired: Rows per table that were changed so that they keep every rule.
         public: Tables that were copied verbatim.
         loose: CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
         lost: What else of the schema the clone lacks, a line each: materialised views without
@@ -43,6 +44,7 @@ class LoadReport:
     loose: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     private: bool = True
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
     def render(self) -> str:
         """Plain text for people."""
@@ -132,17 +134,18 @@ def load(
     with teller.stage("sample"):
         tables = [] if schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"):
-        mended, missing = _write(
+        repaired, missing = _write(
             found, tables, target_dsn, replace, trust_programs, as_role, teller, seed
         )
-    lost = mended.deleted
+    lost = repaired.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
         {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
-        mended.loose,
+        repaired.loose,
         missing,
         found.promise.private,
+        repaired.changed,
     )
 
 
@@ -155,7 +158,7 @@ def _write(
     as_role: str | None,
     teller: Reporter,
     seed: int | None,
-) -> tuple[Mended, tuple[str, ...]]:
+) -> tuple[Repaired, tuple[str, ...]]:
     """What the repairs did, and what of the schema the target lacks."""
     with Loader(
         dsn,
@@ -166,7 +169,7 @@ def _write(
         trust=trusted,
         as_role=as_role,
     ) as loader:
-        mending = Mending(
+        repair = Repair(
             loader,
             [item.table for item in tables if not item.public],
             [item.table.key for item in tables if item.torn],
@@ -175,13 +178,13 @@ def _write(
         filled = [item.without(loader.without_values(item.table)) for item in tables]
         for item, batches in _batches([item for item in filled if item.columns]):
             taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
-            mending.missing(item.table, item.rows - taken)
+            repair.missing(item.table, item.rows - taken)
         for item in filled:
             if not item.columns:
                 loader.add_rows(item.table, item.rows)
-        mended = mending.settle()
+        repaired = repair.settle()
         loader.finish()
-    return mended, tuple(loader.lost)
+    return repaired, tuple(loader.lost)
 
 
 def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:

@@ -45,7 +45,7 @@ def sample(
 ) -> list[str]:
     """Write a model's clone as files, one a table.
 
-    Rows are as drawn: what `load` mends in a database (CHECKs that are not understood, expression
+    Rows are as drawn: what `load` repairs in a database (CHECKs that are not understood, expression
     UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break.
 
     Args:
@@ -83,16 +83,16 @@ def sample(
             with replacing(path) as file:
                 _write_rows(item, file, file_format)
             lines.append(f"{path}: {item.rows:,} rows")
-    return lines + _unmended(found, tables)
+    return lines + _unrepaired(found, tables)
 
 
-def _unmended(model: Model, tables: list[CloneTable]) -> list[str]:
+def _unrepaired(model: Model, tables: list[CloneTable]) -> list[str]:
     """What files may break, since only a database can tell which rows keep such a rule."""
     lines = [line for item in tables if not item.public for line in unkept(item.table)]
     found = [f"{_place(line)}: {line.why}" for line in lines]
     written = {f"{item.table.name.schema}.{item.table.name.name}" for item in tables}
     found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps() if table in written]
-    head = "As drawn: rows of these files may break rules that `load` mends in a database:"
+    head = "As drawn: rows of these files may break rules that `load` repairs in a database:"
     return [head, *(f"  {line}" for line in found)] if found else []
 
 

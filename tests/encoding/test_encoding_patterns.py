@@ -81,7 +81,7 @@ def test_patterns_are_read_from_checks_and_domains(table):
     said = {
         line.column
         for line in table_coverage(table[1], {}, 1e-9)
-        if "mended in the load" in line.how
+        if "repaired in the load" in line.how
     }
     assert said == {"odd", "nope"}
 

@@ -235,7 +235,7 @@ def test_empty_tables_and_one_row(make_database, tmp_path, name):
 
 
 def test_sample_says_which_rules_its_files_may_break(make_database, fitted, tmp_path):
-    """A load mends them; nothing is said where all rules are kept by construction."""
+    """A load repairs them; nothing is said where all rules are kept by construction."""
     assert not any("may break" in line for line in pipeline.sample(fitted, tmp_path / "market"))
     source = make_database()
     with psycopg.connect(source, autocommit=True) as connection:

@@ -50,7 +50,7 @@ def _fill(loader):
     loader.copy_table("plain", ["id", "pad"], [ids.append_column("pad", [["x" * 200] * COUNT])])
     for name in ("worked", "parts"):
         loader.copy_table(name, ["id"], [ids])
-    # Mending takes rows away too.
+    # Repair takes rows away too.
     loader.connection.execute(f"DELETE FROM public.plain WHERE id > {COUNT // 2}")
     loader.connection.execute(f"DELETE FROM public.worked WHERE id < {COUNT // 2}")
 

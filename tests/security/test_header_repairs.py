@@ -364,8 +364,8 @@ def test_nothing_goes_by_the_protocol_that_takes_several_statements():
     """
     folder = Path(privbench.__file__).parent / "postgres"
     names = ["load", "staging", "views", "upkeep", "sequences", "target", "role", "header"]
-    files = [*(folder / "mend").glob("*.py"), *(folder / f"{name}.py" for name in names)]
-    assert len(files) > 20
+    files = [*(folder / "repair").glob("*.py"), *(folder / f"{name}.py" for name in names)]
+    assert len(files) > 15
     calls = [
         f"{file.name}:{node.lineno}"
         for file in files

@@ -1,9 +1,8 @@
 """Door: a CHECK of a model, which is on the allow-list. Attack: what repairs make of its text.
 
-The repairs take CHECKs apart as PostgreSQL prints them, and put pieces together anew: values to
-try, conditions of rows. A string that is read with another end would become SQL that nobody has
-judged. Stopped by: PostgreSQL prints every text in one plain form, whose strings and names both
-parsers read alike; this test compares them.
+The repairs cut values to try out of CHECKs as PostgreSQL prints them. A string that is read with
+another end would become SQL that nobody has judged. Stopped by: PostgreSQL's own scanner cuts the
+text, and its parser judges each piece; this test reads the pieces again.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import postgast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.postgres.mend.arms import arms
-from privbench.postgres.mend.proposals import proposals
+from privbench.postgres.repair.rules import values
 from privbench.schema import Column, ColumnType, Table, TableName
 
 #: What ends strings, names and comments, escapes, or is white space to some and a letter to others.
@@ -23,7 +21,7 @@ SIGNS += ["\\'", "\\047", ") OR pg_read_file('x') --", "'; COMMIT; --", "' || lo
 TEXTS = st.lists(st.sampled_from(SIGNS), max_size=8).map("".join)
 NAMES = TEXTS.map(lambda text: (text or "x")[:40])
 #: All that the repairs call by themselves on texts.
-CALLED = {"upper", "lower", "initcap", "btrim", "replace", "left", "rpad"}
+CALLED = {"upper", "left", "rpad"}
 
 
 def printed(text):
@@ -62,22 +60,13 @@ def test_pieces_of_a_check_hold_its_strings_and_no_calls(one, other, name, secon
         f" ({named(name)} = ANY (ARRAY[{printed(one)}::text, {printed(other)}::text]))))"
     )
     assert held(f"SELECT {check}")[1] == set()
-    columns = (name, second)
-    assigned = [value for _, value in proposals(table, check, columns)]
-    conditions = []
-    for arm in arms(table, [check], columns):
-        assigned += [change.value for change in arm.changes if change.value is not None]
-        conditions += [change.condition for change in arm.changes]
-    statements = [f"UPDATE t SET c = {value} WHERE d" for value in assigned]
-    statements += [f"SELECT 1 WHERE ({condition}) IS TRUE" for condition in conditions]
+    statements = [
+        f"UPDATE t SET c = {value.text} WHERE d" for value in values(table, check, (name, second))
+    ]
     read = 0
     for statement in statements:
-        try:
-            strings, calls = held(statement)
-        except postgast.PgQueryError:
-            # The server refuses it likewise: `ANY (…)` is no value.
-            continue
+        strings, calls = held(statement)
         read += 1
-        assert strings <= {one, other, "x", " ", ""}
+        assert strings <= {one, other, "x"}
         assert calls <= CALLED
-    assert read > 8
+    assert read >= 4

@@ -21,7 +21,7 @@ from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
-from privbench.postgres.mend import Mending
+from privbench.postgres.repair import Repair
 from privbench.postgres.statement import run
 
 __all__ = ["burglary"]
@@ -77,9 +77,9 @@ def fill(target, plan, more="", after="", **options):
     schema, ddl = plan
     ddl = replace(ddl, pre_data=ddl.pre_data + more, post_data=ddl.post_data + after)
     with Loader(target, schema, ddl, **options) as loader:
-        mending = Mending(loader, schema.tables, seed=1)
+        repair = Repair(loader, schema.tables, seed=1)
         loader.copy_table("t", ["id", "n"], [pa.table({"id": [1, 2, 3], "n": [1, 2, -3]})])
-        mending.settle()
+        repair.settle()
         loader.finish()
 
 
@@ -204,8 +204,9 @@ def test_a_temporary_object_in_front_of_the_systems(plan, make_database):
     Stopped by: DDL that makes a temporary object is refused.
     """
     for text in ("CREATE TEMPORARY TABLE x (i int)", "CREATE TYPE pg_temp.text AS ENUM ('a')"):
-        with pytest.raises(TargetError, match="temporary objects"):
-            fill(make_database(), plan, more=f"\n{text};\n")
+        for place in ("more", "after"):
+            with pytest.raises(TargetError, match="temporary objects"):
+                fill(make_database(), plan, **{place: f"\n{text};\n"})
 
 
 def test_two_statements_in_one_text(make_database):

@@ -1,0 +1,10 @@
+"""Synthetic rows that break the schema's rules, repaired while they are loaded.
+
+PostgreSQL itself finds and judges the rows, so any expression will do. All of it is post-processing
+of synthetic rows, in the transaction of the load. Not repaired: domains with a CHECK within an
+array or a composite type, and rows for which an incomplete set of hash partitions has no place.
+"""
+
+from privbench.postgres.repair.repair import Repair, Repaired
+
+__all__ = ["Repair", "Repaired"]

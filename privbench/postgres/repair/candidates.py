@@ -1,0 +1,349 @@
+"""Rows that break a CHECK try other values of its columns, few at a time, judged by PostgreSQL.
+
+A candidate changes some of the CHECK's columns. Each becomes NULL, or what another row of the table
+has (the rows are draws from the model, so that this draws the column anew), or what the CHECK
+compares it with; or all of them become those of another row. PostgreSQL judges each candidate
+before the row is changed: it must keep the CHECK, and no other rule that the row keeps now may be
+broken. Of those that pass a row takes the cheapest: few columns change, and what says which kind of
+row it is changes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, groupby, islice, product
+
+import psycopg
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import build
+from privbench.postgres.repair.rules import Rule, is_label
+from privbench.postgres.statement import run
+from privbench.schema import ForeignKey
+
+#: Candidates of one CHECK, and those of one statement.
+MOST, _AT_ONCE = 96, 16
+#: Broken rows of one statement, so that all their candidates stay within some gigabytes of disk.
+_BATCH = 1_000_000
+#: Rows that are drawn from, once those that keep the rule and once any; values of a column.
+_POOL, _DRAWN = 50_000, 10_000
+#: Draws of a single column, and of all columns of a row.
+_DRAWS, _ROWS = 3, 8
+#: Costs of changing a column: any, one that is a kind of row; and what is added where the value
+#: follows from others, is NULL, or is one that no row need have; and those of another row's columns
+#: before and after anything else, when it may break another rule, whose turn it is then. Only
+#: their order matters.
+_PLAIN, _LABEL, _READ, _EMPTY, _MADE = 1.0, 4.0, 0.2, 0.5, 0.7
+_FIRST, _LAST = 0.0, 99.0
+_COST, _PICK = sql.Identifier("privbench cost"), sql.Identifier("privbench pick")
+_KEEPS = sql.Identifier("privbench keeps")
+_OTHERS = sql.Identifier("pg_temp", "privbench others")
+_BEST = build("{0} = (SELECT max({0}) FROM {1})", _KEEPS, _OTHERS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """One thing that may become of a column, or of the columns of a reference.
+
+    Attributes:
+        changes: SQL of the new values by column.
+        cost: What it costs.
+        draw: Number of the query that the values are drawn from, or None.
+        alone: Whether it is tried alone, not with changes of other columns.
+    """
+
+    changes: tuple[tuple[str, sql.Composable], ...]
+    cost: float
+    draw: int | None = None
+    alone: bool = False
+
+
+_Candidate = tuple[_Option, ...]
+
+
+def try_candidates(connection: Connection, rule: Rule, near: Sequence[Rule]) -> int:
+    """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
+
+    Args:
+        connection: To the target.
+        rule: The rule.
+        near: Rules of the table that speak of its columns, itself among them.
+
+    Returns:
+        How many rows were changed.
+    """
+    trial = _Trial(rule, near)
+    changed = 0
+    run(connection, trial.others())
+    for items in trial.groups():
+        batches = rule.batches(connection, _BATCH)
+        if not batches:
+            break
+        changed += sum(_try(connection, trial, items, blocks) for blocks in batches)
+    run(connection, build("DROP TABLE {}", _OTHERS))
+    return changed
+
+
+def _try(
+    connection: Connection, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[int, int]
+) -> int:
+    """Try candidates at once; where PostgreSQL refuses one (a cast, an overflow), by halves."""
+    try:
+        with connection.transaction():
+            return rows.pair_off(connection, trial.statement(items, blocks))
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error:
+        middle = len(items) // 2
+        halves = (items[:middle], items[middle:]) if middle else ()
+        return sum(_try(connection, trial, half, blocks) for half in halves)
+
+
+class _Trial:
+    """The candidates of one rule.
+
+    Args:
+        rule: The rule.
+        near: See `try_candidates`.
+
+    Attributes:
+        candidates: The cheapest first.
+    """
+
+    def __init__(self, rule: Rule, near: Sequence[Rule]) -> None:
+        self._rule, self._near = rule, near
+        self._draws: list[sql.Composable] = []
+        units = [self._column(name) for name in rule.columns or rule.unique]
+        units += [self._reference(key) for key in rule.references]
+        found = [*islice(_combined(units), 4 * MOST), *self._rows()]
+        self.candidates = sorted(found, key=_cost)[:MOST]
+
+    def groups(self) -> Iterator[tuple[_Candidate, ...]]:
+        """Candidates of about the same cost, the cheapest first."""
+        for _, group in groupby(self.candidates, lambda item: int(2 * _cost(item))):
+            while some := tuple(islice(group, _AT_ONCE)):
+                yield some
+
+    def others(self) -> sql.Composed:
+        """The statement that sets aside the rows to draw from, those that keep the rules first."""
+        rule = self._rule
+        keys = [name for key in rule.references for name in key.columns]
+        near = rows.every(other.kept for other in self._near)
+        listed = build(
+            "(SELECT {}, ({near})::int + ({near} AND ({}) IS TRUE)::int AS {} FROM {}",
+            list(dict.fromkeys((*rule.columns, *keys))) or [rows.NULL],
+            *(rule.condition, _KEEPS, rows.among(rule.table, [rule.within])),
+            near=near,
+        )
+        return build(
+            "CREATE TEMPORARY TABLE {table} AS {all} ORDER BY {keeps} DESC, random() LIMIT {most})"
+            " UNION ALL {all} ORDER BY random() LIMIT {most})",
+            table=_OTHERS,
+            all=listed,
+            keeps=_KEEPS,
+            most=_POOL,
+        )
+
+    def _rows(self) -> list[_Candidate]:
+        """All columns of another row at once; of one of its kind, if the rule speaks of kinds."""
+        rule = self._rule
+        keys = [name for key in rule.references for name in key.columns]
+        whole = (*rule.columns, *keys)
+        rest = tuple(name for name in whole if name not in rule.labels)
+        # Without a reference or a sum to keep, what a row that keeps the rule has fits together
+        # better than other values: an order's status stays, its dates follow.
+        draws = [(rest, _LAST), (whole, _LAST + 1)]
+        if not rule.computes and (rest != whole or not rule.references):
+            draws.append((rest, _FIRST))
+        found = [
+            # What breaks a rule of one column is a value, and another one takes its place.
+            self._draw(names, cost, present=len(whole) == 1)
+            for names, cost in draws
+            if names
+        ]
+        again = [replace(option, cost=option.cost + _PLAIN / 2) for option in found]
+        return [(option,) for option in found + again * (_ROWS - 1)]
+
+    def _column(self, name: str) -> list[_Option]:
+        """What may become of a column."""
+        rule, table = self._rule, self._rule.table
+        cost = _LABEL if is_label(table, name) else _PLAIN
+        unit = [
+            _Option(
+                ((name, rows.raw(item.text)),),
+                # What follows from other columns is what the row must be.
+                _PLAIN / 2
+                if item.equal and item.reads
+                else cost + (_READ if item.reads else _MADE),
+                alone=item.shape,
+            )
+            for item in rule.values
+            # Values that follow from the old ones keep different rows different.
+            if item.column == name and (rule.columns or name in item.reads)
+        ]
+        if not table.column(name).not_null:
+            unit.append(_Option(((name, rows.NULL),), cost + _EMPTY))
+        return [*unit, self._draw((name,), cost, present=True)] if rule.columns else unit
+
+    def _reference(self, key: ForeignKey) -> list[_Option]:
+        """What may become of a reference: another one, or none."""
+        unit = [self._draw(key.columns, _PLAIN, present=True, key=key)]
+        ended = [name for name in key.columns if not self._rule.table.column(name).not_null]
+        if ended and (len(ended) == len(key.columns) or key.match != "f"):
+            unit.append(_Option(tuple((name, rows.NULL) for name in ended), _PLAIN + _EMPTY))
+        return unit
+
+    def _draw(
+        self,
+        columns: tuple[str, ...],
+        cost: float,
+        *,
+        present: bool,
+        key: ForeignKey | None = None,
+    ) -> _Option:
+        """Draw columns of another row, of those that keep the rule first.
+
+        Where they must be present, the rows have a value for each; else the rule is true of the
+        rows, if there are any: others may keep it for want of a value.
+        """
+        number = len(self._draws)
+        slots = [sql.Identifier(f"privbench {number} {place}") for place in range(len(columns))]
+        draw = build(
+            "SELECT row_number() OVER () - 1 AS {}, own.* FROM"
+            " (SELECT {} FROM {} WHERE {} ORDER BY {} DESC, random() LIMIT {}) AS own",
+            *(_turn(number), rows.renamed(columns, slots), _OTHERS),
+            rows.present(columns) if present else _BEST,
+            *(_KEEPS, _DRAWN),
+        )
+        if key is not None:
+            # Where no row refers to anything, any target will do.
+            draw = build(
+                "WITH own AS MATERIALIZED ({}) SELECT * FROM own UNION ALL"
+                " (SELECT row_number() OVER () - 1, {} FROM {} WHERE {}"
+                " AND NOT EXISTS (SELECT FROM own) LIMIT {})",
+                draw,
+                key.ref_columns,
+                rows.own_rows(key.ref_table, whole=True),
+                rows.present(key.ref_columns),
+                _DRAWN,
+            )
+        self._draws.append(draw)
+        return _Option(tuple(zip(columns, slots, strict=True)), cost, number)
+
+    def statement(self, items: Sequence[_Candidate], blocks: tuple[int, int]) -> sql.Composed:
+        """Try some candidates in all broken rows of some blocks at once."""
+        table, near = self._rule.table, self._near
+        options = [option for item in items for option in item]
+        changed = dict.fromkeys(name for option in options for name, _ in option.changes)
+        uses = {name for rule in near for name in rule.uses} | set(changed)
+        plain = [column.name for column in table.columns if not column.generated]
+        # Generated columns of a candidate are computed from all columns.
+        made = [name for name in uses if name not in plain]
+        names = plain if made else sorted(uses)
+        alias = sql.Identifier(table.name.name)
+        whole = build("tried AS {}", alias)
+        if made:
+            computed = [
+                build("({}) AS {}", rows.raw(table.column(name).default or "NULL"), name)
+                for name in made
+            ]
+            whole = build("(SELECT *, {} FROM {}) AS {}", computed, whole, alias)
+        draws = sorted({option.draw for option in options if option.draw is not None})
+        return build(
+            "WITH {draws} broken AS MATERIALIZED (SELECT tableoid AS tableoid, ctid AS ctid,"
+            " floor(random() * 1e6)::int AS {pick}, {held} FROM {table} WHERE {bad}"
+            " AND ctid >= {low} AND ctid < {high}),"
+            " tried AS MATERIALIZED ({tried}),"
+            " chosen AS MATERIALIZED (SELECT DISTINCT ON (tableoid, ctid) * FROM {whole}"
+            " WHERE {kept} ORDER BY tableoid, ctid, {cost})"
+            " UPDATE {table} AS broken SET {assignments} FROM chosen"
+            " WHERE broken.ctid = chosen.ctid AND broken.tableoid = chosen.tableoid",
+            draws=sql.SQL("").join(
+                build("{} AS MATERIALIZED ({}), ", _source(number), self._draws[number])
+                for number in draws
+            ),
+            pick=_PICK,
+            held=[*(build("({}) AS {}", o.broken, _before(i)) for i, o in enumerate(near)), *names],
+            table=rows.name_of(table),
+            bad=self._rule.broken,
+            **{
+                name: build("{}::tid", sql.Literal(f"({block},0)"))
+                for name, block in zip(("low", "high"), blocks, strict=True)
+            },
+            tried=sql.SQL(" UNION ALL ").join(
+                self._tried(item, names, turn) for turn, item in enumerate(items)
+            ),
+            whole=whole,
+            # No other rule may be broken that was kept before, but as a last resort.
+            kept=rows.every(
+                build("({})", rule.kept)
+                if rule is self._rule
+                else build("({} OR {} >= {} OR {})", _before(place), _COST, _LAST, rule.kept)
+                for place, rule in enumerate(near)
+            ),
+            cost=_COST,
+            assignments=[build("{0} = chosen.{0}", name) for name in changed],
+        )
+
+    def _tried(self, item: _Candidate, names: Sequence[str], turn: int) -> sql.Composable:
+        """The broken rows as a candidate would make them; none where there is nothing to draw."""
+        table = self._rule.table
+        changes = {
+            name: build("CAST({} AS {})", value, rows.raw(table.column(name).type.sql))
+            for option in item
+            for name, value in option.changes
+        }
+        joined = [
+            build(
+                " JOIN {0} ON {1} = ({2} + {3}) % nullif((SELECT count(*) FROM {0}), 0)",
+                *(_source(option.draw), _turn(option.draw), _PICK, 7919 * turn),
+            )
+            for option in item
+            if option.draw is not None
+        ]
+        return build(
+            "SELECT tableoid, ctid, {} + random() / 8 AS {}, {} FROM broken AS {}{}",
+            *(_cost(item), _COST),
+            [
+                *map(_before, range(len(self._near))),
+                *(build("{} AS {}", changes.get(name, name), name) for name in names),
+            ],
+            table.name.name,
+            sql.SQL("").join(joined),
+        )
+
+
+def _cost(item: _Candidate) -> float:
+    return sum(option.cost for option in item)
+
+
+def _combined(units: Sequence[Sequence[_Option]]) -> Iterator[_Candidate]:
+    """Changes of one unit, several times where it is drawn; then of two, of three, and of all."""
+    for option in chain.from_iterable(units):
+        yield from [(option,)] * (1 if option.draw is None else _DRAWS)
+    joined = [[option for option in unit if not option.alone] for unit in units]
+    # One of several holds a value, or is drawn, and all others are NULL.
+    ends = [next((o for o in unit if o.changes[0][1] == rows.NULL), None) for unit in units]
+    if len(units) > 2 and None not in ends:
+        for place, unit in enumerate(units):
+            rest = tuple(o for i, o in enumerate(ends) if i != place and o is not None)
+            yield from [rest, *((*rest, option) for option in unit if option.draw is not None)]
+    for size in range(2, len(units) + 1):
+        for some in combinations(joined, size):
+            yield from product(*some)
+
+
+def _turn(number: int) -> sql.Identifier:
+    return sql.Identifier(f"privbench turn {number}")
+
+
+def _source(number: int) -> sql.Identifier:
+    return sql.Identifier(f"privbench draws {number}")
+
+
+def _before(place: int) -> sql.Identifier:
+    """Whether the row broke a rule before."""
+    return sql.Identifier(f"privbench before {place}")

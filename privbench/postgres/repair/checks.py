@@ -1,0 +1,137 @@
+"""CHECKs of tables and domains: set aside during the copy, rows repaired, put back.
+
+A row that breaks a CHECK takes the cheapest of some candidates that PostgreSQL lets pass
+(`candidates`). Rows that are still broken go, unless they are most of the table: then the CHECK is
+put back as NOT VALID, so that it holds for every row to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import count
+
+import psycopg
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.candidates import try_candidates
+from privbench.postgres.repair.rows import build
+from privbench.postgres.repair.rules import Rule, find, guarded
+from privbench.postgres.statement import run
+from privbench.schema import Table
+
+#: Rounds over all CHECKs of a table: the repair of one may break another.
+ROUNDS = 4
+#: Larger shares of a table than this are not dropped for the sake of a CHECK.
+MOST = 0.5
+
+
+class Checks:
+    """All CHECKs that synthetic rows may break.
+
+    Args:
+        connection: In the transaction that made the tables.
+        tables: Tables that will hold synthetic rows.
+
+    Attributes:
+        loose: CHECKs that most rows break.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+
+    def __init__(self, connection: Connection, tables: Iterable[Table]) -> None:
+        self._connection = connection
+        self._breached: set[str] = set()
+        self._serial = count()
+        self._made, rules = find(connection, tables)
+        self._rules: dict[str, list[Rule]] = {}
+        for rule in rules:
+            self._rules.setdefault(rule.table.key, []).append(rule)
+        self._held: set[str] = set()
+        self.loose: set[str] = set()
+        for place, (owner, name, _) in self._made.items():
+            with database_errors("setting CHECK constraints aside", place):
+                run(connection, build("{} DROP CONSTRAINT {}", owner, name))
+
+    def restore(self) -> None:
+        """Put all CHECKs back; as NOT VALID those that most rows break."""
+        for place, (owner, name, definition) in self._made.items():
+            kept = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
+            whole = rows.raw(definition + ("" if kept else " NOT VALID"))
+            with database_errors(f"putting back the CHECK constraint {name!r}", place):
+                run(self._connection, build("{} ADD CONSTRAINT {} {}", owner, name, whole))
+
+    def repair(self, among: Collection[str] | None = None) -> tuple[dict[str, int], dict[str, int]]:
+        """Repair the rows of some tables, or all; how many were changed, and deleted, by table."""
+        changed: dict[str, int] = {}
+        deleted: dict[str, int] = {}
+        for key in self._rules if among is None else self._rules.keys() & among:
+            rules = self._rules[key]
+            with database_errors("repairing rows that break a CHECK constraint", key):
+                try:
+                    with self._connection.transaction():
+                        changed[key], deleted[key] = self._repair(rules)
+                except (psycopg.DataError, psycopg.errors.RaiseException):
+                    # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
+                    rules[:] = [
+                        guarded(self._connection, rule, next(self._serial)) for rule in rules
+                    ]
+                    changed[key], deleted[key] = self._repair(rules)
+        return changed, deleted
+
+    def hold(self, table: Table, columns: Collection[str]) -> None:
+        """From now on, no longer change some columns of a table, its references and UNIQUE columns.
+
+        What follows from those columns may then break another CHECK, which follows in its turn.
+        """
+        rules = self._rules.get(table.key, [])
+        rules[:] = [rule.without(columns) for rule in rules]
+        self._held.add(table.key)
+
+    def kept(self, table: Table) -> sql.Composable:
+        """Condition of the rows that keep every CHECK of a table."""
+        return rows.every(rule.kept for rule in self._heeded(table))
+
+    def _heeded(self, table: Table) -> list[Rule]:
+        """Rules that rows must keep; those of partitions, which may be many, once one is broken."""
+        return [
+            rule
+            for rule in self._rules.get(table.key, ())
+            if rule.constraint not in self.loose
+            and (rule.within == rows.TRUE or rule.constraint in self._breached)
+        ]
+
+    def _broken(self, rules: Iterable[Rule]) -> list[Rule]:
+        """Rules that some row breaks; from now on `kept` speaks of them."""
+        heeded = (rule for rule in rules if rule.constraint not in self.loose)
+        found = [rule for rule in heeded if rule.breaks(self._connection)]
+        self._breached.update(rule.constraint for rule in found)
+        return found
+
+    def _repair(self, rules: Sequence[Rule]) -> tuple[int, int]:
+        changed = deleted = 0
+        for _ in range(ROUNDS):
+            broken = self._broken(rules)
+            if not broken:
+                return changed, deleted
+            changed += sum(self._try(rule) for rule in broken)
+        for rule in self._broken(rules):
+            if rule.share(self._connection) > MOST:
+                self.loose.add(rule.constraint)
+            else:
+                deleted += rows.delete(self._connection, rule.table, rule.broken_rows)
+        return changed, deleted
+
+    def _near(self, rule: Rule) -> list[Rule]:
+        """Rules that share columns with a rule, itself first."""
+        others = (o for o in self._heeded(rule.table) if o.constraint != rule.constraint)
+        return [rule, *(other for other in others if other.uses & rule.uses)]
+
+    def _try(self, rule: Rule) -> int:
+        changed = try_candidates(self._connection, rule, self._near(rule))
+        if changed or rule.table.key not in self._held:
+            return changed
+        return try_candidates(self._connection, rule, [rule])

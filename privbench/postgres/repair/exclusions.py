@@ -1,0 +1,434 @@
+"""EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are put in one by one.
+
+A row that conflicts with one before it moves by a random multiple of its own length; where it finds
+no room it is left out. A constraint of a single partition is a matter of that partition's rows,
+which stay in it.
+
+What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row takes
+a target, one of those whose periods hold its own, else any, into whose period its own is fitted.
+References that still hold nothing end, or their rows go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import LiteralString, Self
+
+from psycopg import errors, sql
+
+from privbench.pgsql import SqlError, tokens
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import build, named
+from privbench.postgres.statement import run
+from privbench.schema import Table, TableName
+
+#: Moves that are tried, farther and farther: by up to 2 to the power of 0, …, 15 lengths, and
+#: again. With fewer, rows are left out where many want one place; more cost time for lost rows.
+_TRIES, _REACH = 48, 16
+_EXCLUSIONS: LiteralString = """
+SELECT wanted.schema, wanted.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+  ARRAY(SELECT pg_catalog.pg_get_indexdef(k.conindid, e.place::int, true)
+    FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place) ORDER BY e.place),
+  ARRAY(SELECT o.oprname::text
+    FROM pg_catalog.unnest(k.conexclop) WITH ORDINALITY AS e(operator, place)
+    JOIN pg_catalog.pg_operator o ON o.oid = e.operator ORDER BY e.place),
+  own.schema, own.name, own.whole
+FROM {parts}
+JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
+WHERE k.conexclop IS NOT NULL AND k.conparentid = 0
+ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
+"""
+#: A deferred constraint cannot say which row conflicts.
+_DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
+_STAGE = sql.Identifier("pg_temp", "privbench rows")
+_PLACE = sql.Identifier("pg_temp", "privbench place")
+#: The periods of a key's targets, those of one target that adjoin as one.
+_PIECES = sql.Identifier("pg_temp", "privbench periods")
+_NUMBERS = frozenset({"int2", "int4", "int8", "date", "numeric", "float4", "float8"})
+_TIMES = frozenset({"timestamp", "timestamptz"})
+#: Draws of a target that must hold the row's period; with fewer, more periods change.
+_DRAWS = 8
+_KEYS: LiteralString = """
+SELECT wanted.schema, wanted.name, k.conname, rn.nspname, r.relname, r.relkind = 'p',
+  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY u(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.i),
+  ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY u(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.i)
+FROM {tables}
+JOIN pg_catalog.pg_constraint k ON k.conrelid = root.oid
+JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
+JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
+WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparentid = 0
+  AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND k.convalidated
+ORDER BY k.conname
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodKey:
+    """A PERIOD foreign key of the finished clone.
+
+    Attributes:
+        table: Its table.
+        name: Its name.
+        target: The table that it refers to.
+        whole: Whether the target is partitioned.
+        columns: Its columns, the period last.
+        ref_columns: The target's, in the same order.
+    """
+
+    table: Table
+    name: str
+    target: TableName
+    whole: bool
+    columns: tuple[str, ...]
+    ref_columns: tuple[str, ...]
+
+    @property
+    def is_self(self) -> bool:
+        """Whether it refers to its own table, whose periods then may not move."""
+        return self.target == self.table.name
+
+    @property
+    def pairs(self) -> list[tuple[str, sql.Identifier]]:
+        """Columns but the period, and those of the temporary table of targets."""
+        return [(name, sql.Identifier(f"key {i}")) for i, name in enumerate(self.columns[:-1])]
+
+    @property
+    def fixed(self) -> list[tuple[str, sql.Identifier]]:
+        """Pairs of which another foreign key fills the column."""
+        return [pair for pair in self.pairs if pair[0] in self.table.key_columns]
+
+    def held(self, row: sql.Composable) -> sql.Composable:
+        """Condition of the rows whose target holds their period, and of those that have none.
+
+        Periods of one target that adjoin are one piece, so that one piece must hold a row's.
+        """
+        here = "(num_nulls({}) > 0 OR EXISTS (SELECT FROM {} AS p WHERE {} AND p.piece @> {}))"
+        ours = [build("{}.{}", row, name) for name in self.columns]
+        equal = (build("p.{} = {}.{}", slot, row, name) for name, slot in self.pairs)
+        return build(here, ours, _PIECES, rows.every(equal), ours[-1])
+
+    def moved(self) -> sql.Composable:
+        """Statements of PL/pgSQL that give ``r`` another target and fit its period.
+
+        First only targets that hold it; then it lies ``step`` lengths from the target's beginning,
+        and what has no end, or is too long, becomes a part of the target's.
+        """
+        return build(
+            "SELECT {slots}, CASE WHEN turn <= {draws} OR {own} THEN {c}"
+            " WHEN low IS NULL OR its.size IS NULL THEN p.piece"
+            " ELSE {type}(low + spot * its.size, low + (spot + 1) * its.size) END INTO"
+            " {taken}, {c} FROM {pieces} AS p, LATERAL (SELECT lower(p.piece) AS low,"
+            " CASE WHEN turn % 2 = 0 THEN abs(step) - 1 ELSE (abs(step) - 1) % 16 END AS spot,"
+            " CASE WHEN mine < room THEN mine ELSE coalesce(room / 16, mine) END AS size FROM"
+            " (SELECT upper({c}) - lower({c}) AS mine,"
+            " upper(p.piece) - lower(p.piece) AS room) AS lengths) AS its"
+            " WHERE {given} AND p.n = (SELECT 1 + floor(random() * size)::bigint"
+            " FROM {pieces} AS p WHERE {given} LIMIT 1);",
+            slots=[build("p.{}", slot) for _, slot in self.pairs],
+            draws=_DRAWS,
+            own=rows.TRUE if self.is_self else rows.FALSE,
+            c=sql.Identifier("r", self.columns[-1]),
+            type=rows.raw(self.table.column(self.columns[-1]).type.sql),
+            taken=[sql.Identifier("r", name) for name, _ in self.pairs],
+            pieces=_PIECES,
+            given=rows.every(build("p.{1} = r.{0}", *pair) for pair in self.fixed),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A constraint that rows are put in under.
+
+    Attributes:
+        table: Its table.
+        place: The table, or the partition that alone has it.
+        whole: Whether that has partitions itself.
+        name: Its name.
+        definition: What makes it; none for a PERIOD key that stands alone.
+        columns: Columns that a row changes that moves; none where rows cannot move.
+        moved: Statements of PL/pgSQL that move the row ``r`` by ``step`` lengths at try ``turn``.
+        endless: Condition of the rows that leave no room beyond them, which are put in last.
+        key: The PERIOD key that the rows move with, or None.
+    """
+
+    table: Table
+    place: TableName
+    whole: bool
+    name: str
+    definition: str
+    columns: tuple[str, ...]
+    moved: sql.Composable
+    endless: sql.Composable
+    key: PeriodKey | None = None
+
+    @classmethod
+    def of(cls, key: PeriodKey, place: TableName, whole: bool, name: str, definition: str) -> Self:
+        """What moves with the target of a PERIOD key."""
+        endless = build("lower_inf({0}) OR upper_inf({0})", key.columns[-1])
+        moving = key.columns, key.moved(), endless
+        return cls(key.table, place, whole, name, definition, *moving, key)
+
+    @property
+    def added(self) -> sql.Composed:
+        """The statement that makes it."""
+        made = "ALTER TABLE {} ADD CONSTRAINT {} {}"
+        return build(made, self.target, self.name, rows.raw(self.definition))
+
+    @property
+    def reads(self) -> set[str]:
+        """Columns that may no longer change once the rows have their places."""
+        return {*self.columns, *rows.columns_in(self.table, self.definition)}
+
+    @property
+    def target(self) -> sql.Composable:
+        """What rows are put into."""
+        return rows.own_rows(self.place, whole=True)
+
+    @property
+    def own(self) -> sql.Composable:
+        """FROM clause of the rows that it speaks of."""
+        return rows.own_rows(self.place, whole=self.whole)
+
+
+def find_periods(connection: Connection, tables: Iterable[Table]) -> list[PeriodKey]:
+    """The keys that are there, targets before those that refer to them; see `uniques.find`."""
+    left, tables = [], tuple(tables)
+    with database_errors("reading PERIOD foreign keys"):
+        listed = rows.ask_all(connection, _KEYS, tables)
+    for table in tables:
+        for name, schema, target, whole, *columns in listed[table.name]:
+            names = (tuple(some) for some in columns)
+            left.append(PeriodKey(table, name, TableName(schema, target), whole, *names))
+    done: list[PeriodKey] = []
+    while left:
+        # As far as there is no cycle.
+        waiting = {key.table.name for key in left if not key.is_self}
+        done += [key for key in left if key.target not in waiting - {key.table.name}] or left[:1]
+        left = [key for key in left if key not in done]
+    return done
+
+
+def make_pieces(connection: Connection, key: PeriodKey) -> None:
+    """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
+    given = [slot for _, slot in key.fixed]
+    made = build(
+        "CREATE TEMPORARY TABLE {pieces} AS SELECT *, row_number() OVER ({window}) AS n,"
+        " count(*) OVER ({window}) AS size"
+        " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {target}"
+        " WHERE {known} GROUP BY {plain}) AS listed",
+        pieces=_PIECES,
+        window=build("PARTITION BY {}", given) if given else rows.NOTHING,
+        keys=rows.renamed(key.ref_columns[:-1], [slot for _, slot in key.pairs]),
+        period=key.ref_columns[-1],
+        target=rows.own_rows(key.target, whole=key.whole),
+        known=rows.present(key.ref_columns),
+        plain=key.ref_columns[:-1],
+    )
+    with database_errors("reading targets of periods", key.table.key):
+        run(connection, build("DROP TABLE IF EXISTS {}", _PIECES))
+        run(connection, made)
+        for columns in ([*given, sql.Identifier("n")], [slot for _, slot in key.pairs]):
+            run(connection, build("CREATE INDEX ON {} ({})", _PIECES, columns))
+        run(connection, build("ANALYZE {}", _PIECES))
+
+
+def end_periods(connection: Connection, key: PeriodKey) -> tuple[int, int]:
+    """End references that hold nothing; where they may not end, their rows go.
+
+    Returns:
+        How many rows were changed, and how many were deleted.
+    """
+    make_pieces(connection, key)
+    own = rows.own_rows(key.table.name, whole=key.table.kind == "p")
+    bad = rows.rows_of(own, build("NOT {}", key.held(rows.name_of(key.table))))
+    free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
+    ended = [name for name in free if not key.table.column(name).not_null]
+    with database_errors("ending references to periods that are gone", key.table.key):
+        if ended:
+            return rows.update(connection, key.table, rows.nulls(ended), bad), 0
+        return 0, rows.delete(connection, key.table, bad)
+
+
+def find(
+    connection: Connection, tables: Iterable[Table], periods: Sequence[PeriodKey] = ()
+) -> list[Exclusion]:
+    """The constraints that are there.
+
+    Args:
+        connection: In a transaction in which the clone's indexes exist.
+        tables: Tables that will hold synthetic rows.
+        periods: Their PERIOD keys: what such a key spans moves with its target.
+    """
+    found, tables = [], tuple(tables)
+    with database_errors("reading EXCLUDE constraints"):
+        listed = rows.ask_all(connection, _EXCLUSIONS, tables)
+    for table in tables:
+        alone = [key for key in periods if key.table == table]
+        for name, definition, expressions, operators, *own, whole in listed[table.name]:
+            columns = _read(table, expressions)
+            spans = (key for key in alone if (key.columns[-1],) in columns and not key.is_self)
+            key = next(spans, None)
+            where = TableName(*own), whole, name, _DEFERRED.sub("", definition)
+            if key is None:
+                moving = _moving(table, zip(columns, operators, strict=True))
+                found.append(Exclusion(table, *where, *moving))
+            else:
+                alone.remove(key)
+                found.append(Exclusion.of(key, *where))
+        whole = table.kind == "p"
+        found += [Exclusion.of(key, table.name, whole, key.name, "") for key in alone]
+    return found
+
+
+def repair(connection: Connection, item: Exclusion) -> tuple[int, int]:
+    """Move rows that conflict with others; how many moved, and how many were left out."""
+    with database_errors("repairing rows that exclude each other", item.table.key):
+        if item.key is None:
+            _open(connection, item)
+            if not _conflicts(connection, item):
+                return 0, 0
+        return _insert_again(connection, item)
+
+
+def _open(connection: Connection, item: Exclusion) -> None:
+    """Give rows whose period is empty, which no key WITHOUT OVERLAPS takes, one of another row."""
+    if not item.definition.startswith("EXCLUDE") and len(item.columns) == 1:
+        empty = build("isempty({})", item.columns[0])
+        bad = rows.rows_of(item.own, empty)
+        good = build("{} WHERE NOT {}", item.own, empty)
+        rows.borrow(connection, item.table, {name: name for name in item.columns}, bad, good)
+
+
+def _conflicts(connection: Connection, item: Exclusion) -> bool:
+    try:
+        with connection.transaction(force_rollback=True):
+            run(connection, item.added)
+    except (errors.ExclusionViolation, errors.UniqueViolation):
+        return True
+    return False
+
+
+def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
+    """Put all rows in anew; how many had to move, and how many were left out."""
+    columns = [column.name for column in item.table.columns if not column.generated]
+    staged = "CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}"
+    made = run(connection, build(staged, _STAGE, columns, item.own)).rowcount
+    body = sql.Literal(_program(item, columns).as_string(connection))
+    program = "CREATE FUNCTION {}(OUT moved int, OUT placed int) LANGUAGE plpgsql AS {}"
+    run(connection, build(program, _PLACE, body))
+    row = run(connection, build("SELECT * FROM {}()", _PLACE)).fetchone()
+    moved, placed = row if row else (0, 0)
+    if item.definition:
+        run(connection, build("ALTER TABLE {} DROP CONSTRAINT {}", item.target, item.name))
+    run(connection, build("DROP FUNCTION {}", _PLACE))
+    run(connection, build("DROP TABLE {}", _STAGE))
+    return moved, made - placed
+
+
+def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
+    """PL/pgSQL that puts the staged rows in where they are, and the rest in other places."""
+    row = sql.SQL("r")
+    return build(
+        "#variable_conflict use_column\n"
+        "DECLARE r record; old record; turn int; step int; done int;"
+        " BEGIN moved := 0; placed := 0; DELETE FROM {table}; {add}"
+        " FOR r IN SELECT *, ctid AS {place} FROM {stage} AS r WHERE NOT {endless} AND {held} LOOP"
+        " {insert} IF done > 0 THEN placed := placed + 1;"
+        " DELETE FROM {stage} WHERE ctid = r.{place}; END IF; END LOOP;"
+        " FOR old IN SELECT * FROM {stage} ORDER BY {endless}, ctid LOOP"
+        " turn := 0; done := 0; WHILE done = 0 AND turn <= {tries} LOOP r := old;"
+        " step := sign(random() - 0.5) * ceil(random() * 2 ^ ((turn + {reach} - 1) % {reach}));"
+        # A row that has moved may belong to no partition, or be beyond what its type holds.
+        " BEGIN IF turn > 0 THEN {moved} END IF; IF {held} THEN {insert} END IF;"
+        " EXCEPTION WHEN check_violation OR data_exception THEN done := 0; END;"
+        " turn := turn + 1; END LOOP;"
+        " IF done > 0 THEN placed := placed + 1; moved := moved + (turn > 1)::int; END IF;"
+        " END LOOP; END",
+        table=item.own,
+        add=build("EXECUTE {};", sql.Literal(item.added.as_string(None)))
+        if item.definition
+        else rows.NOTHING,
+        place="privbench row",
+        stage=_STAGE,
+        endless=build("coalesce({}, false)", item.endless),
+        held=rows.TRUE if item.key is None else item.key.held(row),
+        insert=build(
+            "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) ON CONFLICT DO NOTHING;"
+            " GET DIAGNOSTICS done = ROW_COUNT;",
+            *(item.target, columns, [sql.Identifier("r", name) for name in columns]),
+        ),
+        tries=_TRIES if item.columns else 0,
+        reach=_REACH,
+        moved=item.moved,
+    )
+
+
+def _moving(
+    table: Table, elements: Iterable[tuple[tuple[str, ...], str]]
+) -> tuple[tuple[str, ...], sql.Composable, sql.Composable]:
+    """Columns of a constraint that may move, how they do, and which rows have no end."""
+    for names, operator in sorted(elements, key=lambda element: element[1] != "&&"):
+        if names and all(rows.is_movable(table, name) for name in names):
+            how = _move(table, names, operator)
+            if how is not None:
+                return names, *how
+    return (), rows.NOTHING, rows.FALSE
+
+
+def _read(table: Table, expressions: Iterable[str]) -> list[tuple[str, ...]]:
+    """Of each expression, the column that it is, or the two ends of a range ``int4range(a, b)``."""
+    known = {column.name for column in table.columns}
+    found: list[tuple[str, ...]] = []
+    for text in expressions:
+        try:
+            words = [named(word) for word in tokens(text)]
+        except SqlError:
+            words = []
+        start = words.index("(") if "(" in words else 0
+        ends = words[start + 1 : start + 4 : 2] if start else words
+        ranged = start > 0 and words[start - 1].lower().endswith("range")
+        whole = words[start + 2 : start + 5 : 2] in ([",", ","], [",", ")"]) and ranged
+        found.append(tuple(ends) if known.issuperset(ends) and (whole or len(words) == 1) else ())
+    return found
+
+
+def _move(
+    table: Table, names: tuple[str, ...], operator: str
+) -> tuple[sql.Composable, sql.Composable] | None:
+    """Statements that move ``r``, and which rows have no end; None where it is not known how."""
+    type_, one, alone = table.column(names[0]).type, sql.Identifier("r", names[0]), len(names) == 1
+    if operator == "&&" and alone and type_.base in ("circle", "box"):
+        return build("{0} := {0} + point(step, 0);", one), rows.FALSE
+    if alone and type_.base in _NUMBERS:
+        return build("{0} := {0} + step;", one), rows.FALSE
+    ranged = alone and type_.kind == "r" and type_.parts
+    base = type_.parts[0].base if ranged else type_.base
+    if operator != "&&" or base not in _NUMBERS | _TIMES or (alone and not ranged):
+        return None
+    low, high = build("lower({})", one), build("upper({})", one)
+    endless = build("lower_inf({0}) OR upper_inf({0})", names[0])
+    if not alone:
+        low, high = build("{}", one), build("{}", sql.Identifier("r", names[1]))
+        endless = build("{} IS NULL OR {} IS NULL", *names)
+    # A period without an end moves by units of time, and in the second half of the tries gets one.
+    moved = build(
+        "SELECT CASE WHEN {low} IS NOT NULL THEN {low} + step * size"
+        " WHEN turn > {half} THEN {high} + step * size - size END AS low,"
+        " CASE WHEN {high} IS NOT NULL THEN {high} + step * size"
+        " WHEN turn > {half} THEN {low} + step * size + size END AS high"
+        " FROM (SELECT coalesce({high} - {low}, {unit}) AS size) AS its",
+        low=low,
+        high=high,
+        half=_TRIES // 2,
+        unit=sql.SQL("interval '1 day'" if base in _TIMES else "1"),
+    )
+    if alone:
+        whole = rows.raw(type_.sql)
+        return build("{} := (SELECT {}(low, high) FROM ({}) AS e);", one, whole, moved), endless
+    return build("SELECT low, high INTO {}, {} FROM ({}) AS e;", low, high, moved), endless

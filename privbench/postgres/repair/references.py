@@ -1,0 +1,153 @@
+"""Foreign keys: references to rows that are gone, and references of a table to itself in a circle.
+
+A reference to a row that is gone becomes NULL where it may, else it goes to another row; where it
+can be neither (it is part of a key), its row goes too. A circle ends at one row, which refers to
+nothing, or to itself where it must refer to something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+from psycopg import sql
+
+from privbench.forest import circle_heads
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import build
+from privbench.postgres.statement import run
+from privbench.schema import ForeignKey, Table
+
+_NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
+
+
+def end_dangling(
+    connection: Connection, tables: Iterable[Table], suspects: Collection[str]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Repair every reference into tables that lost rows, and into those that lose rows by it.
+
+    Args:
+        connection: To the target.
+        tables: Tables that hold synthetic rows.
+        suspects: Tables that lost rows.
+
+    Returns:
+        How many rows were changed, and how many were deleted, by table.
+    """
+    known = {table.key: table for table in tables}
+    changed, deleted = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
+    left = set(suspects)
+    while left:
+        parent = left.pop()
+        for table in known.values():
+            for key in table.foreign_keys:
+                if str(key.ref_table) != parent or not key.validated:
+                    continue
+                with database_errors("repairing references to rows that are gone", table.key):
+                    some, gone = _end(connection, table, key, known.get(parent))
+                changed[table.key] += some
+                deleted[table.key] += gone
+                if gone:
+                    left.add(table.key)
+    return changed, deleted
+
+
+def end_circles(
+    connection: Connection, tables: Iterable[Table], touched: Collection[str]
+) -> dict[str, int]:
+    """End the circles in tables of which rows were changed; how many rows changed, by table."""
+    changed = {}
+    for table in tables:
+        keys = [key for key in table.foreign_keys if key.is_self and key.validated]
+        if keys and table.key in touched:
+            with database_errors("ending circles of references", table.key):
+                changed[table.key] = sum(_end_circles(connection, table, key) for key in keys)
+    return changed
+
+
+def _ending(table: Table, key: ForeignKey) -> list[str]:
+    """Columns that end a reference: all of them under MATCH FULL, else those of this key alone."""
+    nullable = [name for name in key.columns if not table.column(name).not_null]
+    if key.match == "f":
+        return nullable if len(nullable) == len(key.columns) else []
+    return [name for name in nullable if name not in _others(table, key)] or nullable
+
+
+def _others(table: Table, key: ForeignKey) -> set[str]:
+    """Columns of a table's other foreign keys."""
+    return {name for o in table.foreign_keys if o.name != key.name for name in o.columns}
+
+
+def _tied(table: Table, key: ForeignKey) -> set[str]:
+    """Columns that other foreign keys or UNIQUE sets of a table need."""
+    return _others(table, key) | {name for item in table.unique_sets for name in item.columns}
+
+
+def _end(
+    connection: Connection, table: Table, key: ForeignKey, target: Table | None
+) -> tuple[int, int]:
+    """End references to rows that are not there, or give them another target, or delete the rows.
+
+    Columns that other keys need stay: a row goes on to refer to rows of its own tenant.
+    """
+    # Tables that inherit from the target do not count.
+    parent = rows.own_rows(key.ref_table, whole=target is None or target.kind == "p")
+    child = rows.name_of(table)
+    pairs = dict(zip(key.columns, key.ref_columns, strict=True))
+    equal = (build("parent.{} = {}.{}", t, child, o) for o, t in pairs.items())
+    there = build("EXISTS (SELECT FROM {} AS parent WHERE {})", parent, rows.every(equal))
+    own = rows.own_rows(table.name, whole=table.kind == "p")
+    bad = rows.rows_of(own, build("{} AND NOT {}", rows.present(key.columns), there))
+    ended = _ending(table, key)
+    if ended:
+        return rows.update(connection, table, rows.nulls(ended), bad), 0
+    needed = _tied(table, key)
+    taken = {ours: theirs for ours, theirs in pairs.items() if ours not in needed}
+    alike = {ours: theirs for ours, theirs in pairs.items() if ours in needed}
+    good = build("{} WHERE {}", parent, rows.present(key.ref_columns))
+    changed = rows.borrow(connection, table, taken, bad, good, alike)
+    return changed, rows.delete(connection, table, bad)
+
+
+def _end_circles(connection: Connection, table: Table, key: ForeignKey) -> int:
+    ended = rows.nulls(_ending(table, key))
+    if not _ending(table, key):
+        pairs = [(o, t) for o, t in zip(key.columns, key.ref_columns, strict=True) if o != t]
+        if not pairs or _tied(table, key) & {ours for ours, _ in pairs}:
+            return 0
+        ended = build("{}", [build("{} = broken.{}", *pair) for pair in pairs])
+    run(connection, build("CREATE TEMPORARY TABLE {} AS {}", _NUMBERED, _numbered(table, key)))
+    # Eight bytes a row: of a hundred million rows the list is a gigabyte, not thirty.
+    packed = build(
+        "SELECT string_agg(int8send(coalesce(above, -1)), '' ORDER BY number) FROM {}"
+        " GROUP BY number / 1000000 ORDER BY number / 1000000",
+        _NUMBERED,
+    )
+    parents = np.frombuffer(b"".join(row[0] for row in run(connection, packed)), ">i8")
+    heads = circle_heads(parents.astype(np.int64)).tolist()
+    bad = build(
+        "SELECT t, id FROM {} WHERE number = ANY({}::int8[])", _NUMBERED, sql.Literal(heads)
+    )
+    changed = rows.update(connection, table, ended, bad) if heads else 0
+    run(connection, build("DROP TABLE {}", _NUMBERED))
+    return changed
+
+
+def _numbered(table: Table, key: ForeignKey) -> sql.Composed:
+    """Query of all rows, numbered from 0: place, and the number of the row referred to."""
+    names = tuple(dict.fromkeys((*key.columns, *key.ref_columns)))
+    slots = {name: sql.Identifier(f"slot {place}") for place, name in enumerate(names)}
+    return build(
+        "WITH numbered AS MATERIALIZED (SELECT tableoid AS t, ctid AS id,"
+        " row_number() OVER () - 1 AS number, {} FROM {})"
+        " SELECT child.t, child.id, child.number, parent.number AS above"
+        " FROM numbered AS child LEFT JOIN numbered AS parent ON {}",
+        rows.renamed(names, slots.values()),
+        rows.own_rows(table.name, whole=table.kind == "p"),
+        rows.every(
+            build("child.{} = parent.{}", slots[ours], slots[theirs])
+            for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
+        ),
+    )

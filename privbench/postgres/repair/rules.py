@@ -1,0 +1,420 @@
+"""What CHECKs of tables and domains demand of rows, as the target's catalog states it.
+
+And what they speak of: values that they compare columns with, as pieces of their own text.
+PostgreSQL prints CHECKs with every comparison in parentheses, so the other side of a comparison is
+found by cutting the text at words: ``(gross = (net + tax))`` gives ``(net + tax)`` for ``gross``.
+PostgreSQL's parser judges every value before it runs (`privbench.pgsql.written`); whether it helps,
+PostgreSQL says of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice, product
+from typing import Any, LiteralString
+
+from psycopg import sql
+
+from privbench.pgsql import SqlError, Token, tokens
+from privbench.pgsql.written import computes
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import build, named
+from privbench.postgres.statement import run
+from privbench.schema import Column, ForeignKey, Table, TableName
+
+#: Those of single partitions, which come with their OID, included.
+_TABLE_CHECKS: LiteralString = """
+SELECT wanted.schema, wanted.name,
+  own.schema, own.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+  pg_catalog.pg_get_expr(k.conbin, k.conrelid),
+  array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum),
+  CASE WHEN k.connoinherit THEN own.oid::int8 ELSE own.part END
+FROM {parts}
+JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
+WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0
+ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
+"""
+#: Domains with a CHECK, and the columns of that type or of a domain over it; and the type that it
+#: stands over, without a length, as the SQL names character and bit mean those of length one.
+#: PostgreSQL cannot put a CHECK back on a domain that stands within an array, a range or a
+#: composite type: those stay.
+_DOMAIN_CHECKS: LiteralString = """
+WITH RECURSIVE over(base, type) AS (
+  SELECT oid, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
+  UNION
+  SELECT o.base, d.oid FROM over o JOIN pg_catalog.pg_type d
+    ON d.typtype = 'd' AND d.typbasetype = o.type)
+SELECT wanted.schema, wanted.name, n.nspname, t.typname, k.conname,
+  pg_catalog.pg_get_constraintdef(k.oid), pg_catalog.pg_get_expr(k.conbin, 0),
+  array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+        JOIN over o ON o.type = a.atttypid AND o.base = t.oid
+        WHERE a.attrelid = root.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+  (SELECT pg_catalog.format_type(b.oid, -1) FROM over u JOIN pg_catalog.pg_type d ON d.oid = u.base
+   JOIN pg_catalog.pg_type b ON b.oid = d.typbasetype AND b.typtype <> 'd' WHERE u.type = t.oid)
+FROM {tables}
+CROSS JOIN pg_catalog.pg_constraint k
+JOIN pg_catalog.pg_type t ON t.oid = k.contypid
+JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+WHERE k.contype = 'c' AND NOT EXISTS (
+  SELECT FROM over o JOIN pg_catalog.pg_type d ON d.oid = o.type WHERE o.base = t.oid
+    AND (EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c
+        ON c.oid = a.attrelid AND (a.atttypid = d.typarray OR c.relkind = 'c')
+        WHERE a.atttypid IN (d.oid, d.typarray))
+      OR EXISTS (SELECT FROM pg_catalog.pg_range r WHERE r.rngsubtype = d.oid)))
+ORDER BY n.nspname, t.typname, k.conname
+"""
+#: Values of one column that are tried at most: half as many end some lists of labels too soon.
+MOST = 16
+#: Characters of a CHECK that is read for values: of longer ones, which may be many megabytes, every
+#: comparison would be cut out of all of it. Lists of some hundred labels are shorter.
+_READ = 20_000
+_COMPARING = frozenset({"=", "<", ">", "<=", ">=", "<>", "<@", "@>"})
+_OPEN, _SHUT = "([", ")]"
+#: Words that end a side of a comparison.
+_ENDS = frozenset("AND OR NOT CASE WHEN THEN ELSE END , ANY ALL".split())
+#: What the words of a type's name begin with beside letters: ``"a b"[]``, ``numeric(10,2)``.
+_TYPES = '"_.:()[],'
+#: A step beyond an open bound, by category of the column's type.
+_STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
+#: What else is tried, by category or name of a column's type, where a CHECK speaks of a property of
+#: the value, of which the model knows nothing. Sizes and words are those of the CHECK.
+_SHAPES = {
+    "A": ["array_fill({column}[1], ARRAY[{size}])"],
+    "N": ["{column} * {size}"],
+    "S": ["upper({column})", "left({column}, {size})", "rpad({column}, {size}, 'x')"],
+    "bytea": ["substring(sha256({column}) || repeat('x', {size})::bytea from 1 for {size})"],
+    "jsonb": ["'[]'", "jsonb_build_object({word}, {other})"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value to try.
+
+    Attributes:
+        column: Its column.
+        text: SQL of the value.
+        reads: Columns that the value itself is computed from.
+        equal: Whether the CHECK says that the column equals it.
+        shape: Whether it is one of those that suit the type, not what the CHECK compares with.
+    """
+
+    column: str
+    text: str
+    reads: frozenset[str] = frozenset()
+    equal: bool = False
+    shape: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a CHECK demands of the rows of one table.
+
+    Attributes:
+        table: The table.
+        constraint: The CHECK, for people: ``table: constraint`` or ``domain: constraint``.
+        place: The table, or the partition that alone has it.
+        within: Condition of the table's rows that are there.
+        condition: What it demands; only FALSE breaks it.
+        uses: Its columns.
+        columns: Columns that a repair may change freely.
+        references: Foreign keys that may end, or become those of another row.
+        unique: Where `columns` are none, columns that may change as far as rows stay distinct.
+        values: Values that it speaks of.
+    """
+
+    table: Table
+    constraint: str
+    place: sql.Composable
+    within: sql.Composable
+    condition: sql.Composable
+    uses: frozenset[str]
+    columns: tuple[str, ...]
+    references: tuple[ForeignKey, ...]
+    unique: tuple[str, ...]
+    values: tuple[Value, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Columns whose values say what kind of row it is: a repair had better keep them."""
+        return tuple(name for name in self.columns if is_label(self.table, name))
+
+    @property
+    def computes(self) -> bool:
+        """Whether it says what some column is, computed from others: ``gross = net + tax``."""
+        return any(item.equal and item.reads for item in self.values)
+
+    @property
+    def kept(self) -> sql.Composable:
+        """Condition of the table's rows that keep it, or that it does not speak of."""
+        return build("(NOT {} OR ({})) IS NOT FALSE", self.within, self.condition)
+
+    @property
+    def broken(self) -> sql.Composable:
+        """Condition of the table's rows that break it."""
+        return build("(NOT {} OR ({})) IS FALSE", self.within, self.condition)
+
+    @property
+    def broken_rows(self) -> sql.Composable:
+        """Query of the rows that break it; to ask all partitions for one's CHECK takes long."""
+        broken = build("{} AND ({}) IS FALSE", self.within, self.condition)
+        return rows.rows_of(self.place, broken)
+
+    def breaks(self, connection: Connection) -> bool:
+        """Whether some row breaks it."""
+        return bool(rows.first(connection, build("SELECT EXISTS ({})", self.broken_rows)))
+
+    def batches(self, connection: Connection, most: int) -> list[tuple[int, int]]:
+        """Ranges of blocks in which about so many rows break it; none if none does."""
+        query = (
+            "SELECT count(*), 1 + max(split_part(ltrim(id::text, '('), ',', 1)::int8)"
+            " FROM ({}) AS broken"
+        )
+        ((count, blocks),) = run(connection, build(query, self.broken_rows)).fetchall()
+        size = -(-(blocks or 0) // max(1, -(-count // most)))
+        return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
+
+    def share(self, connection: Connection) -> float:
+        """Share of the rows it speaks of that break it."""
+        query = "SELECT avg((({}) IS FALSE)::int)::float8 FROM {} WHERE {}"
+        asked = build(query, self.condition, self.place, self.within)
+        return float(rows.first(connection, asked) or 0.0)
+
+    def without(self, fixed: Collection[str]) -> Rule:
+        """The rule where some columns, all references and UNIQUE columns must stay."""
+        free = tuple(name for name in self.columns if name not in fixed)
+        return replace(self, columns=free, references=(), unique=())
+
+
+def is_label(table: Table, name: str) -> bool:
+    """Whether a column's values say what kind of row it is: enums, texts, truth values."""
+    type_ = table.column(name).type
+    return type_.kind == "e" or (type_.kind == "b" and type_.category in "SB")
+
+
+def find(
+    connection: Connection, tables: Iterable[Table]
+) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[Rule]]:
+    """The CHECKs that rows of some tables may break, and what they demand of each table.
+
+    Returns:
+        By the constraint's name for people: ``ALTER …``, its own name, and what makes it; and the
+        rules.
+    """
+    tables = tuple(tables)
+    made: dict[str, tuple[sql.Composable, str, str]] = {}
+    found: list[Rule] = []
+    referred = rows.referred(tables)
+    with database_errors("reading CHECK constraints"):
+        checks = rows.ask_all(connection, _TABLE_CHECKS, tables)
+        over = [table for table in tables if any(c.type.domain for c in table.columns)]
+        domains = rows.ask_all(connection, _DOMAIN_CHECKS, over)
+    for table in tables:
+        for schema, name, constraint, definition, text, columns, partition in checks[table.name]:
+            told, place = f"{schema}.{name}: {constraint}", sql.Identifier(schema, name)
+            made[told] = build("ALTER TABLE {}", place), constraint, definition
+            within = rows.within(partition)
+            found.append(
+                _rule(table, (told, place, within, rows.raw(text)), columns, text, referred)
+            )
+        for schema, domain, name, definition, text, columns, plain in domains[table.name]:
+            told, owner = f"{schema}.{domain}: {name}", sql.Identifier(schema, domain)
+            if columns:
+                made[told] = build("ALTER DOMAIN {}", owner), name, definition
+            for column in columns:
+                # Read as its plain type: operators of enums and arrays know nothing of domains.
+                read = "(SELECT {} FROM (SELECT {}::{}) AS given(value))"
+                condition = build(read, rows.raw(text), column, rows.raw(plain))
+                where = told, rows.name_of(table), rows.TRUE, condition
+                found.append(_rule(table, where, [column], text, referred, column))
+    return made, found
+
+
+def _rule(
+    table: Table,
+    where: tuple[str, Any, Any, Any],
+    uses: Collection[str],
+    text: str,
+    referred: Collection[tuple[TableName, str]],
+    value: str | None = None,
+) -> Rule:
+    """The rule, and what of a row it lets change; `value` is the column of a domain's VALUE."""
+    bases = rows.bases(table, uses)
+    hung = {name for name in bases if (table.name, name) in referred}
+    free = tuple(name for name in bases if rows.is_free(table, name))
+    unique = () if free else tuple(n for n in bases if rows.is_movable(table, n) and n not in hung)
+    tied = {name for item in table.unique_sets for name in item.columns} | hung
+    keys = [name for key in table.foreign_keys for name in key.columns]
+    tied |= {name for name in keys if keys.count(name) > 1}
+    references = tuple(
+        key
+        for key in table.foreign_keys
+        if set(key.columns) & set(bases) and not tied & set(key.columns)
+    )
+    spoken = tuple(values(table, text, free or unique, value))
+    return Rule(table, *where, frozenset(uses), free, references, unique, spoken)
+
+
+def guarded(connection: Connection, rule: Rule, number: int) -> Rule:
+    """The rule, read by a function that takes a failure of the CHECK for a breach.
+
+    Args:
+        connection: In the transaction of the load; the function goes with the session.
+        rule: The rule.
+        number: A number that no other rule has.
+    """
+    name = sql.Identifier("pg_temp", f"privbench rule {number}")
+    columns = sorted(rule.uses)
+    body = build(
+        "BEGIN RETURN (SELECT {} FROM (SELECT {}) AS {}({}));"
+        " EXCEPTION WHEN data_exception OR raise_exception THEN RETURN false; END",
+        rule.condition,
+        [sql.SQL(f"${place}") for place in range(1, len(columns) + 1)],
+        rule.table.name.name,
+        columns,
+    )
+    types = [rows.raw(rule.table.column(column).type.sql) for column in columns]
+    made = "CREATE FUNCTION {}({}) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
+    run(connection, build(made, name, types, sql.Literal(body.as_string(connection))))
+    return replace(rule, condition=build("{}({})", name, columns))
+
+
+def values(
+    table: Table, text: str, columns: Collection[str], stands_for: str | None = None
+) -> list[Value]:
+    """Values to try in a row that breaks a CHECK, by column.
+
+    Args:
+        table: The table.
+        text: A CHECK as the target's catalog prints it.
+        columns: Columns that may change.
+        stands_for: The column that VALUE of a domain's CHECK stands for.
+
+    >>> from privbench.schema import Column, ColumnType, TableName
+    >>> names = [Column(name, 1, ColumnType("integer", "int4", category="N")) for name in "abc"]
+    >>> table = Table(TableName("public", "t"), tuple(names))
+    >>> found = values(table, "((a = (b + c)) OR (a > 7))", ["a"])
+    >>> [item.text for item in found][:3]
+    ['(b + c)', '7', '(7) + 1']
+    """
+    try:
+        words = tokens(text) if len(text) <= _READ else []
+    except SqlError:
+        words = []
+    known = {column.name: column for column in table.columns}
+    if stands_for is not None:
+        known = {"VALUE": table.column(stands_for)}
+    spoken = list(_compared(text, words, known))
+    shapes = list(_fillings(words))
+    sources = [text, *(column.default for column in table.columns if column.default)]
+    found: list[Value] = []
+    for name in columns:
+        made = [item for item in spoken if item.column == name]
+        made += _of_column(table.column(name), shapes)
+        judged = (item for item in dict.fromkeys(made) if computes(item.text, sources))
+        found += islice(judged, MOST)
+    return found
+
+
+def _read(words: Sequence[Token], known: Mapping[str, Column]) -> frozenset[str]:
+    return frozenset(known[name].name for name in map(named, words) if name in known)
+
+
+def _fillings(words: Sequence[Token]) -> Iterator[dict[str, str]]:
+    """What stands for sizes and words in `_SHAPES`: numbers and strings of the CHECK."""
+    sizes = [w.text for w in words if w.kind == "ICONST" and 0 < int(w.text, 0) < 10_000]
+    texts = [word.text for word in words if word.kind == "SCONST"][:4]
+    pairs = [(one, other) for one in texts for other in (*texts, "'x'") if one != other]
+    for size, (word, other) in product(sizes[:4] or ["1"], pairs or [("'x'", "'x'")]):
+        yield {"size": size, "word": word, "other": other}
+
+
+def _of_column(column: Column, fillings: Sequence[dict[str, str]]) -> Iterator[Value]:
+    """The default, truth values, and shapes of a column's type."""
+    if column.default and column.sequence is None and not column.generated:
+        yield Value(column.name, column.default)
+    if column.type.base == "bool":
+        yield from (Value(column.name, text) for text in ("true", "false"))
+    shapes = [s for kind in (column.type.category, column.type.base) for s in _SHAPES.get(kind, ())]
+    for shape, filling in product(shapes, fillings):
+        text = shape.format(column=_quoted(column.name), **filling)
+        yield Value(column.name, text, frozenset({column.name}), shape=True)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _compared(text: str, words: Sequence[Token], known: Mapping[str, Column]) -> Iterator[Value]:
+    """The other side of every comparison with a column."""
+    for place, operator in enumerate(word.text for word in words):
+        if operator not in _COMPARING:
+            continue
+        several = [word.text.upper() for word in words[place + 1 : place + 2]] == ["ANY"]
+        left = _side(words[:place][::-1], _SHUT, _OPEN)[::-1]
+        right = _side(words[place + 1 + several :], _OPEN, _SHUT)
+        for mine, other, less in ((left, right, "<"), (right, left, ">")):
+            bare = _bare(mine)
+            column = known.get(named(bare[0])) if len(bare) == 1 else None
+            for piece in _items(other) if several else [other]:
+                if column is None or not piece:
+                    continue
+                value, reads = _cut(text, piece, known), _read(piece, known)
+                yield Value(column.name, value, reads, operator == "=" and not several)
+                step = _STEPS.get(column.type.category)
+                if operator in ("<", ">") and step:
+                    sign = "-" if operator == less else "+"
+                    yield Value(column.name, f"({value}) {sign} {step}", reads)
+
+
+def _side(words: Sequence[Token], opening: str, closing: str) -> Sequence[Token]:
+    """The first words up to the end of a comparison's side."""
+    depth = 0
+    for place, word in enumerate(words):
+        depth += (word.text in opening) - (word.text in closing)
+        if depth < 0 or (depth == 0 and word.text.upper() in _ENDS):
+            return words[:place]
+    return words
+
+
+def _bare(words: Sequence[Token]) -> Sequence[Token]:
+    """Without the parentheses and casts around it."""
+    while words:
+        depths = list(accumulate((w.text in _OPEN) - (w.text in _SHUT) for w in words))
+        cast = next((i for i, w in enumerate(words) if w.text == "::" and not depths[i]), None)
+        if words[0].text == "(" and depths.index(0) == len(words) - 1:
+            words = words[1:-1]
+        elif cast is not None and all(map(_names_type, words[cast:])):
+            words = words[:cast]
+        else:
+            break
+    return words
+
+
+def _names_type(word: Token) -> bool:
+    return word.text[0].isalnum() or word.text[0] in _TYPES
+
+
+def _items(words: Sequence[Token]) -> list[Sequence[Token]]:
+    """The items of a list ``ARRAY[…]``; none of anything else."""
+    words = _bare(words)
+    if len(words) < 3 or words[0].text.upper() != "ARRAY":
+        return []
+    items: list[Sequence[Token]] = []
+    rest = words[2:-1]
+    while rest:
+        items.append(_side(rest, _OPEN, _SHUT))
+        rest = rest[len(items[-1]) + 1 :]
+    return items
+
+
+def _cut(text: str, words: Sequence[Token], known: Mapping[str, Column]) -> str:
+    """The text of some words; VALUE of a domain becomes the column."""
+    if "VALUE" not in known:
+        return text[words[0].start : words[-1].end]
+    quoted = _quoted(known["VALUE"].name)
+    return " ".join(quoted if word.text == "VALUE" else word.text for word in words)

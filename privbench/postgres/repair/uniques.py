@@ -1,0 +1,175 @@
+"""UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
+
+Those that a single partition alone has are among them. Of rows with the same key all but one leave
+the index if it has a predicate (they take its columns from a row outside it), else a text of the
+key gets a number, else one of several columns comes from another row, else a column becomes NULL
+where that leaves the index. What then is not unique goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.repair import rows
+from privbench.postgres.repair.rows import build, columns_in
+from privbench.schema import Table, TableName
+
+_TEXTS = ("text", "varchar", "citext")
+#: Of those with expressions and of collations that take different texts for equal, it says so.
+_INDEXES: LiteralString = """
+SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
+  coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false),
+  array(SELECT pg_catalog.pg_get_indexdef(i.indexrelid, k, false)
+        FROM generate_series(1, i.indnkeyatts) k ORDER BY k),
+  i.indexprs IS NOT NULL OR EXISTS (SELECT FROM pg_catalog.pg_collation co
+    WHERE co.oid = ANY(i.indcollation::oid[]) AND NOT co.collisdeterministic),
+  own.part, own.schema, own.name, own.whole
+FROM {parts}
+JOIN pg_catalog.pg_index i ON i.indrelid = own.oid
+JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+WHERE i.indisunique AND NOT i.indisexclusion
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = i.indexrelid)
+ORDER BY x.relname, x.oid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueIndex:
+    """A UNIQUE index of the finished clone.
+
+    Attributes:
+        table: Its table.
+        leaving: Free columns that decide whether a row is in it.
+        within: Condition of the rows of its partition.
+        outside: Condition of those that are not in it; None if all are.
+        text: A free text in its key, or None.
+        drawn: A free column of a key of several, or None.
+        ended: A free column without a value of which a row is not in it, or None.
+        plain: Whether keys by construction cover it.
+        surplus: Query of all rows but one of every key: ``t``, ``id`` and their number ``n``.
+    """
+
+    table: Table
+    leaving: tuple[str, ...]
+    within: sql.Composable
+    outside: sql.Composable | None
+    text: str | None
+    drawn: str | None
+    ended: str | None
+    plain: bool
+    surplus: sql.Composable
+
+
+def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
+    """The UNIQUE indexes that are there.
+
+    Args:
+        connection: In a transaction in which the clone's indexes exist.
+        tables: Tables that will hold synthetic rows.
+    """
+    tables = tuple(tables)
+    referred = rows.referred(tables)
+    found = []
+    with database_errors("reading UNIQUE indexes"):
+        listed = rows.ask_all(connection, _INDEXES, tables)
+    for table in tables:
+        for predicate, nulls_equal, keys, risky, partition, *name, whole in listed[table.name]:
+            read = [column for key in keys for column in columns_in(table, key)]
+            columns = rows.bases(table, read)
+            computed = any(table.column(column).generated for column in read)
+            leaving = rows.bases(table, columns_in(table, predicate or ""))
+            hung = {name for target, name in referred if target == table.name}
+            texts = [c for c in columns if c not in hung and _is_text(table, c)]
+            free = [c for c in columns if c not in hung and rows.is_free(table, c)]
+            ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
+            inside = [rows.raw(predicate)] if predicate else []
+            if not nulls_equal:
+                inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
+            # The partition alone is asked: all of them for each one's index take long.
+            surplus = build(
+                "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
+                " row_number() OVER (PARTITION BY {keys}) AS n"
+                " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
+                place=rows.own_rows(TableName(*name), whole=whole),
+                keys=[build("({})", rows.raw(key)) for key in keys],
+                inside=rows.every(inside),
+            )
+            outside = build("({}) IS NOT TRUE", rows.raw(predicate or "true"))
+            found.append(
+                UniqueIndex(
+                    table,
+                    tuple(c for c in leaving if c not in columns and rows.is_free(table, c)),
+                    rows.within(partition),
+                    outside if predicate else None,
+                    next(iter(texts), None),
+                    free[-1] if free and len(columns) > 1 else None,
+                    next(iter(ended), None),
+                    not (risky or computed or predicate) and partition is None,
+                    surplus,
+                )
+            )
+    return found
+
+
+def repair(
+    connection: Connection,
+    index: UniqueIndex,
+    suspects: Collection[str],
+    kept: sql.Composable,
+    *,
+    last: bool,
+) -> tuple[int, int]:
+    """Make rows unique.
+
+    Args:
+        connection: To the target.
+        index: A UNIQUE index.
+        suspects: Tables whose plain keys may have been disturbed.
+        kept: Condition of the rows that keep the table's CHECKs.
+        last: Whether to delete at once what is not unique.
+
+    Returns:
+        How many rows were changed, and how many were deleted.
+    """
+    if index.plain and index.table.key not in suspects:
+        return 0, 0
+    with database_errors("repairing rows that are not unique", index.table.key):
+        if last:
+            return 0, rows.delete(connection, index.table, index.surplus)
+        return _change(connection, index, kept), 0
+
+
+def _change(connection: Connection, index: UniqueIndex, kept: sql.Composable) -> int:
+    table, surplus = index.table, index.surplus
+    # Values of another partition might take the row there, or say nothing of its own.
+    lenders = [index.within, kept]
+    changed = 0
+    if index.outside is not None:
+        leaving = {name: name for name in index.leaving}
+        good = rows.among(table, [*lenders, index.outside])
+        changed = rows.borrow(connection, table, leaving, surplus, good)
+    if changed:
+        return changed
+    if index.text is not None:
+        # A number drawn anew is unlike any that other rows of the index may hold already.
+        new = "{0} = broken.{0}::text || '-' || bad.n || (random() * 1e6)::int"
+        return rows.update(connection, table, build(new, index.text), surplus)
+    if index.drawn is not None:
+        drawn = {index.drawn: index.drawn}
+        return rows.borrow(connection, table, drawn, surplus, rows.among(table, lenders))
+    if index.ended is not None:
+        return rows.update(connection, table, rows.nulls([index.ended]), surplus)
+    return 0
+
+
+def _is_text(table: Table, name: str) -> bool:
+    """Whether a column is a text that may get longer."""
+    type_ = table.column(name).type
+    plain = type_.domain is None and type_.base in _TEXTS and type_.length is None
+    return plain and rows.is_movable(table, name)
