@@ -49,5 +49,5 @@ def proof_of(name: str, options: dict[str, Any]) -> Proof:
     except ConfigError:
         said = None
     if said is None:
-        return Proof("doubtful", "Nobody has stated a proof, and none was read.")
+        return Proof("doubtful", "No proof was stated, and none was read.")
     return Proof(said.verdict, said.reason, said.source)
