@@ -214,7 +214,7 @@ def figures_of(
     if "network" in wanted:
         from privbench.bench.networks import network_figures
 
-        found |= network_figures(made, folder, seed)
+        found |= network_figures(made, seed)
     return found
 
 

@@ -18,7 +18,7 @@ from privbench.errors import ConfigError
 #: Name of the row of training on real rows, which every table with a target gets.
 REAL = "real"
 
-Share = Annotated[float, Field(gt=0, lt=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Metrics = Literal["tstr", "pmse", "columns", "kld", "qerror", "loglik", "network"]
 #: What a name may hold: it becomes part of a file's name, and of a figure's in a gate.

@@ -61,7 +61,7 @@ def database_figures(
     assert config.workload is not None
     base = Config.load(folder / config.config) if config.config else Config()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, server() as target:
-        chosen = SynthesizerConfig(name=asked.use or name, options=options_for(asked.options, None))
+        chosen = SynthesizerConfig(name=asked.use or name, options=options_for(asked.options, config))
         wanted = base.with_privacy(
             epsilon=epsilon,
             delta=grid.delta,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from privbench.bench.config import BenchConfig
+from privbench.bench.config import BenchConfig, DataConfig
 from privbench.bench.table import TABLE, Table, coarse
 from privbench.circuit import Circuit
 from privbench.privacy import (
@@ -29,8 +29,10 @@ from privbench.synthesizers import get
 #: Part of the budget for the table's noisy size, whose standard deviation at ε = 1 then is about
 #: 140 rows under pure ε; with half of it 280, with twice 70: less than 1 % of ten thousand rows.
 TOTAL = 0.01
-#: Stands for the data set's target in options.
-TARGET = "@target"
+#: Stand in options for the data set's target, and for the file of its network.
+TARGET, NETWORK = "@target", "@bif"
+#: Stands for the data set where options are checked before there is one.
+ANY_DATA = DataConfig(bif="network.bif", target="target")
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,16 @@ class Made:
     circuit: Circuit | None = None
 
 
-def options_for(options: Mapping[str, Any], target: str | None) -> dict[str, Any]:
-    """Options with the data set's target where they ask for it."""
-    return {key: target if value == TARGET else value for key, value in options.items()}
+def options_for(options: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
+    """Options with the data set's target and network where they ask for them."""
+    known = {TARGET: data.target, NETWORK: data.bif}
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return options_for(value, data)
+        return known.get(value, value) if isinstance(value, str) else value
+
+    return {key: filled(value) for key, value in options.items()}
 
 
 def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: int) -> Made:
@@ -75,7 +84,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     seen = table if asked.cells is None else coarse(table, asked.cells)
     accounting = grid.accounting_of(name)
     delta = grid.delta if accounting == "zcdp" else 0.0
-    synthesizer = get(asked.use or name)(options_for(asked.options, table.target))
+    synthesizer = get(asked.use or name)(options_for(asked.options, table.config))
     database = database_of(seen, grid.neighbours)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as ledger:

@@ -33,7 +33,8 @@ def read_network(name: str, config: DataConfig, folder: Path) -> Table:
         ConfigError: Not a network, or a column that it lacks.
     """
     assert config.bif is not None
-    found = read_bif(folder / config.bif)
+    path = folder / config.bif
+    found = read_bif(path)
     rows = config.rows or _ROWS
     numbers = generator(_SEED, "network", name)
     codes = found.network.sample(rows + rows // 4, numbers)
@@ -45,10 +46,11 @@ def read_network(name: str, config: DataConfig, folder: Path) -> Table:
     declared = {
         column: ColumnConfig(values=list(values)) for column, values in found.values.items()
     }
+    config = config.model_copy(update={"bif": str(path.absolute())})
     return table_of(name, config, frame.iloc[:rows], frame.iloc[rows:], declared)
 
 
-def network_figures(made: Made, folder: Path, seed: int) -> dict[str, float]:
+def network_figures(made: Made, seed: int) -> dict[str, float]:
     """Distance of a circuit's parameters from those of the training rows without noise.
 
     ``params.l1`` and ``params.kl`` are means over nodes and states of their parents;
@@ -57,7 +59,7 @@ def network_figures(made: Made, folder: Path, seed: int) -> dict[str, float]:
     config = made.table.config
     if made.circuit is None or config.bif is None:
         return {}
-    graph = read_bif(folder / config.bif).network.graph
+    graph = read_bif(config.bif).network.graph
     domains = made.table.domains
     reference = maximum_likelihood(domains, graph, made.table.codes(made.table.train))
     distance = parameter_distance(reference, network_of(made.circuit, graph))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from privbench.errors import ConfigError
-from privbench.synthesizers import get
+from privbench.synthesizers import get, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ def proof_of(name: str, options: dict[str, Any]) -> Proof:
     """The verdict on an installed synthesizer: ours, else what it says of itself by ``proof``."""
     if name in _OWN:
         return _OWN[name]
+    if name not in names():
+        return Proof("doubtful", "There is no such synthesizer here.")
     try:
         said = getattr(get(name)(options), "proof", None)
     except ConfigError:

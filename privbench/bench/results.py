@@ -15,7 +15,7 @@ import pandas as pd
 from privbench.bench.cell import Outcome
 from privbench.bench.classifiers import ranking_agreement
 from privbench.bench.config import REAL, BenchConfig
-from privbench.bench.fitting import options_for
+from privbench.bench.fitting import ANY_DATA, options_for
 from privbench.bench.peers import peers
 from privbench.bench.proofs import Proof, proof_of
 from privbench.bench.published import Printed
@@ -239,6 +239,6 @@ def _proofs(grid: BenchConfig) -> dict[str, Proof]:
     for name, asked in grid.synthesizers.items():
         use = asked.use or name
         peer = peers().get(use)
-        proof = peer.proof if peer else proof_of(use, options_for(asked.options, "target"))
-        found[name] = proof
+        options = options_for(asked.options, ANY_DATA)
+        found[name] = peer.proof if peer else proof_of(use, options)
     return found

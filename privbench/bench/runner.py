@@ -18,7 +18,7 @@ import numpy as np
 
 from privbench.bench.cell import Job, Outcome, child, key_of
 from privbench.bench.config import REAL, BenchConfig
-from privbench.bench.fitting import options_for
+from privbench.bench.fitting import ANY_DATA, options_for
 from privbench.bench.peers import environment, peers
 from privbench.bench.table import Table, read_table
 from privbench.errors import PrivbenchError
@@ -136,7 +136,7 @@ def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
         use = asked.use or name
         try:
             if use in names():
-                get(use)(options_for(asked.options, "target"))
+                get(use)(options_for(asked.options, ANY_DATA))
             elif use in peers():
                 with reporter.stage(f"environment of {use}"):
                     environment(peers()[use])
