@@ -66,9 +66,7 @@ def bench(
     if not prepared.jobs:
         raise UsageError("no cell of the grid can be run.", remedy="; ".join(prepared.lines))
     with teller.stage("cells"):
-        outcomes = runner.run(
-            grid, prepared, base, place, at_once=at_once, reporter=teller
-        )
+        outcomes = runner.run(grid, prepared, base, place, at_once=at_once, reporter=teller)
     notes = {name: table.notes for name, table in prepared.tables.items()}
     found = results.collect(grid, outcomes, printed, notes, prepared.lines)
     found.save(place)

@@ -193,7 +193,9 @@ def _place(table: Table) -> int | None:
     return table.classes.index(table.positive)
 
 
-def class_figures(wanted: NDArray[np.int64], chances: Floats, positive: int | None) -> dict[str, float]:
+def class_figures(
+    wanted: NDArray[np.int64], chances: Floats, positive: int | None
+) -> dict[str, float]:
     """AUROC, AUPRC and F1 of predicted chances.
 
     Args:

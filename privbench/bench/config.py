@@ -1,4 +1,4 @@
-"""The grid of a shoot-out, as a TOML file says it: data, synthesizers, ε, seeds, and what is scored.
+"""The grid of a shoot-out, as a TOML file says it: data, synthesizers, ε, seeds, metrics.
 
 Everything in it is public, as in the config of a release: ranges and lists of values included.
 """

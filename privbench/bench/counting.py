@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 from privbench.errors import ConfigError
 
 Test = Callable[[Any, Any], Any]
-_TESTS: dict[type[exp.Expression], Test] = {
+_TESTS: dict[type, Test] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
     exp.LT: operator.lt,
@@ -84,14 +84,18 @@ def _atoms(text: str) -> Iterator[Atom]:
     this = where.this
     for part in this.flatten() if isinstance(this, exp.And) else [this]:
         part = part.unnest()
-        test, left, right = _TESTS.get(type(part)), part.args.get("this"), part.args.get("expression")
+        test, left, right = (
+            _TESTS.get(type(part)),
+            part.args.get("this"),
+            part.args.get("expression"),
+        )
         if isinstance(right, exp.Collate):
             right = right.this
-        if isinstance(right, exp.Neg):
-            right = exp.Literal.number(f"-{right.this.this}")
+        sign = "-" if isinstance(right, exp.Neg) else ""
+        right = right.this if isinstance(right, exp.Neg) else right
         if test is None or not isinstance(left, exp.Column) or not isinstance(right, exp.Literal):
             raise ValueError("not a comparison of a column with a literal")
-        yield Atom(left.name, test, str(right.this))
+        yield Atom(left.name, test, sign + str(right.this))
 
 
 def count(query: Query, rows: pd.DataFrame) -> int:

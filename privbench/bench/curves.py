@@ -36,7 +36,9 @@ def draw(title: str, curves: Sequence[Curve], real: float | None) -> Markup:
     figures are above zero and the largest is more than fifty times the least.
     """
     xs = sorted({p[0] for curve in curves for p in curve.points})
-    ys = [v for c in curves for _, mean, sd in c.points for v in (mean - (sd or 0), mean + (sd or 0))]
+    ys = [
+        v for c in curves for _, mean, sd in c.points for v in (mean - (sd or 0), mean + (sd or 0))
+    ]
     ys += [value for curve in curves for _, value in curve.printed]
     ys += [real] if real is not None else []
     logarithmic = min(ys) > 0 and max(ys) / min(ys) > 50
@@ -72,11 +74,14 @@ def _axis(values: Sequence[float], start: float, end: float):  # type: ignore[no
 
 def _frame(xs, ys, x, y, logarithmic: bool) -> Markup:  # type: ignore[no-untyped-def]
     low, high = min(ys), max(ys)
-    steps = [low * (high / low) ** (i / 4) if logarithmic else low + (high - low) * i / 4 for i in range(5)]
+    steps = [
+        low * (high / low) ** (i / 4) if logarithmic else low + (high - low) * i / 4
+        for i in range(5)
+    ]
     parts = []
     for value in dict.fromkeys(steps):
-        line = '<line x1="{0}" x2="{1}" y1="{2}" y2="{2}" class="grid"/>'
-        parts.append(Markup(line).format(_LEFT, _WIDTH - _RIGHT, y(value)))
+        line = Markup('<line x1="{0}" x2="{1}" y1="{2}" y2="{2}" class="grid"/>')
+        parts.append(line.format(_LEFT, _WIDTH - _RIGHT, y(value)))
         text = Markup('<text x="{}" y="{}" text-anchor="end" dy=".35em">{}</text>')
         parts.append(text.format(_LEFT - 6, y(value), short(value)))
     for value in xs:

@@ -1,4 +1,4 @@
-"""Whole databases: a release each, loaded into a server of its own, and compared as ``compare`` does.
+"""Whole databases: a release each, loaded into a server of its own, and compared.
 
 What is judged are Q-errors of the workload's joins, sizes of tables, and retention: how much of the
 association between the columns of a table and of the one that a key leads to the clone keeps.
@@ -36,7 +36,9 @@ _KEPT = ("qerror.", "kld.", "tvd.", "rows.", "integrity.", "replay.errors")
 _STRONG = 0.1
 #: Rows of a join that are read, bins of numbers, and columns of a side at most.
 _ROWS, _BINS, _COLUMNS = 200_000, 16, 12
-_ORDERED = frozenset({"int2", "int4", "int8", "numeric", "float4", "float8", "date", "timestamp", "timestamptz"})
+_ORDERED = frozenset(
+    {"int2", "int4", "int8", "numeric", "float4", "float8", "date", "timestamp", "timestamptz"}
+)
 _LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
 
 
@@ -61,7 +63,9 @@ def database_figures(
     assert config.workload is not None
     base = Config.load(folder / config.config) if config.config else Config()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, server() as target:
-        chosen = SynthesizerConfig(name=asked.use or name, options=options_for(asked.options, config))
+        chosen = SynthesizerConfig(
+            name=asked.use or name, options=options_for(asked.options, config)
+        )
         wanted = base.with_privacy(
             epsilon=epsilon,
             delta=grid.delta,
@@ -188,14 +192,16 @@ def _pairs(real: pd.DataFrame, made: pd.DataFrame) -> Iterator[tuple[float, floa
                 yield float(values[0]), float(np.nan_to_num(values[1]))
 
 
-def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:  # type: ignore[type-arg]
+def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:
     """Common codes of both sides, 0 for NULL: equal masses of the source's, or its values."""
     known = real.dropna()
     ordered = not known.map(lambda value: isinstance(value, str | bool)).any()
     if ordered and known.nunique() > _BINS:
         ranks = known.sort_values(ignore_index=True)
         cuts = ranks.iloc[[len(ranks) * part // _BINS for part in range(1, _BINS)]].unique()
-        sides = [np.searchsorted(cuts, side.dropna().to_numpy(), side="right") for side in (real, made)]
+        sides = [
+            np.searchsorted(cuts, side.dropna().to_numpy(), side="right") for side in (real, made)
+        ]
         size = len(cuts) + 3
     else:
         values = pd.Index(sorted(known.unique()))

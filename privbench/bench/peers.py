@@ -51,8 +51,9 @@ started = time.perf_counter()
 exec(compile(job["script"], "peer", "exec"))
 seconds = time.perf_counter() - started
 made = pd.DataFrame(made)
-made.columns = list(rows.columns) if len(made.columns) != len(rows.columns) else made.columns
-made[list(rows.columns)].to_csv(job["made"], index=False)
+if not set(rows.columns) & set(made.columns) and made.shape[1] == rows.shape[1]:
+    made.columns = rows.columns
+made.to_csv(job["made"], index=False)
 open(job["said"], "w").write(json.dumps({"seconds": seconds}))
 """
 

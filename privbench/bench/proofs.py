@@ -27,8 +27,8 @@ class Proof:
 
 
 _TESTED = (
-    "Every measurement passes the session's accounting and integer noise; its sensitivity is proved "
-    "and held against neighbours of generated databases by the tests."
+    "Every measurement passes the session's accounting and integer noise; its sensitivity is "
+    "proved and held against neighbours of generated databases by the tests."
 )
 _OWN = {
     "privbench": Proof("sound", _TESTED),

@@ -170,9 +170,7 @@ def collect(
     for outcome in outcomes:
         job = outcome.job
         groups[job.data, job.synthesizer, job.epsilon].append(outcome)
-    real = {
-        data: _means(part) for (data, name, _), part in groups.items() if name == REAL
-    }
+    real = {data: _means(part) for (data, name, _), part in groups.items() if name == REAL}
     lines = [
         _line(data, name, epsilon, _derived(part, real.get(data, {})))
         for (data, name, epsilon), part in groups.items()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -195,7 +195,9 @@ def run(
     waiting = deque(job for job in prepared.jobs if job not in done)
     if done:
         reporter.say(f"{len(done)} of {len(prepared.jobs)} cells are done already")
-    pool = _Pool(lambda job: (grid, job, prepared.tables.get(job.data), folder, cells), cells, at_once)
+    pool = _Pool(
+        lambda job: (grid, job, prepared.tables.get(job.data), folder, cells), cells, at_once
+    )
     clock = Clock(at_once)
     for outcome in done.values():
         clock.took(outcome.job, outcome.seconds)
@@ -238,7 +240,9 @@ class Clock:
         minutes = total / self._at_once / 60
         if minutes < 1:
             return "less than a minute left"
-        return f"about {minutes / 60:.1f} h left" if minutes > 90 else f"about {minutes:.0f} min left"
+        return (
+            f"about {minutes / 60:.1f} h left" if minutes > 90 else f"about {minutes:.0f} min left"
+        )
 
 
 class _Pool:
@@ -273,7 +277,7 @@ class _Pool:
         """Outcomes of cells that ended since, after at most a second; those too late are killed."""
         found = []
         for sentinel in wait(list(self.running), timeout=1.0):
-            process, job, started = self.running.pop(int(sentinel))  # type: ignore[call-overload]
+            process, job, started = self.running.pop(cast("int", sentinel))
             process.join()
             found.append(self._outcome(job, process.exitcode, time.monotonic() - started))
         for sentinel, (process, job, started) in list(self.running.items()):

@@ -28,7 +28,7 @@ _QUERIES, _SEED = 1000, 20240229
 
 
 def propensity(table: Table, rows: pd.DataFrame) -> dict[str, float]:
-    """pMSE and its ratio to what is expected of synthetic rows from the same distribution.
+    """The pMSE and its ratio to what is expected of synthetic rows from the same distribution.
 
     A logistic regression of the main effects tells synthetic rows from real ones; pMSE is the mean
     squared distance of its answers from the share c of synthetic rows: 0 to max(c, 1 − c)². With k
@@ -57,8 +57,9 @@ def propensity(table: Table, rows: pd.DataFrame) -> dict[str, float]:
 
 
 def single_columns(table: Table, rows: pd.DataFrame) -> dict[str, float]:
-    """Means over columns: the Kolmogorov-Smirnov statistic of numbers, and of lists the p-value of
-    a χ² test that both sides have one distribution.
+    """Means over columns of the Kolmogorov-Smirnov statistic of numbers, and of χ² tests of lists.
+
+    ``chi2.p`` is the p-value of the hypothesis that both sides have one distribution.
     """
     steps, chances = [], []
     for name, column in table.columns.items():

@@ -175,24 +175,21 @@ def table_of(
     declared: Mapping[str, ColumnConfig],
 ) -> Table:
     """A table of texts that are read already, see `read_table`."""
-    sides = {"train": train, "test": test}
     _require(name, config, list(train.columns))
     target = config.target
+    sides = {"train": train, "test": test}
     positive: str | None = None
     if config.positive is not None and target is not None:
         wanted = [literal(value) for value in config.positive]
         sides = {side: _as_two(rows, target, wanted) for side, rows in sides.items()}
+        if not any((rows[target] == "1").any() for rows in sides.values()):
+            raise ConfigError("no row has a positive value.", table=name, column=target)
         positive = "1"
         declared = {**declared, target: ColumnConfig(values=["0", "1"])}
-    if config.complete:
-        sides = {side: rows.dropna() for side, rows in sides.items()}
-    if config.rows is not None and len(sides["train"]) > config.rows:
-        chosen = generator(_SPLIT, "rows").permutation(len(sides["train"]))[: config.rows]
-        sides["train"] = sides["train"].iloc[np.sort(chosen)]
-    if len(sides["train"]) == 0 or (target is not None and len(sides["test"]) == 0):
-        raise ConfigError("no rows are left.", table=name)
+    sides = _kept(name, config, sides)
     listed = target if config.task == "classification" else None
-    columns, made, notes = {}, {"train": {}, "test": {}}, []
+    columns: dict[str, Column] = {}
+    made: dict[str, dict[str, pd.Series[Any]]] = {"train": {}, "test": {}}
     for number, column in enumerate(train.columns):
         known = declared.get(column, ColumnConfig())
         columns[column], parts = _settle(
@@ -200,12 +197,11 @@ def table_of(
         )
         for side, values in parts.items():
             made[side][column] = values
-        if known == ColumnConfig():
-            notes.append(column)
     frames = {side: pd.DataFrame(parts) for side, parts in made.items()}
-    values = columns[target].values if target is not None else None
-    if values is not None and positive is None and len(values) == 2:
-        positive = values[1]
+    classes = columns[target].values if target is not None else None
+    if classes is not None and positive is None and len(classes) == 2:
+        positive = classes[1]
+    notes = [column for column in columns if declared.get(column, ColumnConfig()) == ColumnConfig()]
     note = f"domains of {len(notes)} columns were read off the rows, and are taken as public"
     return Table(
         name,
@@ -240,7 +236,7 @@ def _rows(name: str, path: Path, config: DataConfig) -> pd.DataFrame:
         raise ConfigError(f"{path} cannot be read: {reason}.", table=name) from error
     if missing := sorted(set(config.drop) - set(rows.columns)):
         raise ConfigError("there is no such column to drop.", table=name, column=missing[0])
-    kept = rows.drop(columns=config.drop).reset_index(drop=True).astype(object)
+    kept: pd.DataFrame = rows.drop(columns=config.drop).reset_index(drop=True).astype(object)
     return kept.where(~kept.isin(config.null), None)
 
 
@@ -276,10 +272,33 @@ def _require(name: str, config: DataConfig, columns: list[str]) -> None:
             raise ConfigError(f"{what} is missing.", table=name, column=column)
 
 
+def _kept(
+    name: str, config: DataConfig, sides: Mapping[str, pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    """Rows that the grid wants, on both sides; rows without a target are of no use.
+
+    Raises:
+        ConfigError: None are left.
+    """
+    target = [config.target] if config.target is not None else []
+    found = {
+        side: rows.dropna() if config.complete else rows.dropna(subset=target)
+        for side, rows in sides.items()
+    }
+    if config.rows is not None and len(found["train"]) > config.rows:
+        chosen = generator(_SPLIT, "rows").permutation(len(found["train"]))[: config.rows]
+        found["train"] = found["train"].iloc[np.sort(chosen)]
+    needed = [found["train"], *([found["test"]] if config.target is not None else [])]
+    if any(rows.empty for rows in needed):
+        raise ConfigError("no rows are left.", table=name)
+    return found
+
+
 def _as_two(rows: pd.DataFrame, target: str, positive: list[str]) -> pd.DataFrame:
     """The rows with a target of 1 for positive values and 0 for others."""
     held = rows[target].map(_plain).isin(positive)
-    return rows.assign(**{target: np.where(held, "1", "0")})
+    two = pd.Series(np.where(held, "1", "0"), rows.index, dtype=object)
+    return rows.assign(**{target: two.where(rows[target].notna(), None)})
 
 
 def _plain(value: str | None) -> str | None:
@@ -344,6 +363,8 @@ def _number(
     config = ColumnConfig(kind="range", min=ends[0], max=ends[1], bins=known.bins)
     codec = reader(place, table, config, 0.0).finish({})
     assert isinstance(codec, OrderedCodec)
+    # NaN is NULL in a frame, so that it needs no cell of its own.
+    codec = replace(codec, recoding=replace(codec.recoding, specials=()))
     values = {side: pd.to_numeric(part).astype(np.float64) for side, part in texts.items()}
     return Column(column, None, codec), values
 

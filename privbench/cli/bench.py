@@ -40,8 +40,9 @@ def bench(
     """Compare synthesizers on a grid of data, ε and seeds. CONFIDENTIAL.
 
     CONFIG names data sets (CSV, Parquet, a database, a network), installed synthesizers and peers,
-    ε, seeds and metrics. Writes bench.html, results.json and results.parquet into the folder. Started
-    again with the same folder it goes on where it stopped; cells that failed are tried again.
+    ε, seeds and metrics. Writes bench.html, results.json and results.parquet into the folder.
+    Started again with the same folder it goes on where it stopped; cells that failed are tried
+    again.
 
     \b
     Example:
@@ -68,9 +69,7 @@ def _told(found: Results) -> list[str]:
     """One line for every row of the tables."""
     lines = []
     for line in found.lines:
-        figures = [
-            f"{name} {shown(line.figures[name])}" for name in _SHOWN if name in line.figures
-        ]
+        figures = [f"{name} {shown(line.figures[name])}" for name in _SHOWN if name in line.figures]
         proof = "" if line.synthesizer == REAL else f" [{found.proofs[line.synthesizer].verdict}]"
         failed = sum(line.failures.values())
         figures += [f"{failed} failed"] if failed else []
