@@ -30,6 +30,7 @@ from privbench.synthesizers import get, names
 Arguments = Callable[[Job], tuple[Any, ...]]
 #: Modules that a process of a cell begins with.
 _BEFORE = ["privbench.bench.cell", "privbench.synthesizers.junction", "sklearn.ensemble"]
+_NO_DATABASES = "peers take single tables, not databases."
 #: Seconds beyond a cell's limit, for scores of rows that came late.
 _GRACE = 60.0
 
@@ -67,7 +68,9 @@ def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:
     for what, reasons in (("data", bad_data), ("synthesizer", bad_names)):
         found.lines += [f"{what} {name!r}: {reason}" for name, reason in reasons.items()]
     for job in jobs_of(grid):
-        reason = bad_data.get(job.data) or bad_names.get(job.synthesizer) or _misfit(grid, job)
+        reason = bad_data.get(job.data) or bad_names.get(job.synthesizer)
+        if reason is None and not _fits(grid, job):
+            reason = _NO_DATABASES
         if reason is None:
             found.jobs.append(job)
         else:
@@ -138,6 +141,8 @@ def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
             if use in names():
                 get(use)(options_for(asked.options, ANY_DATA))
             elif use in peers():
+                if not any(_fits(grid, job) for job in jobs_of(grid) if job.synthesizer == name):
+                    raise PrivbenchError(_NO_DATABASES)
                 with reporter.stage(f"environment of {use}"):
                     environment(peers()[use])
             else:
@@ -148,12 +153,11 @@ def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
     return bad
 
 
-def _misfit(grid: BenchConfig, job: Job) -> str | None:
-    """Why a synthesizer cannot take a data set."""
-    use = grid.synthesizers[job.synthesizer].use if job.synthesizer != REAL else None
-    if grid.data[job.data].dsn is not None and (use or job.synthesizer) in peers():
-        return "peers take single tables, not databases."
-    return None
+def _fits(grid: BenchConfig, job: Job) -> bool:
+    """Whether a synthesizer can take a data set: peers take no databases."""
+    if job.synthesizer == REAL or grid.data[job.data].dsn is None:
+        return True
+    return (grid.synthesizers[job.synthesizer].use or job.synthesizer) not in peers()
 
 
 def run(

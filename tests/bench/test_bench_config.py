@@ -116,10 +116,13 @@ def test_null_keeps_a_code_of_its_own_and_targets_without_value_go(tmp_path: Pat
 
 
 QUERIES = [
-    ("SELECT COUNT(*) FROM t WHERE n >= 3 AND c = 'p' COLLATE \"C\"", lambda r: (r.n >= 3) & (r.c == "p")),
+    (
+        "SELECT COUNT(*) FROM t WHERE n >= 3 AND c = 'p' COLLATE \"C\"",
+        lambda r: (r.n >= 3) & (r.c == "p"),
+    ),
     ("7||SELECT COUNT(*) FROM t WHERE x < -1", lambda r: r.x < -1),
     ("SELECT COUNT(*) FROM t;", lambda r: r.n > -1),
-]  # fmt: skip
+]
 
 
 def test_counting_queries_are_evaluated_on_frames(tmp_path: Path) -> None:
@@ -145,5 +148,3 @@ def test_other_queries_are_refused_by_their_line(tmp_path: Path, text: str) -> N
     (tmp_path / "w.sql").write_text(f"\n{text}\n")
     with pytest.raises(ConfigError, match="line 2"):
         read_queries(tmp_path / "w.sql", ["n", "x"])
-
-

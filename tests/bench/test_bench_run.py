@@ -1,4 +1,4 @@
-"""Runs of small grids: what is done stays done, what fails is one line, and nothing else is lost."""
+"""Runs of small grids: what is done stays done, and what fails is one line."""
 
 from __future__ import annotations
 
@@ -203,12 +203,15 @@ def test_a_whole_database_is_judged_by_joins_sizes_and_retention(
     (tmp_path / "w.sql").write_text(
         "SELECT COUNT(*) FROM owner o, item i WHERE i.owner = o.id AND o.kind = 1 AND i.size > 6;\n"
     )
+    (tmp_path / "c.toml").write_text(
+        '[tables."public.owner"]\nown = []\n[tables."public.item"]\nown = ["owner"]\n'
+    )
     grid = BenchConfig.of(
         {
             "epsilon": [8.0],
             "seeds": 1,
             "metrics": [],
-            "data": {"shop": {"dsn": dsn, "workload": "w.sql"}},
+            "data": {"shop": {"dsn": dsn, "workload": "w.sql", "config": "c.toml"}},
             "synthesizers": {"privbench": {}, "independent": {}, "mst": {}},
         }
     )
