@@ -115,7 +115,7 @@ def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
     }
     peer = peers().get((asked.use if asked else None) or job.synthesizer)
     if peer is not None:
-        parts["peer"] = [peer.pins, peer.script]
+        parts["peer"] = [peer.pins, peer.call, peer.script]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -6,9 +6,10 @@ multi-layer perceptron are scaled. Defaults are scikit-learn's where nothing els
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,83 +22,52 @@ from privbench.errors import UsageError
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Learner:
-    """A kind of model.
+_GBM = {"max_features": "sqrt", "max_depth": 8, "min_samples_leaf": 50, "min_samples_split": 200}
+_EARLY = {"early_stopping": True}
+#: scikit-learn's classifier and regressor of every name, and their parameters. `gbm` is P3GM's.
+LEARNERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "lr": ("linear_model.LogisticRegression", "linear_model.LinearRegression", {"max_iter": 1000}),
+    "rf": ("ensemble.RandomForestClassifier", "ensemble.RandomForestRegressor", {}),
+    "mlp": ("neural_network.MLPClassifier", "neural_network.MLPRegressor", _EARLY),
+    "gnb": ("naive_bayes.GaussianNB", "", {}),
+    "gb": ("ensemble.GradientBoostingClassifier", "ensemble.GradientBoostingRegressor", {}),
+    "ada": ("ensemble.AdaBoostClassifier", "ensemble.AdaBoostRegressor", {}),
+    "bag": ("ensemble.BaggingClassifier", "ensemble.BaggingRegressor", {}),
+    "gbm": ("ensemble.GradientBoostingClassifier", "ensemble.GradientBoostingRegressor", _GBM),
+    "hgb": (
+        "ensemble.HistGradientBoostingClassifier",
+        "ensemble.HistGradientBoostingRegressor",
+        {},
+    ),
+}
+#: Those whose inputs are scaled.
+_SCALED = frozenset({"lr", "mlp"})
 
-    Attributes:
-        title: For people.
-        classifier: Makes one of a seed; None where it only predicts numbers.
-        regressor: Likewise for numbers.
-        scaled: Whether its inputs are scaled.
-    """
 
-    title: str
-    classifier: Callable[[int], Any] | None
-    regressor: Callable[[int], Any] | None = None
-    scaled: bool = False
-
-
-def learners() -> dict[str, Learner]:
-    """All kinds, by the names that grids use.
+def require_learners(names: list[str], *, numbers: bool) -> None:
+    """Refuse models that are not known, or not there.
 
     Raises:
-        UsageError: scikit-learn is not installed.
+        UsageError: scikit-learn is not installed, or has no such model for a target of this kind.
     """
-    try:
-        from sklearn import ensemble as e
-        from sklearn import linear_model as linear
-        from sklearn.naive_bayes import GaussianNB
-        from sklearn.neural_network import MLPClassifier, MLPRegressor
-    except ImportError as error:
-        raise UsageError(
-            "scikit-learn is not installed.", remedy="Use: pip install 'privbench[bench]'."
-        ) from error
-    gbm = {"max_features": "sqrt", "max_depth": 8, "min_samples_leaf": 50, "min_samples_split": 200}
-    return {
-        "lr": Learner(
-            "linear or logistic regression",
-            lambda s: linear.LogisticRegression(max_iter=1000, random_state=s),
-            lambda s: linear.LinearRegression(),
-            scaled=True,
-        ),
-        "rf": Learner(
-            "random forest",
-            lambda s: e.RandomForestClassifier(random_state=s),
-            lambda s: e.RandomForestRegressor(random_state=s),
-        ),
-        "mlp": Learner(
-            "multi-layer perceptron, early stopping",
-            lambda s: MLPClassifier(early_stopping=True, random_state=s),
-            lambda s: MLPRegressor(early_stopping=True, random_state=s),
-            scaled=True,
-        ),
-        "gnb": Learner("Gaussian naive Bayes", lambda s: GaussianNB()),
-        "gb": Learner(
-            "gradient boosting",
-            lambda s: e.GradientBoostingClassifier(random_state=s),
-            lambda s: e.GradientBoostingRegressor(random_state=s),
-        ),
-        "ada": Learner(
-            "AdaBoost",
-            lambda s: e.AdaBoostClassifier(random_state=s),
-            lambda s: e.AdaBoostRegressor(random_state=s),
-        ),
-        "bag": Learner(
-            "bagged trees",
-            lambda s: e.BaggingClassifier(random_state=s),
-            lambda s: e.BaggingRegressor(random_state=s),
-        ),
-        "gbm": Learner(
-            "gradient boosting as in P3GM: depth 8, leaves of 50",
-            lambda s: e.GradientBoostingClassifier(random_state=s, **gbm),
-        ),
-        "hgb": Learner(
-            "gradient boosting of histograms (in place of XGBoost)",
-            lambda s: e.HistGradientBoostingClassifier(random_state=s),
-            lambda s: e.HistGradientBoostingRegressor(random_state=s),
-        ),
-    }
+    if importlib.util.find_spec("sklearn") is None:
+        remedy = "Use: pip install 'privbench[bench]'."
+        raise UsageError("scikit-learn is not installed.", remedy=remedy)
+    known = [name for name, row in LEARNERS.items() if row[numbers]]
+    for name in names:
+        if name not in known:
+            kind = "regressor" if numbers else "classifier"
+            raise UsageError(f"no {kind} {name!r}.", remedy=f"Known: {', '.join(known)}.")
+
+
+def _model(name: str, seed: int, *, numbers: bool) -> Any:
+    """A model of that name that has learned nothing yet; seeded where it takes a seed."""
+    regressor, classifier = LEARNERS[name][1], LEARNERS[name][0]
+    module, _, kind = (regressor if numbers else classifier).partition(".")
+    made = getattr(importlib.import_module(f"sklearn.{module}"), kind)()
+    given = {**LEARNERS[name][2], "random_state": seed}
+    known = made.get_params()
+    return made.set_params(**{key: value for key, value in given.items() if key in known})
 
 
 def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict[str, float]:
@@ -106,7 +76,7 @@ def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict
     Args:
         table: Whose test rows they predict.
         rows: Training rows, real or synthetic, columns as in the table.
-        names: Kinds of models, see `learners`.
+        names: Names of models, see `LEARNERS`.
         seed: Of the models.
 
     Returns:
@@ -115,18 +85,18 @@ def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict
         names (``auroc.mean``), and over all but the perceptron (``auroc.no_mlp``).
     """
     assert table.target is not None
-    known, found = learners(), dict[str, float]()
+    found: dict[str, float] = {}
     inputs = _inputs(table, rows)
     numbers = not table.classes
     for name in names:
-        learner = known[name]
+        model = _model(name, seed, numbers=numbers)
         with warnings.catch_warnings():
             # Perceptrons and regressions that stop early say so; their figures are what counts.
             warnings.simplefilter("ignore")
             figures = _regress if numbers else _classify
             found |= {
                 f"{kind}.{name}": value
-                for kind, value in figures(table, rows, inputs, learner, seed).items()
+                for kind, value in figures(table, rows, *inputs[name in _SCALED], model).items()
             }
     for kind in ("rmse",) if numbers else ("auroc", "auprc", "f1"):
         values = {name: found[f"{kind}.{name}"] for name in names}
@@ -166,13 +136,11 @@ def features(table: Table, name: str, rows: pd.DataFrame, like: pd.DataFrame) ->
 def _classify(
     table: Table,
     rows: pd.DataFrame,
-    inputs: Mapping[bool, tuple[Floats, Floats]],
-    learner: Learner,
-    seed: int,
+    train: Floats,
+    test: Floats,
+    model: Any,
 ) -> dict[str, float]:
     assert table.target is not None
-    assert learner.classifier is not None
-    train, test = inputs[learner.scaled]
     classes = list(table.classes)
     wanted = np.array([classes.index(value) for value in table.test[table.target]])
     given = table.columns[table.target].encode(rows[table.target]).astype(np.int64)
@@ -181,7 +149,7 @@ def _classify(
     if len(seen) == 1:
         chances[:, seen[0]] = 1.0
     else:
-        model = learner.classifier(seed).fit(train, given)
+        model.fit(train, given)
         chances[:, model.classes_] = model.predict_proba(test)
     return class_figures(wanted, chances, _place(table))
 
@@ -228,14 +196,12 @@ def class_figures(
 def _regress(
     table: Table,
     rows: pd.DataFrame,
-    inputs: Mapping[bool, tuple[Floats, Floats]],
-    learner: Learner,
-    seed: int,
+    train: Floats,
+    test: Floats,
+    model: Any,
 ) -> dict[str, float]:
-    assert learner.regressor is not None
-    train, test = inputs[learner.scaled]
     known = rows[table.target].notna().to_numpy()
-    model = learner.regressor(seed).fit(train[known], rows[table.target][known])
+    model.fit(train[known], rows[table.target][known])
     real = table.test[table.target].to_numpy(np.float64)
     held = ~np.isnan(real)
     gaps = model.predict(test)[held] - real[held]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 #: Okabe and Ito's colours without yellow, told apart by colour-blind readers; then dashes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#6b7280")
@@ -32,7 +32,7 @@ class Curve:
 def draw(title: str, curves: Sequence[Curve], real: float | None) -> Markup:
     """Means with bars of a standard deviation over ε; the real rows' figure as a dashed line.
 
-    Printed figures are hollow diamonds. The ε axis is logarithmic; so is the other one where all
+    Printed figures are rings. The ε axis is logarithmic; so is the other one where all
     figures are above zero and the largest is more than fifty times the least.
     """
     xs = sorted({p[0] for curve in curves for p in curve.points})
@@ -92,33 +92,24 @@ def _frame(xs, ys, x, y, logarithmic: bool) -> Markup:  # type: ignore[no-untype
 
 def _curve(curve: Curve, colour: str, dash: str, x, y) -> Markup:  # type: ignore[no-untyped-def]
     path = " ".join(f"{x(at)},{y(mean)}" for at, mean, _ in curve.points)
-    parts = [
-        Markup('<polyline points="{}" fill="none" stroke="{}" stroke-dasharray="{}"/>').format(
-            path, colour, dash
-        )
-    ]
+    line = Markup('<polyline points="{}" fill="none" stroke="{}" stroke-dasharray="{}"/>')
+    dot = Markup('<circle cx="{}" cy="{}" r="3" fill="{}"><title>{}</title></circle>')
+    bar = Markup('<line x1="{0}" x2="{0}" y1="{1}" y2="{2}" stroke="{3}" opacity=".5"/>')
+    ring = Markup('<circle cx="{}" cy="{}" r="5" fill="none" stroke="{}"><title>{}</title></circle>')
+    parts = [line.format(path, colour, dash)]
     for at, mean, sd in curve.points:
-        hint = f"{curve.name}, ε = {at:g}: {short(mean)}" + (f" ± {short(sd)}" if sd else "")
-        dot = Markup('<circle cx="{}" cy="{}" r="3" fill="{}"><title>{}</title></circle>')
-        parts.append(dot.format(x(at), y(mean), colour, hint))
-        if sd:
-            bar = Markup('<line x1="{0}" x2="{0}" y1="{1}" y2="{2}" stroke="{3}" opacity=".5"/>')
-            parts.append(bar.format(x(at), y(mean - sd), y(mean + sd), colour))
+        parts.append(dot.format(x(at), y(mean), colour, f"{curve.name}: {short(mean)}"))
+        parts += [bar.format(x(at), y(mean - sd), y(mean + sd), colour)] if sd else []
     for at, value in curve.printed:
-        mark = Markup(
-            '<path d="M{0},{1} m0,-5 l5,5 l-5,5 l-5,-5 z" fill="none" stroke="{2}">'
-            "<title>{3}</title></path>"
-        )
-        parts.append(mark.format(x(at), y(value), colour, f"{curve.name}, printed: {short(value)}"))
+        hint = f"{curve.name}, printed: {short(value)}"
+        parts.append(ring.format(x(at), y(value), colour, hint))
     return Markup("").join(parts)
 
 
 def _legend(curves: Sequence[Curve]) -> Markup:
-    parts = []
-    for number, curve in enumerate(curves):
-        item = Markup('<span class="key"><i style="background:{}"></i>{}</span>')
-        parts.append(item.format(_COLOURS[number % len(_COLOURS)], escape(curve.name)))
-    return Markup('<p class="quiet">{}</p>').format(Markup(" ").join(parts))
+    item = Markup('<span class="key"><i style="background:{}"></i>{}</span>')
+    names = [item.format(_COLOURS[n % len(_COLOURS)], curve.name) for n, curve in enumerate(curves)]
+    return Markup('<p class="quiet">{}</p>').format(Markup(" ").join(names))
 
 
 def short(value: float) -> str:

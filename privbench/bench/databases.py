@@ -193,24 +193,23 @@ def _pairs(real: pd.DataFrame, made: pd.DataFrame) -> Iterator[tuple[float, floa
 
 
 def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:
-    """Common codes of both sides, 0 for NULL: equal masses of the source's, or its values."""
+    """Common codes of both sides, 0 for NULL: parts of equal mass in the source, or its values.
+
+    Values that the source lacks share one code.
+    """
     known = real.dropna()
     ordered = not known.map(lambda value: isinstance(value, str | bool)).any()
-    if ordered and known.nunique() > _BINS:
+    values = np.sort(known.unique())
+    if ordered and len(values) > _BINS:
         ranks = known.sort_values(ignore_index=True)
-        cuts = ranks.iloc[[len(ranks) * part // _BINS for part in range(1, _BINS)]].unique()
-        sides = [
-            np.searchsorted(cuts, side.dropna().to_numpy(), side="right") for side in (real, made)
-        ]
-        size = len(cuts) + 3
-    else:
-        values = pd.Index(sorted(known.unique()))
-        sides = [values.get_indexer(pd.Index(side.dropna())) for side in (real, made)]
-        size = len(values) + 3
-        sides = [np.where(codes < 0, len(values), codes) for codes in sides]
+        values = np.unique(ranks.iloc[[len(ranks) * part // _BINS for part in range(_BINS)]])
     codes = []
-    for side, found in zip((real, made), sides, strict=True):
-        whole = np.zeros(len(side), np.uint32)
-        whole[side.notna().to_numpy()] = found + 1
-        codes.append(whole)
-    return Coded(codes[0], codes[1], size), ordered
+    for side in (real, made):
+        held = side.notna().to_numpy()
+        given = side[held].to_numpy()
+        places = np.searchsorted(values, given, side="right")
+        found = np.zeros(len(side), np.uint32)
+        same = ordered | (values[np.maximum(places, 1) - 1] == given)
+        found[held] = np.where(same, places + 1, len(values) + 2)
+        codes.append(found)
+    return Coded(codes[0], codes[1], len(values) + 3), ordered

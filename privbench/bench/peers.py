@@ -16,8 +16,6 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,7 +43,7 @@ import numpy as np, pandas as pd
 job = json.loads(sys.stdin.read())
 rows = pd.read_csv(job["rows"])
 sizes, ordered, target, folder = job["sizes"], set(job["ordered"]), job["target"], job["folder"]
-epsilon, delta, seed = job["epsilon"], job["delta"], job["seed"]
+epsilon, delta, seed, peer = job["epsilon"], job["delta"], job["seed"], job["peer"]
 random.seed(seed); np.random.seed(seed)
 started = time.perf_counter()
 exec(compile(job["script"], "peer", "exec"))
@@ -68,7 +66,7 @@ class Peer:
 
     Attributes:
         name: By which grids call it.
-        title: For people.
+        call: By which its script calls it.
         python: Least and greatest version of Python, as ``3.11``.
         pins: What pip installs.
         proof: Whether the privacy proof holds.
@@ -76,7 +74,7 @@ class Peer:
     """
 
     name: str
-    title: str
+    call: str
     python: tuple[str, str]
     pins: tuple[str, ...]
     proof: Proof
@@ -87,13 +85,14 @@ class Peer:
 def peers() -> dict[str, Peer]:
     """All peers by name."""
     raw = tomllib.loads(Path(__file__).with_name("peers.toml").read_text(encoding="utf-8"))
-    return {name: _peer(name, row) for name, row in raw.items()}
-
-
-def _peer(name: str, row: dict[str, Any]) -> Peer:
-    proof = Proof(row["proof"], row["reason"], row["title"])
-    low, high = row["python"]
-    return Peer(name, row["title"], (low, high), tuple(row["pins"]), proof, row["script"])
+    found = {}
+    for name, row in raw["peers"].items():
+        package = raw["packages"][row["package"]]
+        proof = Proof(row["proof"], row["reason"], f"the package {row['package']}")
+        low, high = package["python"]
+        pins = tuple(package["pins"])
+        found[name] = Peer(name, row["call"], (low, high), pins, proof, package["script"])
+    return found
 
 
 def environment(peer: Peer) -> Path:
@@ -192,14 +191,12 @@ def run(
     """
     python = environment(peer)
     seen = coarse(table, cells)
-    with _scratch() as folder:
-        rows, made, said = (folder / name for name in ("rows.csv", "made.csv", "said.json"))
-        pd.DataFrame(seen.codes(seen.train)).to_csv(rows, index=False)
+    with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:
+        paths = {name: Path(folder, f"{name}.csv") for name in ("rows", "made", "said")}
+        pd.DataFrame(seen.codes(seen.train)).to_csv(paths["rows"], index=False)
         job = {
-            "rows": str(rows),
-            "made": str(made),
-            "said": str(said),
-            "folder": str(folder),
+            **{name: str(path) for name, path in paths.items()},
+            "folder": folder,
             "sizes": {name: domain.size for name, domain in seen.domains.items()},
             "ordered": [name for name, domain in seen.domains.items() if domain.ordered],
             "target": table.target,
@@ -207,6 +204,7 @@ def run(
             "delta": delta,
             "seed": seed,
             "script": peer.script,
+            "peer": peer.call,
         }
         started = time.perf_counter()
         try:
@@ -222,10 +220,10 @@ def run(
             )
         except subprocess.TimeoutExpired as error:
             raise PeerFailed(f"stopped after {limit:g} s.") from error
-        if ran.returncode or not said.exists():
+        if ran.returncode or not paths["said"].exists():
             raise PeerFailed(f"crashed: {_last(ran.stderr)}")
-        seconds = float(json.loads(said.read_text())["seconds"])
-        values = seen.values(_codes(seen, pd.read_csv(made)), seed)
+        seconds = float(json.loads(paths["said"].read_text())["seconds"])
+        values = seen.values(_codes(seen, pd.read_csv(paths["made"])), seed)
     rest = time.perf_counter() - started - seconds
     return Made(values, seconds, max(rest, 0.0), None, None, True, seen)
 
@@ -241,9 +239,3 @@ def _codes(table: Table, found: pd.DataFrame) -> dict[str, np.ndarray[Any, np.dt
             raise PeerFailed(f"gave what is no code in column {name!r}.")
         codes[name] = numbers.round().clip(0, domain.size - 1).to_numpy(np.int64)
     return codes
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:
-        yield Path(folder)

@@ -7,17 +7,17 @@ import os
 import signal
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from privbench.bench.cell import Job, Outcome, child, key_of
+from privbench.bench.classifiers import require_learners
 from privbench.bench.config import REAL, BenchConfig
+from privbench.bench.counting import read_queries
 from privbench.bench.fitting import ANY_DATA, options_for
 from privbench.bench.peers import environment, peers
 from privbench.bench.table import Table, read_table
@@ -96,9 +96,6 @@ def jobs_of(grid: BenchConfig) -> list[Job]:
 
 def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
     """Read every data set of files; why it cannot be used, by name."""
-    from privbench.bench.classifiers import learners
-    from privbench.bench.counting import read_queries
-
     bad = {}
     for name, config in grid.data.items():
         try:
@@ -108,7 +105,7 @@ def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
             if config.workload is not None:
                 read_queries(folder / config.workload, list(table.columns))
             if config.target is not None and "tstr" in grid.metrics:
-                _require_learners(grid, table, learners())
+                require_learners(grid.classifiers, numbers=not table.classes)
             found.tables[name] = table
         except PrivbenchError as error:
             bad[name] = str(error)
@@ -122,14 +119,6 @@ def _read(name: str, grid: BenchConfig, folder: Path) -> Table:
     from privbench.bench.networks import read_network
 
     return read_network(name, config, folder)
-
-
-def _require_learners(grid: BenchConfig, table: Table, known: dict[str, Any]) -> None:
-    kind = "classifier" if table.classes else "regressor"
-    for name in grid.classifiers:
-        if getattr(known.get(name), kind, None) is None:
-            able = sorted(key for key, value in known.items() if getattr(value, kind) is not None)
-            raise PrivbenchError(f"no {kind} {name!r}.", remedy=f"Known: {', '.join(able)}.")
 
 
 def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
@@ -202,9 +191,6 @@ def run(
     pool = _Pool(
         lambda job: (grid, job, prepared.tables.get(job.data), folder, cells), cells, at_once
     )
-    clock = Clock(at_once)
-    for outcome in done.values():
-        clock.took(outcome.job, outcome.seconds)
     limit = grid.limit + _GRACE
     try:
         while waiting or pool.running:
@@ -212,41 +198,27 @@ def run(
                 pool.start(waiting.popleft())
             for outcome in pool.finished(limit):
                 done[outcome.job] = outcome
-                clock.took(outcome.job, outcome.seconds)
                 if outcome.status == "failed":
                     reporter.warn(f"{outcome.job}: {outcome.message}")
-                left = clock.left([*waiting, *pool.jobs])
-                text = f"{outcome.job}; {left}" if waiting or pool.running else str(outcome.job)
-                reporter.advance(text, len(done), len(prepared.jobs))
+                left = time_left(done.values(), [*waiting, *pool.jobs], at_once)
+                reporter.advance(f"{outcome.job}; {left}", len(done), len(prepared.jobs))
     finally:
         pool.stop()
     everything = {outcome.job: outcome for outcome in prepared.refused} | done
     return [everything[job] for job in jobs_of(grid)]
 
 
-class Clock:
-    """How long what is left will take, from how long cells of its kind took."""
-
-    def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
-        self._took: dict[tuple[str, str], list[float]] = defaultdict(list)
-
-    def took(self, job: Job, seconds: float) -> None:
-        """Learn of one cell."""
-        self._took[job.data, job.synthesizer].append(seconds)
-
-    def left(self, jobs: list[Job]) -> str:
-        """For people: ``about 12 min left``."""
-        every = [seconds for part in self._took.values() for seconds in part]
-        usual = float(np.mean(every)) if every else 0.0
-        means = {key: float(np.mean(part)) for key, part in self._took.items()}
-        total = sum(means.get((job.data, job.synthesizer), usual) for job in jobs)
-        minutes = total / self._at_once / 60
-        if minutes < 1:
-            return "less than a minute left"
-        return (
-            f"about {minutes / 60:.1f} h left" if minutes > 90 else f"about {minutes:.0f} min left"
-        )
+def time_left(done: Iterable[Outcome], jobs: Sequence[Job], at_once: int) -> str:
+    """How long cells will take, by the means of cells of their kind, else of all; for people."""
+    took: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for outcome in done:
+        took[outcome.job.data, outcome.job.synthesizer].append(outcome.seconds)
+    usual = [seconds for part in took.values() for seconds in part]
+    parts = [took.get((job.data, job.synthesizer)) or usual or [0.0] for job in jobs]
+    minutes = sum(sum(part) / len(part) for part in parts) / at_once / 60
+    if minutes < 1:
+        return "less than a minute left"
+    return f"about {minutes / 60:.1f} h left" if minutes > 90 else f"about {minutes:.0f} min left"
 
 
 class _Pool:

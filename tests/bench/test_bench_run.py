@@ -133,7 +133,7 @@ def table(folder: Path) -> Table:
 
 
 def _peer(script: str) -> Peer:
-    return Peer("here", "here", ("3.11", "3.99"), (), Proof("broken", "a copy"), script)
+    return Peer("here", "", ("3.11", "3.99"), (), Proof("broken", "a copy"), script)
 
 
 @pytest.mark.parametrize(
