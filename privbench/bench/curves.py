@@ -95,7 +95,9 @@ def _curve(curve: Curve, colour: str, dash: str, x, y) -> Markup:  # type: ignor
     line = Markup('<polyline points="{}" fill="none" stroke="{}" stroke-dasharray="{}"/>')
     dot = Markup('<circle cx="{}" cy="{}" r="3" fill="{}"><title>{}</title></circle>')
     bar = Markup('<line x1="{0}" x2="{0}" y1="{1}" y2="{2}" stroke="{3}" opacity=".5"/>')
-    ring = Markup('<circle cx="{}" cy="{}" r="5" fill="none" stroke="{}"><title>{}</title></circle>')
+    ring = Markup(
+        '<circle cx="{}" cy="{}" r="5" fill="none" stroke="{}"><title>{}</title></circle>'
+    )
     parts = [line.format(path, colour, dash)]
     for at, mean, sd in curve.points:
         parts.append(dot.format(x(at), y(mean), colour, f"{curve.name}: {short(mean)}"))
