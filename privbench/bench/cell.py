@@ -207,7 +207,7 @@ def figures_of(
         found |= similarity.marginals(table, rows, grid.ways)
     if "qerror" in wanted:
         workload = table.config.workload
-        queries = read_queries(folder / workload, list(table.columns)) if workload else None
+        queries = read_queries(folder / workload, table.train) if workload else None
         found |= similarity.counting(table, rows, queries)
     if "loglik" in wanted:
         found |= similarity.held_out(made)

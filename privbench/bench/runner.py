@@ -103,7 +103,7 @@ def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
                 continue
             table = _read(name, grid, folder)
             if config.workload is not None:
-                read_queries(folder / config.workload, list(table.columns))
+                read_queries(folder / config.workload, table.train)
             if config.target is not None and "tstr" in grid.metrics:
                 require_learners(grid.classifiers, numbers=not table.classes)
             found.tables[name] = table

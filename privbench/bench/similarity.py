@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
 from privbench.bench.classifiers import Floats, features
-from privbench.bench.counting import Query, count
+from privbench.bench.counting import counts
 from privbench.bench.fitting import Made
 from privbench.bench.table import Table, coarse
 from privbench.circuit import log_likelihood
@@ -103,11 +103,10 @@ def _unsigned(codes: NDArray[np.integer]) -> NDArray[np.uint32]:
     return codes.astype(np.uint32)
 
 
-def counting(table: Table, rows: pd.DataFrame, queries: list[Query] | None) -> dict[str, float]:
+def counting(table: Table, rows: pd.DataFrame, queries: list[str] | None) -> dict[str, float]:
     """Q-error of counting queries: the grid's, or conjunctions around random real rows."""
-    sides = table.train, rows
     if queries is not None:
-        answers = np.array([[count(query, side) for side in sides] for query in queries], float)
+        answers = np.column_stack([counts(queries, side) for side in (table.train, rows)])
     else:
         answers = _around_rows(table, rows)
     scale = len(table.train) / max(len(rows), 1)
