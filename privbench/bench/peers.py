@@ -27,9 +27,9 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 from privbench.bench.fitting import Made
-from privbench.bench.proofs import Proof
 from privbench.bench.table import Table, coarse
 from privbench.errors import PrivbenchError
+from privbench.literature.proofs import Proof
 
 #: Where environments are made, unless this variable says otherwise.
 VARIABLE = "PRIVBENCH_PEERS"

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from privbench.bench import BenchConfig, bench, peers
 from privbench.bench.config import DataConfig
 from privbench.bench.peers import Peer, PeerFailed
-from privbench.bench.proofs import Proof
 from privbench.bench.table import Table, read_table
 from privbench.cli import main
+from privbench.literature.proofs import Proof
 from privbench.pipeline.progress import Reporter
 
 TABLE = "n,c,y\n" + "".join(f"{i % 9},{'pqr'[i % 3]},{int(i % 9 > 4)}\n" for i in range(300))
@@ -133,7 +133,7 @@ def table(folder: Path) -> Table:
 
 
 def _peer(script: str) -> Peer:
-    return Peer("here", "", ("3.11", "3.99"), (), Proof("broken", "a copy"), script)
+    return Peer("here", "", ("3.11", "3.99"), (), Proof("broken", "a copy", "here"), script)
 
 
 @pytest.mark.parametrize(
