@@ -105,6 +105,8 @@ class SynthesizerConfig(_Section):
         accounting: Instead of the grid's.
         cells: Most codes of an ordered column, neighbours being one code; None for the grid's
             ``cells`` for a peer, and for all codes for an installed synthesizer.
+        scale: Synthetic rows as a multiple of the training rows; of installed synthesizers alone.
+            More rows of one model are free and scatter less.
         seeded: Whether the noise is seeded: the row is stamped NOT PRIVATE. For what refuses a
             private session, as a published method whose accounting does not hold.
         published: Its names in tables of published figures.
@@ -116,6 +118,7 @@ class SynthesizerConfig(_Section):
     epsilon: list[Positive] | None = None
     accounting: Literal["auto", "pure", "zcdp"] | None = None
     cells: Annotated[int, Field(ge=2)] | None = None
+    scale: Positive = 1.0
     seeded: bool = False
     published: list[str] = []
 

@@ -96,7 +96,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         totals = {TABLE: max(total, 1.0)}
         model = synthesizer.fit(session, totals, (1 - TOTAL) * amount)
         fitted = time.perf_counter()
-        codes = model.sample(1.0, seed).tables[TABLE].codes
+        codes = model.sample(asked.scale, seed).tables[TABLE].codes
         spent, private = session.guarantee(), session.private
         session.close()
     rows = seen.values(codes, seed)
