@@ -5,7 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import multiprocessing
 import os
+import shutil
+import signal
+import tempfile
+import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -46,7 +51,7 @@ class Job:
     def file(self, folder: Path) -> Path:
         """Where its outcome is kept."""
         at = "real" if self.epsilon is None else f"{self.epsilon:g}"
-        return folder / f"{self.data}--{self.synthesizer}--{at}--{self.seed}.json"
+        return folder / f"{self.data}~{self.synthesizer}~{at}~{self.seed}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,6 @@ class Outcome:
         status: ``failed`` where there are no figures.
         figures: By name.
         message: Why it failed, one line.
-        epsilon: ε that was spent, None where nobody says.
-        delta: δ that was spent.
         private: Whether noise was drawn from the operating system's entropy.
         seconds: Of the whole cell, scoring included.
         key: Hash of everything that the figures follow from.
@@ -69,8 +72,6 @@ class Outcome:
     status: Literal["ok", "failed"]
     figures: dict[str, float]
     message: str = ""
-    epsilon: float | None = None
-    delta: float | None = None
     private: bool = True
     seconds: float = 0.0
     key: str = ""
@@ -92,6 +93,11 @@ class Outcome:
             return cls(**{**raw, "job": Job(**raw["job"])})
         except (OSError, ValueError, TypeError, KeyError):
             return None
+
+
+def reason(error: Exception) -> str:
+    """Why something failed, for people: ours say it themselves."""
+    return str(error) if isinstance(error, PrivbenchError) else f"{type(error).__name__}: {error}"
 
 
 def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
@@ -142,10 +148,8 @@ def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> 
     started = time.perf_counter()
     try:
         found = _run(grid, job, table, folder)
-    except PrivbenchError as error:
-        found = Outcome.failed(job, str(error))
     except Exception as error:
-        found = Outcome.failed(job, f"{type(error).__name__}: {error}")
+        found = Outcome.failed(job, reason(error))
     figures = {name: value for name, value in found.figures.items() if math.isfinite(value)}
     return replace(
         found,
@@ -166,18 +170,12 @@ def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outc
             dsn, grid, job.data, job.synthesizer, job.epsilon, job.seed, folder
         )
         private = not grid.synthesizers[job.synthesizer].seeded
-        return Outcome(job, "ok", figures, epsilon=job.epsilon, delta=grid.delta, private=private)
+        return Outcome(job, "ok", figures, private=private)
     if job.synthesizer == REAL:
         return Outcome(job, "ok", score(table, table.train, grid.classifiers, job.seed))
     made = _made(grid, job, table)
-    return Outcome(
-        job,
-        "ok",
-        figures_of(grid, table, made, job.seed, folder),
-        epsilon=made.epsilon,
-        delta=made.delta,
-        private=made.private,
-    )
+    figures = figures_of(grid, table, made, job.seed, folder)
+    return Outcome(job, "ok", figures, private=made.private)
 
 
 def _made(grid: BenchConfig, job: Job, table: Table) -> Made:
@@ -218,11 +216,27 @@ def figures_of(
     return found
 
 
-def child(grid: BenchConfig, job: Job, table: Table | None, folder: Path, cells: Path) -> None:
-    """The cell in a process of its own, which leads a group: whoever stops it stops its peers."""
+def child(
+    grid: BenchConfig, job: Job, table: Table | None, folder: Path, cells: Path, scratch: str
+) -> None:
+    """The cell in a process of its own, which leads a group: whoever stops it stops its peers.
+
+    It ends with the process that started it, however that one ends. What it and its peers write on
+    the way, rows among it, is in ``scratch``.
+    """
     os.setsid()
+    threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True).start()
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
     path = job.file(cells)
     with path.with_suffix(".log").open("w", encoding="utf-8") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     run_cell(grid, job, table, folder).save(path)
+
+
+def _end_with_parent(scratch: str) -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    shutil.rmtree(scratch, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)

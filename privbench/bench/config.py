@@ -10,10 +10,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from privbench.config import ColumnConfig, Scalar
-from privbench.errors import ConfigError
+from privbench.errors import ConfigError, UsageError
+from privbench.postgres.connect import libpq_dsn, redact
 
 #: Name of the row of training on real rows, which every table with a target gets.
 REAL = "real"
@@ -52,7 +61,7 @@ class DataConfig(_Section):
         numbers: Whether classifiers get codes of categories as numbers, not one column for each.
         workload: Counting queries: ``count||SELECT COUNT(*) …`` lines for a table, any workload
             for a database. Counts are made anew.
-        dsn: A database, instead of files.
+        dsn: A database, instead of files; results hold it without its secrets.
         config: Its config (roles, domains), as of ``privbench fit``.
         bif: A Bayesian network in the Bayesian Interchange Format, instead of files.
         published: The data set's name in tables of published figures.
@@ -82,6 +91,18 @@ class DataConfig(_Section):
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return value if value is None or isinstance(value, list) else [value]
+
+    @field_validator("dsn")
+    @classmethod
+    def _a_connection_string(cls, value: str | None) -> str | None:
+        try:
+            return value if value is None else libpq_dsn(value)
+        except UsageError:
+            raise ValueError("the connection string cannot be read") from None
+
+    @field_serializer("dsn")
+    def _without_secrets(self, value: str | None) -> str | None:
+        return value if value is None else redact(value)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -180,9 +201,13 @@ class BenchConfig(_Section):
             raise ValueError(f"{REAL!r} is training on real rows: choose another name")
         if self.accounting == "zcdp" and self.delta == 0:
             raise ValueError("accounting 'zcdp' needs delta > 0")
+        if len({f"{value:g}" for value in self.epsilon}) < len(self.epsilon):
+            raise ValueError("epsilon: a value stands there twice")
         for name, part in self.synthesizers.items():
             if missing := sorted(set(part.data or ()) - set(self.data)):
                 raise ValueError(f"synthesizers.{name}: no data set {missing[0]!r}")
+            if strange := sorted(set(part.epsilon or ()) - set(self.epsilon)):
+                raise ValueError(f"synthesizers.{name}: the grid has no ε = {strange[0]:g}")
         return self
 
     @classmethod

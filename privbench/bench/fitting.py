@@ -43,8 +43,6 @@ class Made:
         rows: As many as there are training rows, about: the number is released too.
         fit: Seconds of the fit.
         sample: Seconds of sampling.
-        epsilon: ε that was spent; None where a peer says nothing of it.
-        delta: δ that was spent.
         private: Whether noise was drawn from the operating system's entropy.
         table: The table in the codes that the synthesizer saw.
         circuit: The released model for exact inference, if it has one.
@@ -53,8 +51,6 @@ class Made:
     rows: pd.DataFrame
     fit: float
     sample: float
-    epsilon: float | None
-    delta: float | None
     private: bool
     table: Table
     circuit: Circuit | None = None
@@ -97,7 +93,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         model = synthesizer.fit(session, totals, (1 - TOTAL) * amount)
         fitted = time.perf_counter()
         codes = model.sample(asked.scale, seed).tables[TABLE].codes
-        spent, private = session.guarantee(), session.private
+        private = session.private
         session.close()
     rows = seen.values(codes, seed)
     sampled = time.perf_counter()
@@ -105,8 +101,6 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         rows,
         fitted - started,
         sampled - fitted,
-        spent.epsilon,
-        spent.delta,
         private,
         seen,
         getattr(model, "circuits", {}).get(TABLE),

@@ -16,7 +16,7 @@ from privbench.report.templates import template
 _FIRST = (
     "auroc.mean", "auroc.no_mlp", "gap.auroc.gb", "auprc.mean", "f1.mean", "rmse.mean", "sra.auroc",
     "pmse.ratio", "ks.statistic", "kld.2", "tvd.2", "qerror.mean", "qerror.p50", "qerror.p95",
-    "loglik.test", "params.l1", "params.kl", "map.accuracy", "retention.keys",
+    "loglik.test", "loglik.zero", "params.l1", "params.kl", "map.accuracy", "retention.keys",
     "rows.max_difference", "seconds.fit",
 )  # fmt: skip
 #: What figures are called.
@@ -36,6 +36,7 @@ _TITLES = {
     "qerror.p50": "Q-error, median",
     "qerror.p95": "Q-error, 95th percentile",
     "loglik.test": "log-likelihood of test rows",
+    "loglik.zero": "share of test rows without mass",
     "params.l1": "L1 of parameters",
     "params.kl": "KL of parameters",
     "map.accuracy": "MAP accuracy",

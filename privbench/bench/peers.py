@@ -36,15 +36,17 @@ VARIABLE = "PRIVBENCH_PEERS"
 #: Seconds that making one may take: torch alone is some hundred megabytes.
 _INSTALL = 3600
 _READY = "ready"
+#: Beginnings of the environment variables that installers and peers get.
+_SETTINGS = ("PATH", "HOME", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "SSL_", "HTTP", "NO_PROXY",
+             "ALL_PROXY", "PIP_", "UV_", "XDG_CACHE", "PYENV_")  # fmt: skip
 #: What runs around a peer's script.
 _FRAME = """
-import json, random, sys, time
+import json, sys, time
 import numpy as np, pandas as pd
 job = json.loads(sys.stdin.read())
 rows = pd.read_csv(job["rows"])
 sizes, ordered, target, folder = job["sizes"], set(job["ordered"]), job["target"], job["folder"]
 epsilon, delta, seed, peer = job["epsilon"], job["delta"], job["seed"], job["peer"]
-random.seed(seed); np.random.seed(seed)
 started = time.perf_counter()
 exec(compile(job["script"], "peer", "exec"))
 seconds = time.perf_counter() - started
@@ -154,8 +156,8 @@ def _run(command: list[str]) -> None:
 
 
 def _clean() -> dict[str, str]:
-    """Nothing of our own environment but the machine's settings; one thread for each peer."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    """Settings of the machine, and no secrets but those of package indexes; one thread a peer."""
+    kept = {k: v for k, v in os.environ.items() if k.upper().startswith(_SETTINGS)}
     return {**kept, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -182,7 +184,7 @@ def run(
         table: The table; the peer gets codes of its training rows.
         epsilon: ε of the release.
         delta: δ of the release.
-        seed: For what the peer seeds.
+        seed: Of the decoding, and for a peer that has no other noise than seeded.
         cells: Most codes of a number.
         limit: Seconds it may take.
 
@@ -225,7 +227,7 @@ def run(
         seconds = float(json.loads(paths["said"].read_text())["seconds"])
         values = seen.values(_codes(seen, pd.read_csv(paths["made"])), seed)
     rest = time.perf_counter() - started - seconds
-    return Made(values, seconds, max(rest, 0.0), None, None, True, seen)
+    return Made(values, seconds, max(rest, 0.0), True, seen)
 
 
 def _codes(table: Table, found: pd.DataFrame) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:

@@ -17,10 +17,9 @@ from privbench.bench.classifiers import ranking_agreement
 from privbench.bench.config import REAL, BenchConfig
 from privbench.bench.fitting import ANY_DATA, options_for
 from privbench.bench.peers import peers
-from privbench.bench.proofs import proof_of
 from privbench.bench.published import Printed
 from privbench.files import replacing, write_text
-from privbench.literature.proofs import Proof
+from privbench.literature.proofs import Proof, proof_of
 from privbench.report.document import GatePart
 from privbench.report.gates import Gate
 

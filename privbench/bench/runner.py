@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
+import tempfile
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +16,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, cast
 
-from privbench.bench.cell import Job, Outcome, child, key_of
+from privbench.bench.cell import Job, Outcome, child, key_of, reason
 from privbench.bench.classifiers import require_learners
 from privbench.bench.config import REAL, BenchConfig
 from privbench.bench.counting import read_queries
@@ -107,8 +109,8 @@ def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
             if config.target is not None and "tstr" in grid.metrics:
                 require_learners(grid.classifiers, numbers=not table.classes)
             found.tables[name] = table
-        except PrivbenchError as error:
-            bad[name] = str(error)
+        except Exception as error:
+            bad[name] = reason(error)
     return bad
 
 
@@ -132,13 +134,15 @@ def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
             elif use in peers():
                 if not any(_fits(grid, job) for job in jobs_of(grid) if job.synthesizer == name):
                     raise PrivbenchError(_NO_DATABASES)
+                if grid.neighbours == "replace":
+                    raise PrivbenchError("peers protect add/remove neighbours only.")
                 with reporter.stage(f"environment of {use}"):
                     environment(peers()[use])
             else:
                 known = ", ".join([*names(), *peers()])
                 raise PrivbenchError(f"no synthesizer or peer {use!r}.", remedy=f"Known: {known}.")
-        except PrivbenchError as error:
-            bad[name] = str(error)
+        except Exception as error:
+            bad[name] = reason(error)
     return bad
 
 
@@ -221,6 +225,25 @@ def time_left(done: Iterable[Outcome], jobs: Sequence[Job], at_once: int) -> str
     return f"about {minutes / 60:.1f} h left" if minutes > 90 else f"about {minutes:.0f} min left"
 
 
+@dataclass(frozen=True)
+class _Running:
+    """A cell's process, and where it and its peers write rows on the way."""
+
+    process: Any
+    job: Job
+    scratch: str
+    started: float = field(default_factory=time.monotonic)
+
+    def end(self) -> None:
+        """Kill what is left of the cell and of what it has started; remove what they wrote."""
+        if self.process.exitcode != 0:
+            with suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+        self.process.join()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
 class _Pool:
     """Processes of cells that run now."""
 
@@ -234,36 +257,38 @@ class _Pool:
         # Cells share the cores: more threads than cores in each would wait for one another.
         os.environ.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // at_once, 1)))
         self._arguments, self._cells = arguments, cells
-        self.running: dict[int, tuple[Any, Job, float]] = {}
+        self.running: dict[int, _Running] = {}
 
     @property
     def jobs(self) -> list[Job]:
         """What runs."""
-        return [job for _, job, _ in self.running.values()]
+        return [cell.job for cell in self.running.values()]
 
     def start(self, job: Job) -> None:
         """Start a cell; its old file goes first, so that one that dies leaves none."""
         job.file(self._cells).unlink(missing_ok=True)
+        scratch = tempfile.mkdtemp(prefix="pb-cell-")
+        # A server in it may run under another account, which has to pass through.
+        os.chmod(scratch, 0o711)
         # Not a daemon: those may have no children, and peers are children.
-        process = self._context.Process(target=child, args=self._arguments(job))
+        process = self._context.Process(target=child, args=(*self._arguments(job), scratch))
         process.start()
-        self.running[process.sentinel] = (process, job, time.monotonic())
+        self.running[process.sentinel] = _Running(process, job, scratch)
 
     def finished(self, limit: float) -> list[Outcome]:
         """Outcomes of cells that ended since, after at most a second; those too late are killed."""
         found = []
         for sentinel in wait(list(self.running), timeout=1.0):
-            process, job, started = self.running.pop(cast("int", sentinel))
-            process.join()
-            found.append(self._outcome(job, process.exitcode, time.monotonic() - started))
-        for sentinel, (process, job, started) in list(self.running.items()):
-            if time.monotonic() - started > limit:
-                _kill(process)
-                self.running.pop(sentinel)
-                found.append(Outcome.failed(job, f"stopped after {limit:.0f} s."))
+            cell = self.running.pop(cast("int", sentinel))
+            cell.end()
+            found.append(self._outcome(cell.job, cell.process.exitcode))
+        for sentinel, cell in list(self.running.items()):
+            if time.monotonic() - cell.started > limit:
+                self.running.pop(sentinel).end()
+                found.append(Outcome.failed(cell.job, f"stopped after {limit:.0f} s."))
         return found
 
-    def _outcome(self, job: Job, code: int, seconds: float) -> Outcome:
+    def _outcome(self, job: Job, code: int) -> Outcome:
         path = job.file(self._cells)
         log = path.with_suffix(".log")
         outcome = Outcome.read(path)
@@ -276,14 +301,6 @@ class _Pool:
 
     def stop(self) -> None:
         """Kill what runs."""
-        for process, _, _ in self.running.values():
-            _kill(process)
+        for cell in self.running.values():
+            cell.end()
         self.running.clear()
-
-
-def _kill(process: Any) -> None:
-    """Kill a cell with what it has started."""
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.join()

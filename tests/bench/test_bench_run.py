@@ -81,7 +81,7 @@ def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
         bench(folder / "grid.toml", out, reporter=teller)
     kept = {path.name: path.read_text() for path in (out / "cells").glob("*.json")}
     assert len(kept) == 1
-    (out / "cells" / "toy--independent--2--1.json").write_text('{"half')  # not a whole outcome
+    (out / "cells" / "toy~independent~2~1.json").write_text('{"half')  # not a whole outcome
     found = bench(folder / "grid.toml", out, reporter=teller)
     assert "1 of 4 cells are done already" in teller.lines
     for name, text in kept.items():
