@@ -269,7 +269,7 @@ class _Pool:
         job.file(self._cells).unlink(missing_ok=True)
         scratch = tempfile.mkdtemp(prefix="pb-cell-")
         # A server in it may run under another account, which has to pass through.
-        os.chmod(scratch, 0o711)
+        os.chmod(scratch, 0o711)  # noqa: S103
         # Not a daemon: those may have no children, and peers are children.
         process = self._context.Process(target=child, args=(*self._arguments(job), scratch))
         process.start()
