@@ -110,7 +110,7 @@ def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
         "job": asdict(job),
         "grid": grid.model_dump(mode="json", include=common),
         "data": data.model_dump(mode="json", exclude={"published"}),
-        "synthesizer": asked.model_dump(mode="json", exclude={"published", "data", "epsilon"})
+        "synthesizer": asked.model_dump(mode="json", exclude={"published", "data"})
         if asked
         else None,
         "files": [
@@ -152,10 +152,7 @@ def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> 
         found = Outcome.failed(job, reason(error))
     figures = {name: value for name, value in found.figures.items() if math.isfinite(value)}
     return replace(
-        found,
-        figures=figures,
-        seconds=time.perf_counter() - started,
-        key=key_of(grid, job, folder),
+        found, figures=figures, seconds=time.perf_counter() - started, key=key_of(grid, job, folder)
     )
 
 
@@ -231,7 +228,9 @@ def child(
     with path.with_suffix(".log").open("w", encoding="utf-8") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    run_cell(grid, job, table, folder).save(path)
+    outcome = run_cell(grid, job, table, folder)
+    shutil.rmtree(scratch, ignore_errors=True)
+    outcome.save(path)
 
 
 def _end_with_parent(scratch: str) -> None:

@@ -134,11 +134,7 @@ def features(table: Table, name: str, rows: pd.DataFrame, like: pd.DataFrame) ->
 
 
 def _classify(
-    table: Table,
-    rows: pd.DataFrame,
-    train: Floats,
-    test: Floats,
-    model: Any,
+    table: Table, rows: pd.DataFrame, train: Floats, test: Floats, model: Any
 ) -> dict[str, float]:
     assert table.target is not None
     classes = list(table.classes)
@@ -151,14 +147,8 @@ def _classify(
     else:
         model.fit(train, given)
         chances[:, model.classes_] = model.predict_proba(test)
-    return class_figures(wanted, chances, _place(table))
-
-
-def _place(table: Table) -> int | None:
-    """Code of the positive class, where there are two."""
-    if table.positive is None or len(table.classes) != 2:
-        return None
-    return table.classes.index(table.positive)
+    two = table.positive is not None and len(classes) == 2
+    return class_figures(wanted, chances, classes.index(str(table.positive)) if two else None)
 
 
 def class_figures(
@@ -194,11 +184,7 @@ def class_figures(
 
 
 def _regress(
-    table: Table,
-    rows: pd.DataFrame,
-    train: Floats,
-    test: Floats,
-    model: Any,
+    table: Table, rows: pd.DataFrame, train: Floats, test: Floats, model: Any
 ) -> dict[str, float]:
     known = rows[table.target].notna().to_numpy()
     model.fit(train[known], rows[table.target][known])

@@ -122,7 +122,6 @@ class SynthesizerConfig(_Section):
         use: An installed synthesizer or a peer; the section's name where nothing is said.
         options: Its options; the text ``@target`` stands for the data set's target.
         data: Data sets it is tried on; None for all.
-        epsilon: ε at which it is tried; None for all.
         accounting: Instead of the grid's.
         cells: Most codes of an ordered column, neighbours being one code; None for the grid's
             ``cells`` for a peer, and for all codes for an installed synthesizer.
@@ -136,7 +135,6 @@ class SynthesizerConfig(_Section):
     use: str | None = None
     options: dict[str, Any] = {}
     data: list[str] | None = None
-    epsilon: list[Positive] | None = None
     accounting: Literal["auto", "pure", "zcdp"] | None = None
     cells: Annotated[int, Field(ge=2)] | None = None
     scale: Positive = 1.0
@@ -206,8 +204,6 @@ class BenchConfig(_Section):
         for name, part in self.synthesizers.items():
             if missing := sorted(set(part.data or ()) - set(self.data)):
                 raise ValueError(f"synthesizers.{name}: no data set {missing[0]!r}")
-            if strange := sorted(set(part.epsilon or ()) - set(self.epsilon)):
-                raise ValueError(f"synthesizers.{name}: the grid has no ε = {strange[0]:g}")
         return self
 
     @classmethod

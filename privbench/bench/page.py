@@ -6,20 +6,15 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from plotly.offline import get_plotlyjs
 
 from privbench.bench.config import REAL
 from privbench.bench.curves import Curve, draw, short
 from privbench.bench.results import Figure, Line, Results
 from privbench.report.templates import template
 
-#: Figures of the first table, those that a grid has; all others stand in a folded one.
-_FIRST = (
-    "auroc.mean", "auroc.no_mlp", "gap.auroc.gb", "auprc.mean", "f1.mean", "rmse.mean", "sra.auroc",
-    "pmse.ratio", "ks.statistic", "kld.2", "tvd.2", "qerror.mean", "qerror.p50", "qerror.p95",
-    "loglik.test", "loglik.zero", "params.l1", "params.kl", "map.accuracy", "retention.keys",
-    "rows.max_difference", "seconds.fit",
-)  # fmt: skip
-#: What figures are called.
+#: Figures of the first table, those that a grid has, and what they are called; all others stand in
+#: a folded one.
 _TITLES = {
     "auroc.mean": "AUROC, mean of models",
     "auroc.no_mlp": "AUROC without MLP",
@@ -78,6 +73,7 @@ def render(results: Results) -> str:
         others=_other_methods,
         real=REAL,
         style=Markup(template("style.css.j2").render()),  # noqa: S704 - our own file
+        plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library as it is
     )
     return page + "\n"
 
@@ -117,7 +113,7 @@ def _part(results: Results, name: str) -> Part:
         for metric in _CURVES
         if metric in has and (drawn := _curves(results, lines, metric)) is not None
     ]
-    first = [metric for metric in _FIRST if metric in has]
+    first = [metric for metric in _TITLES if metric in has]
     return Part(name, lines, first, sorted(has - set(first)), curves)
 
 
@@ -143,4 +139,4 @@ def _curves(results: Results, lines: list[Line], metric: str) -> Markup | None:
             real = line.figures[metric].mean
     if len({point[0] for curve in curves for point in curve.points}) < 2:
         return None
-    return draw(_TITLES[metric], curves, real)
+    return draw(curves, real)

@@ -168,14 +168,7 @@ def _last(text: str) -> str:
 
 
 def run(
-    peer: Peer,
-    table: Table,
-    epsilon: float,
-    delta: float,
-    seed: int,
-    *,
-    cells: int,
-    limit: float,
+    peer: Peer, table: Table, epsilon: float, delta: float, seed: int, *, cells: int, limit: float
 ) -> Made:
     """Synthetic rows of a peer.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -170,7 +170,11 @@ def collect(
     for outcome in outcomes:
         job = outcome.job
         groups[job.data, job.synthesizer, job.epsilon].append(outcome)
-    real = {data: _means(part) for (data, name, _), part in groups.items() if name == REAL}
+    real = {
+        data: {metric: float(np.mean(values)) for metric, values in _by_metric(part).items()}
+        for (data, name, _), part in groups.items()
+        if name == REAL
+    }
     lines = [
         _line(data, name, epsilon, _derived(part, real.get(data, {})))
         for (data, name, epsilon), part in groups.items()
@@ -181,12 +185,13 @@ def collect(
     return Results(grid, lines, _proofs(grid), printed, dict(notes), mistakes, outcomes)
 
 
-def _means(outcomes: list[Outcome]) -> dict[str, float]:
+def _by_metric(outcomes: list[Outcome]) -> dict[str, list[float]]:
+    """Values over the seeds that gave them."""
     values: dict[str, list[float]] = defaultdict(list)
     for outcome in outcomes:
         for name, value in outcome.figures.items():
             values[name].append(value)
-    return {name: float(np.mean(part)) for name, part in values.items()}
+    return values
 
 
 def _derived(outcomes: list[Outcome], real: Mapping[str, float]) -> list[Outcome]:
@@ -220,14 +225,8 @@ def _models(kind: str, figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def _line(data: str, name: str, epsilon: float | None, outcomes: list[Outcome]) -> Line:
-    values: dict[str, list[float]] = defaultdict(list)
-    failures: dict[str, int] = defaultdict(int)
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            failures[outcome.message] += 1
-        for metric, value in outcome.figures.items():
-            values[metric].append(value)
-    figures = {metric: Figure.of(part) for metric, part in values.items()}
+    failures = Counter(outcome.message for outcome in outcomes if outcome.status == "failed")
+    figures = {metric: Figure.of(part) for metric, part in _by_metric(outcomes).items()}
     private = all(outcome.private for outcome in outcomes)
     return Line(data, name, epsilon, figures, dict(failures), private)
 

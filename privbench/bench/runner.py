@@ -91,8 +91,7 @@ def jobs_of(grid: BenchConfig) -> list[Job]:
                 found.append(Job(data, REAL, None, seed))
             for name, asked in grid.synthesizers.items():
                 if asked.data is None or data in asked.data:
-                    at = [e for e in grid.epsilon if asked.epsilon is None or e in asked.epsilon]
-                    found += [Job(data, name, epsilon, seed) for epsilon in at]
+                    found += [Job(data, name, epsilon, seed) for epsilon in grid.epsilon]
     return found
 
 

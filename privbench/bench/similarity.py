@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import chi2_contingency, ks_2samp
 
 from privbench.bench.classifiers import Floats, features
@@ -84,7 +83,7 @@ def marginals(table: Table, rows: pd.DataFrame, ways: list[int]) -> dict[str, fl
     seen = coarse(table, _CELLS)
     real, made = seen.codes(table.train), seen.codes(rows)
     columns = [
-        Coded(_unsigned(real[name]), _unsigned(made[name]), domain.size)
+        Coded(real[name].astype(np.uint32), made[name].astype(np.uint32), domain.size)
         for name, domain in seen.domains.items()
     ]
     found = {}
@@ -97,10 +96,6 @@ def marginals(table: Table, rows: pd.DataFrame, ways: list[int]) -> dict[str, fl
         if way == 2:
             found["tvd.2"] = means.tvd
     return found
-
-
-def _unsigned(codes: NDArray[np.integer]) -> NDArray[np.uint32]:
-    return codes.astype(np.uint32)
 
 
 def counting(table: Table, rows: pd.DataFrame, queries: list[str] | None) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from privbench.bench import BenchConfig
 from privbench.bench.config import DataConfig
 from privbench.bench.counting import counts, read_queries
+from privbench.bench.results import collect
 from privbench.bench.table import Table, coarse, read_table
 from privbench.errors import ConfigError
 
@@ -29,6 +31,7 @@ PAPERS = sorted((Path(__file__).parents[2] / "benchmarks/papers").glob("*.toml")
         ({"epsilon": [0]}, "epsilon.0"),
         ({"epsilon": [float("inf")]}, "epsilon.0"),
         ({"delta": 1.0}, "delta"),
+        ({"epsilon": [1.0, 2.0, 1]}, "a value stands there twice"),
         ({"seeds": 0}, "seeds"),
         ({"metrics": ["speed"]}, "metrics.0"),
         ({"ways": [5]}, "ways.0"),
@@ -37,6 +40,7 @@ PAPERS = sorted((Path(__file__).parents[2] / "benchmarks/papers").glob("*.toml")
         ({"data": {"a": {}}}, "give one of train, dsn and bif"),
         ({"data": {"a": {"train": "a.csv", "dsn": "service=x"}}}, "give one of"),
         ({"data": {"a": {"dsn": "service=x"}}}, "a database needs a workload"),
+        ({"data": {"a": {"dsn": "://hush", "workload": "w"}}}, "string cannot be read"),
         ({"data": {"a": {"train": "a.csv", "colour": 1}}}, "data.a.colour"),
         ({"data": {"a": {"train": "a.csv", "columns": {"x": {"kind": "range"}}}}}, "min and max"),
         ({"synthesizers": {"real": {}}}, "choose another name"),
@@ -51,6 +55,16 @@ def test_a_bad_grid_is_refused_by_its_place(change: dict[str, Any], said: str) -
         BenchConfig.of({**GRID, **change}, name="g.toml")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+    assert "hush" not in str(error.value)
+
+
+def test_secrets_of_a_database_stay_out_of_results() -> None:
+    data = {"a": {"dsn": "postgresql://ada:hush@db.example/shop", "workload": "w.sql"}}
+    grid = BenchConfig.of({**GRID, "data": data})
+    assert "hush" in str(grid.data["a"].dsn)
+    written = json.dumps(collect(grid, [], [], {}, []).to_json())
+    assert "db.example" in written
+    assert "hush" not in written
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from click.testing import CliRunner
 from privbench.bench import BenchConfig, bench, peers
 from privbench.bench.config import DataConfig
 from privbench.bench.peers import Peer, PeerFailed
+from privbench.bench.runner import prepare
 from privbench.bench.table import Table, read_table
 from privbench.cli import main
 from privbench.literature.proofs import Proof
@@ -101,7 +106,7 @@ def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
     assert "CONFIDENTIAL" in page
     assert "AUROC, mean of models 0.625" in page
     assert "Others (paper X)" in page
-    assert "http" not in page.replace("http://www.w3.org", "")
+    assert not re.search(r"(src|href)\s*=\s*[\"']?\s*(https?:)?//|@import|url\(", page)
     rows = pd.read_parquet(out / "results.parquet")
     assert set(rows["data"]) == {"toy"}
     whole = json.loads((out / "results.json").read_text())
@@ -140,7 +145,6 @@ def _peer(script: str) -> Peer:
     ("script", "said"),
     [
         ("raise RuntimeError('no luck')", "crashed: RuntimeError: no luck"),
-        ("import os; os._exit(3)", "crashed"),
         ("import time; time.sleep(60)", "stopped after 1 s"),
         ("made = rows.drop(columns='y').assign(z=1, w=2)", "gave no column"),
         ("made = rows.assign(n='x')", "gave what is no code in column 'n'"),
@@ -159,11 +163,51 @@ def test_a_peer_that_fails_is_one_line(
 
 def test_a_peer_gets_codes_and_gives_rows(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "environment", lambda peer: Path(sys.executable))
-    script = "assert epsilon == 1.5 and target == 'y' and (rows.max() < pd.Series(sizes)).all()\n"
+    monkeypatch.setenv("PGPASSWORD", "hush")
+    script = "import os; assert 'hush' not in os.environ.values()\n"
+    script += "assert epsilon == 1.5 and target == 'y' and (rows.max() < pd.Series(sizes)).all()\n"
     script += "assert ordered == {'n'} and sizes['n'] <= 5\nmade = rows.to_numpy() + 0.2"
     made = peers.run(_peer(script), table, 1.5, 0.0, 0, cells=5, limit=60)
     assert made.rows["c"].tolist() == table.train["c"].tolist()
     assert made.rows["n"].between(0, 8).all()
+
+
+def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
+    text = GRID.replace("seeds = 2", 'seeds = 1\nneighbours = "replace"')
+    (folder / "grid.toml").write_text(text.replace("[synthesizers.nobody]", "[synthesizers.mst]"))
+    prepared = prepare(BenchConfig.load(folder / "grid.toml"), folder, Reporter())
+    assert "synthesizer 'mst': peers protect add/remove neighbours only." in prepared.lines
+    assert {job.synthesizer for job in prepared.jobs} == {"real", "independent"}
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_nothing_behind_and_goes_on(folder: Path) -> None:
+    scratch, out = folder / "scratch", folder / "out"
+    scratch.mkdir()
+    (folder / "grid.toml").write_text(GRID.replace("seeds = 2", "seeds = 9"))
+    command = [
+        sys.executable,
+        "-m",
+        "privbench",
+        "bench",
+        str(folder / "grid.toml"),
+        "-o",
+        str(out),
+    ]
+    started = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)})
+    while not (list(out.glob("cells/*.json")) and list(scratch.glob("pb-cell-*"))):
+        assert started.poll() is None
+        time.sleep(0.01)
+    started.kill()
+    started.wait()
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("cells/*.json")}
+    ends = time.monotonic() + 30
+    while list(scratch.glob("pb-cell-*")):
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+    assert subprocess.run(command, check=False).returncode == 0
+    assert len(list(out.glob("cells/*.json"))) == 18 > len(kept)
+    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
 
 
 def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
