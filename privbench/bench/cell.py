@@ -160,12 +160,9 @@ def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outc
     if table is None:
         from privbench.bench.databases import database_figures
 
-        dsn = grid.data[job.data].dsn
-        assert dsn is not None
-        assert job.epsilon is not None
-        figures = database_figures(
-            dsn, grid, job.data, job.synthesizer, job.epsilon, job.seed, folder
-        )
+        at = job.epsilon
+        assert at is not None
+        figures = database_figures(grid, job.data, job.synthesizer, at, job.seed, folder)
         private = not grid.synthesizers[job.synthesizer].seeded
         return Outcome(job, "ok", figures, private=private)
     if job.synthesizer == REAL:

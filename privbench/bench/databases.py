@@ -43,12 +43,11 @@ _LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
 
 
 def database_figures(
-    dsn: str, grid: BenchConfig, data: str, name: str, epsilon: float, seed: int, folder: Path
+    grid: BenchConfig, data: str, name: str, epsilon: float, seed: int, folder: Path
 ) -> dict[str, float]:
-    """Figures of one release of a database; the ledger is a scratch one.
+    """Figures of one release of a database, which is only read; the ledger is a scratch one.
 
     Args:
-        dsn: The source; only read.
         grid: The grid.
         data: Which data set.
         name: Which synthesizer.
@@ -60,7 +59,9 @@ def database_figures(
         PrivbenchError: What fit, load and compare refuse.
     """
     asked, config = grid.synthesizers[name], grid.data[data]
-    assert config.workload is not None
+    dsn, workload = config.dsn, config.workload
+    assert dsn is not None
+    assert workload is not None
     base = Config.load(folder / config.config) if config.config else Config()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, server() as target:
         chosen = SynthesizerConfig(
@@ -82,7 +83,7 @@ def database_figures(
         document = compare(
             dsn,
             target.dsn,
-            folder / config.workload,
+            folder / workload,
             wanted,
             repeats=1,
             warmup=0,
