@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from privbench.bench.config import BenchConfig
 from privbench.bench.results import Results
 from privbench.errors import UsageError
@@ -42,7 +44,7 @@ def bench(
 
     Raises:
         ConfigError: The file is no grid.
-        UsageError: A gate is none, or nothing can be run or written.
+        UsageError: A gate is none, nothing can be run or written, or another run writes there.
     """
     from privbench.bench import page, published, results, runner
 
@@ -58,18 +60,23 @@ def bench(
         make_folder(place)
     except OSError as error:
         raise UsageError(f"cannot write {place}: {error.strerror}.") from error
-    with teller.stage("check the grid"):
-        prepared = runner.prepare(grid, base, teller)
-        printed, lines = published.read_published(grid, base)
-        for line in lines:
-            teller.warn(line)
-    if not prepared.jobs:
-        raise UsageError("no cell of the grid can be run.", remedy="; ".join(prepared.lines))
-    with teller.stage("cells"):
-        outcomes = runner.run(grid, prepared, base, place, at_once=at_once, reporter=teller)
-    notes = {name: table.notes for name, table in prepared.tables.items()}
-    found = results.collect(grid, outcomes, printed, notes, prepared.lines)
-    found.save(place)
-    write_text(place / "bench.html", page.render(found))
+    try:
+        held = FileLock(place / ".lock").acquire(timeout=0)
+    except Timeout:
+        raise UsageError(f"another run writes to {place}.") from None
+    with held:
+        with teller.stage("check the grid"):
+            prepared = runner.prepare(grid, base, teller)
+            printed, lines = published.read_published(grid, base)
+            for line in lines:
+                teller.warn(line)
+        if not prepared.jobs:
+            raise UsageError("no cell of the grid can be run.", remedy="; ".join(prepared.lines))
+        with teller.stage("cells"):
+            outcomes = runner.run(grid, prepared, base, place, at_once=at_once, reporter=teller)
+        notes = {name: table.notes for name, table in prepared.tables.items()}
+        found = results.collect(grid, outcomes, printed, notes, prepared.lines)
+        found.save(place)
+        write_text(place / "bench.html", page.render(found))
     found.check(wanted)
     return found

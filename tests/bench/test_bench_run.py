@@ -15,6 +15,7 @@ import pandas as pd
 import psycopg
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from privbench.bench import BenchConfig, bench, peers
 from privbench.bench.config import DataConfig
@@ -22,6 +23,7 @@ from privbench.bench.peers import Peer, PeerFailed
 from privbench.bench.runner import prepare
 from privbench.bench.table import Table, read_table
 from privbench.cli import main
+from privbench.errors import UsageError
 from privbench.literature.proofs import Proof
 from privbench.pipeline.progress import Reporter
 
@@ -86,6 +88,8 @@ def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
         bench(folder / "grid.toml", out, reporter=teller)
     kept = {path.name: path.read_text() for path in (out / "cells").glob("*.json")}
     assert len(kept) == 1
+    with FileLock(out / ".lock"), pytest.raises(UsageError, match="another run writes to"):
+        bench(folder / "grid.toml", out, reporter=teller)
     (out / "cells" / "toy~independent~2~1.json").write_text('{"half')  # not a whole outcome
     found = bench(folder / "grid.toml", out, reporter=teller)
     assert "1 of 4 cells are done already" in teller.lines
