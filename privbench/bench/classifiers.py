@@ -141,10 +141,15 @@ def _classify(
     wanted = np.array([classes.index(value) for value in table.test[table.target]])
     given = table.columns[table.target].encode(rows[table.target]).astype(np.int64)
     chances = np.zeros((len(test), len(classes)))
-    seen = np.unique(given)
+    seen, sizes = np.unique(given, return_counts=True)
     if len(seen) == 1:
         chances[:, seen[0]] = 1.0
     else:
+        # Stopping early holds out a tenth, with rows of every class in both parts.
+        if "early_stopping" in model.get_params() and (
+            sizes.min() < 2 or len(given) < 10 * len(seen)
+        ):
+            model.set_params(early_stopping=False)
         model.fit(train, given)
         chances[:, model.classes_] = model.predict_proba(test)
     two = table.positive is not None and len(classes) == 2

@@ -98,6 +98,9 @@ def test_training_rows_of_one_class_or_without_rows_are_scored() -> None:
     table = _table()
     one = table.train[table.train["y"] == "1"]
     assert score(table, one, ["lr"], seed=0)["auroc.lr"] == 0.5
+    few = pd.concat([one.iloc[:40], table.train[table.train["y"] == "0"].iloc[:1]])
+    for rows in (few, few.iloc[-6:]):
+        assert score(table, rows, ["mlp"], seed=0)["auroc.mlp"] >= 0
     empty = table.train.iloc[:0]
     assert similarity.propensity(table, empty) == {}
     assert similarity.single_columns(table, empty) == {"ks.statistic": 1.0, "chi2.p": 1.0}
