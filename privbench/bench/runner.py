@@ -134,7 +134,7 @@ def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
                 if not any(_fits(grid, job) for job in jobs_of(grid) if job.synthesizer == name):
                     raise PrivbenchError(_NO_DATABASES)
                 if grid.neighbours == "replace":
-                    raise PrivbenchError("peers protect add/remove neighbours only.")
+                    raise PrivbenchError("the noise of peers is that of add/remove neighbours.")
                 with reporter.stage(f"environment of {use}"):
                     environment(peers()[use])
             else:
