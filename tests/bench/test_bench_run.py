@@ -180,9 +180,7 @@ def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
     text = GRID.replace("seeds = 2", 'seeds = 1\nneighbours = "replace"')
     (folder / "grid.toml").write_text(text.replace("[synthesizers.nobody]", "[synthesizers.mst]"))
     prepared = prepare(BenchConfig.load(folder / "grid.toml"), folder, Reporter())
-    assert (
-        "synthesizer 'mst': the noise of peers is that of add/remove neighbours." in prepared.lines
-    )
+    assert any("'mst': the noise of peers is" in line for line in prepared.lines)
     assert {job.synthesizer for job in prepared.jobs} == {"real", "independent"}
 
 
