@@ -210,7 +210,8 @@ def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:
         given = side[held].to_numpy()
         places = np.searchsorted(values, given, side="right")
         found = np.zeros(len(side), np.uint32)
-        same = ordered | (values[np.maximum(places, 1) - 1] == given)
+        # A column of NULLs alone in the source counts as ordered: nothing is looked up in it.
+        same = ordered or values[np.maximum(places, 1) - 1] == given
         found[held] = np.where(same, places + 1, len(values) + 2)
         codes.append(found)
     return Coded(codes[0], codes[1], len(values) + 3), ordered
