@@ -25,6 +25,7 @@ _MODULES = {
     "workload": "workload",
     "run": "compare",
     "compare": "compare",
+    "bench": "bench",
     "ledger": "ledger",
     "config-schema": "inspect",
     "compare-schema": "compare",

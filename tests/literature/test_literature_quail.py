@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privbench.errors import ConfigError, ModelError
+from privbench.literature.proofs import proof_of
 from privbench.literature.quail import QuailSynthesizer
 from privbench.privacy import Relation
 from privbench.privacy.stability import check
@@ -90,3 +91,25 @@ def test_bad_options_cost_nothing(options, fault, table, rows, begin):
     with pytest.raises(ConfigError, match=fault):
         QuailSynthesizer(options).fit(session, totals, amount)
     assert session.spent == before
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "verdict"),
+    [
+        ("privbench", {}, "sound"),
+        ("quail", {"target": "y"}, "sound"),
+        ("quail", {"target": "y", "synthesizer": "dpspn"}, "sound"),
+        (
+            "quail",
+            {"target": "y", "synthesizer": "dpspn", "options": {"as_published": True}},
+            "broken",
+        ),
+        ("quail", {"target": "y", "synthesizer": "nobody"}, "doubtful"),
+        ("nobody", {}, "doubtful"),
+        ("dpspn", {"colour": 1}, "doubtful"),
+    ],
+)
+def test_what_wraps_a_synthesizer_is_no_sounder_than_that(name, options, verdict):
+    found = proof_of(name, options)
+    assert found.verdict == verdict
+    assert found.reason

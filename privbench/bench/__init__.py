@@ -1,0 +1,82 @@
+"""Shoot-outs of synthesizers on one protocol: a grid of data, synthesizers, ε and seeds, scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from privbench.bench.config import BenchConfig
+from privbench.bench.results import Results
+from privbench.errors import UsageError
+from privbench.files import make_folder, write_text
+from privbench.pipeline.progress import Reporter
+from privbench.report.gates import parse
+
+__all__ = ["BenchConfig", "Results", "bench"]
+
+
+def bench(
+    grid: BenchConfig | str | Path,
+    output: str | Path,
+    *,
+    folder: str | Path | None = None,
+    full: bool = False,
+    at_once: int = 1,
+    gates: Sequence[str] = (),
+    reporter: Reporter | None = None,
+) -> Results:
+    """Run a grid, or what is left of it, and write its results.
+
+    Args:
+        grid: The grid, or its TOML file.
+        output: Folder for ``results.json``, ``results.parquet``, ``bench.html`` and ``cells``.
+        folder: What paths in the grid are relative to; the folder of its file otherwise.
+        full: Whether to run the full grid of the file.
+        at_once: Cells at once, each in a process of its own.
+        gates: Conditions on means: ``auroc.gb[adult/privbench/1] < 0.9``. What a failed one means
+            is the caller's: see `Results.check` and `privbench.report.enforce`.
+        reporter: Told of stages, cells and mistakes.
+
+    Returns:
+        The results. CONFIDENTIAL.
+
+    Raises:
+        ConfigError: The file is no grid.
+        UsageError: A gate is none, nothing can be run or written, or another run writes there.
+    """
+    from privbench.bench import page, published, results, runner
+
+    teller = reporter or Reporter()
+    wanted = parse(gates)
+    if isinstance(grid, BenchConfig):
+        base = Path(folder or ".")
+    else:
+        base = Path(folder) if folder is not None else Path(grid).parent
+        grid = BenchConfig.load(grid, full=full)
+    place = Path(output)
+    try:
+        make_folder(place)
+    except OSError as error:
+        raise UsageError(f"cannot write {place}: {error.strerror}.") from error
+    try:
+        held = FileLock(place / ".lock").acquire(timeout=0)
+    except Timeout:
+        raise UsageError(f"another run writes to {place}.") from None
+    with held:
+        with teller.stage("check the grid"):
+            prepared = runner.prepare(grid, base, teller)
+            printed, lines = published.read_published(grid, base)
+            for line in lines:
+                teller.warn(line)
+        if not prepared.jobs:
+            raise UsageError("no cell of the grid can be run.", remedy="; ".join(prepared.lines))
+        with teller.stage("cells"):
+            outcomes = runner.run(grid, prepared, base, place, at_once=at_once, reporter=teller)
+        notes = {name: table.notes for name, table in prepared.tables.items()}
+        found = results.collect(grid, outcomes, printed, notes, prepared.lines)
+        found.save(place)
+        write_text(place / "bench.html", page.render(found))
+    found.check(wanted)
+    return found

@@ -1,0 +1,238 @@
+"""One cell of the grid: a release, its figures, and the file that keeps them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from privbench import __version__
+from privbench.bench import similarity
+from privbench.bench.classifiers import score
+from privbench.bench.config import REAL, BenchConfig
+from privbench.bench.counting import read_queries
+from privbench.bench.fitting import Made, release
+from privbench.bench.peers import peers, run
+from privbench.bench.table import Table
+from privbench.errors import PrivbenchError
+from privbench.files import write_text
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Which release.
+
+    Attributes:
+        data: The data set.
+        synthesizer: The synthesizer, or `REAL`.
+        epsilon: ε; None for real rows.
+        seed: Number of the release.
+    """
+
+    data: str
+    synthesizer: str
+    epsilon: float | None
+    seed: int
+
+    def __str__(self) -> str:
+        at = "" if self.epsilon is None else f" at ε = {self.epsilon:g}"
+        return f"{self.data}, {self.synthesizer}{at}, seed {self.seed}"
+
+    def file(self, folder: Path) -> Path:
+        """Where its outcome is kept."""
+        at = "real" if self.epsilon is None else f"{self.epsilon:g}"
+        return folder / f"{self.data}~{self.synthesizer}~{at}~{self.seed}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a cell.
+
+    Attributes:
+        job: Which cell.
+        status: ``failed`` where there are no figures.
+        figures: By name.
+        message: Why it failed, one line.
+        private: Whether noise was drawn from the operating system's entropy.
+        seconds: Of the whole cell, scoring included.
+        key: Hash of everything that the figures follow from.
+    """
+
+    job: Job
+    status: Literal["ok", "failed"]
+    figures: dict[str, float]
+    message: str = ""
+    private: bool = True
+    seconds: float = 0.0
+    key: str = ""
+
+    @classmethod
+    def failed(cls, job: Job, message: str) -> Self:
+        """An outcome without figures."""
+        return cls(job, "failed", {}, " ".join(message.split())[:400])
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        write_text(path, json.dumps(asdict(self), indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """The outcome that `save` wrote; None where there is none, or no whole one."""
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**{**raw, "job": Job(**raw["job"])})
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+
+def reason(error: Exception) -> str:
+    """Why something failed, for people: ours say it themselves."""
+    return str(error) if isinstance(error, PrivbenchError) else f"{type(error).__name__}: {error}"
+
+
+def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
+    """Hash of what a cell's figures follow from: a cell of another hash is made anew."""
+    data = grid.data[job.data]
+    asked = grid.synthesizers.get(job.synthesizer)
+    common = {"delta", "accounting", "neighbours", "metrics", "ways", "classifiers", "cells"}
+    parts: dict[str, Any] = {
+        "version": __version__,
+        "job": asdict(job),
+        "grid": grid.model_dump(mode="json", include=common),
+        "data": data.model_dump(mode="json", exclude={"published"}),
+        "synthesizer": asked.model_dump(mode="json", exclude={"published", "data"})
+        if asked
+        else None,
+        "files": [
+            _stamp(folder / name)
+            for name in (data.train, data.test, data.domain, data.workload, data.bif, data.config)
+            if name is not None
+        ],
+    }
+    peer = peers().get((asked.use if asked else None) or job.synthesizer)
+    if peer is not None:
+        parts["peer"] = [peer.pins, peer.call, peer.script]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _stamp(path: Path) -> list[Any]:
+    try:
+        found = path.stat()
+    except OSError:
+        return [path.name]
+    return [path.name, found.st_size, found.st_mtime_ns]
+
+
+def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
+    """Make and score one release.
+
+    Args:
+        grid: The grid.
+        job: Which cell.
+        table: The data set; None for a database.
+        folder: What paths are relative to.
+
+    Returns:
+        Figures, or why there are none; nothing is raised but by a broken machine.
+    """
+    started = time.perf_counter()
+    try:
+        found = _run(grid, job, table, folder)
+    except Exception as error:
+        found = Outcome.failed(job, reason(error))
+    figures = {name: value for name, value in found.figures.items() if math.isfinite(value)}
+    return replace(
+        found, figures=figures, seconds=time.perf_counter() - started, key=key_of(grid, job, folder)
+    )
+
+
+def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
+    if table is None:
+        from privbench.bench.databases import database_figures
+
+        at = job.epsilon
+        assert at is not None
+        figures = database_figures(grid, job.data, job.synthesizer, at, job.seed, folder)
+        private = not grid.synthesizers[job.synthesizer].seeded
+        return Outcome(job, "ok", figures, private=private)
+    if job.synthesizer == REAL:
+        return Outcome(job, "ok", score(table, table.train, grid.classifiers, job.seed))
+    made = _made(grid, job, table)
+    figures = figures_of(grid, table, made, job.seed, folder)
+    return Outcome(job, "ok", figures, private=made.private)
+
+
+def _made(grid: BenchConfig, job: Job, table: Table) -> Made:
+    assert job.epsilon is not None
+    asked = grid.synthesizers[job.synthesizer]
+    peer = peers().get(asked.use or job.synthesizer)
+    if peer is None:
+        return release(table, grid, job.synthesizer, job.epsilon, job.seed)
+    cells = asked.cells or grid.cells
+    delta, limit = grid.delta, grid.limit
+    return run(peer, table, job.epsilon, delta, job.seed, cells=cells, limit=limit)
+
+
+def figures_of(
+    grid: BenchConfig, table: Table, made: Made, seed: int, folder: Path
+) -> dict[str, float]:
+    """Everything that the grid asks of synthetic rows."""
+    rows, wanted = made.rows, grid.metrics
+    found = {"seconds.fit": made.fit, "seconds.sample": made.sample, "rows.made": float(len(rows))}
+    if "tstr" in wanted and table.target is not None:
+        found |= score(table, rows, grid.classifiers, seed)
+    if "pmse" in wanted:
+        found |= similarity.propensity(table, rows)
+    if "columns" in wanted:
+        found |= similarity.single_columns(table, rows)
+    if "kld" in wanted:
+        found |= similarity.marginals(table, rows, grid.ways)
+    if "qerror" in wanted:
+        workload = table.config.workload
+        queries = read_queries(folder / workload, table.train) if workload else None
+        found |= similarity.counting(table, rows, queries)
+    if "loglik" in wanted:
+        found |= similarity.held_out(made)
+    if "network" in wanted:
+        from privbench.bench.networks import network_figures
+
+        found |= network_figures(made, seed)
+    return found
+
+
+def child(
+    grid: BenchConfig, job: Job, table: Table | None, folder: Path, cells: Path, scratch: str
+) -> None:
+    """The cell in a process of its own, which leads a group: whoever stops it stops its peers.
+
+    It ends with the process that started it, however that one ends. What it and its peers write on
+    the way, rows among it, is in ``scratch``.
+    """
+    os.setsid()
+    threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True).start()
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    path = job.file(cells)
+    with path.with_suffix(".log").open("w", encoding="utf-8") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    outcome = run_cell(grid, job, table, folder)
+    shutil.rmtree(scratch, ignore_errors=True)
+    outcome.save(path)
+
+
+def _end_with_parent(scratch: str) -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    shutil.rmtree(scratch, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,258 @@
+"""The grid of a shoot-out, as a TOML file says it: data, synthesizers, ε, seeds, metrics.
+
+Everything in it is public, as in the config of a release: ranges and lists of values included.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+
+from privbench.config import ColumnConfig, Scalar
+from privbench.errors import ConfigError, UsageError
+from privbench.postgres.connect import libpq_dsn, redact
+
+#: Name of the row of training on real rows, which every table with a target gets.
+REAL = "real"
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Metrics = Literal["tstr", "pmse", "columns", "kld", "qerror", "loglik", "network"]
+#: What a name may hold: it becomes part of a file's name, and of a figure's in a gate.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]{0,63}$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(_Section):
+    """One data set: a table of a file, a database, or rows drawn from a network.
+
+    Attributes:
+        train: CSV (also packed by gzip) or Parquet file of training rows.
+        test: File of test rows; without one, ``test_share`` of ``train`` is held out.
+        test_share: Part of the rows that is held out, the same for all synthesizers and seeds.
+        header: Whether a CSV file begins with names; else they are c0, c1, ….
+        null: Texts that mean NULL.
+        complete: Whether rows with a NULL are left out.
+        rows: Most training rows, drawn at random; None for all.
+        drop: Columns to leave out.
+        domain: A JSON file with the public domain of every column: ``{"columns": {NAME: {"type":
+            "categorical", "values": […]}, …: {"type": "integer", "min": …, "max": …}}}``. Without
+            one, what ``columns`` does not declare is read off training and test rows together,
+            and taken as public: for data that are published anyway.
+        columns: What is publicly known of single columns, as in the config of a release.
+        target: The column that classifiers learn.
+        positive: Its positive values; a target of more values is first made one of two.
+        task: What is learned.
+        numbers: Whether classifiers get codes of categories as numbers, not one column for each.
+        workload: Counting queries: ``count||SELECT COUNT(*) …`` lines for a table, any workload
+            for a database. Counts are made anew.
+        dsn: A database, instead of files; results hold it without its secrets.
+        config: Its config (roles, domains), as of ``privbench fit``.
+        bif: A Bayesian network in the Bayesian Interchange Format, instead of files.
+        published: The data set's name in tables of published figures.
+    """
+
+    train: str | None = None
+    test: str | None = None
+    test_share: Share = 0.25
+    header: bool = True
+    null: list[str] = [""]
+    complete: bool = False
+    rows: Annotated[int, Field(ge=10)] | None = None
+    drop: list[str] = []
+    domain: str | None = None
+    columns: dict[str, ColumnConfig] = {}
+    target: str | None = None
+    positive: list[Scalar] | None = None
+    task: Literal["classification", "regression"] = "classification"
+    numbers: bool = False
+    workload: str | None = None
+    dsn: str | None = None
+    config: str | None = None
+    bif: str | None = None
+    published: str | None = None
+
+    @field_validator("positive", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any) -> Any:
+        return value if value is None or isinstance(value, list) else [value]
+
+    @field_validator("dsn")
+    @classmethod
+    def _a_connection_string(cls, value: str | None) -> str | None:
+        try:
+            return value if value is None else libpq_dsn(value)
+        except UsageError:
+            raise ValueError("the connection string cannot be read") from None
+
+    @field_serializer("dsn")
+    def _without_secrets(self, value: str | None) -> str | None:
+        return value if value is None else redact(value)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if sum(source is not None for source in (self.train, self.dsn, self.bif)) != 1:
+            raise ValueError("give one of train, dsn and bif")
+        if self.dsn is not None and self.workload is None:
+            raise ValueError("a database needs a workload")
+        if self.dsn is not None and self.target is not None:
+            raise ValueError("a database has no target: joins are what is compared")
+        return self
+
+
+class SynthesizerConfig(_Section):
+    """One way to make synthetic rows.
+
+    Attributes:
+        use: An installed synthesizer or a peer; the section's name where nothing is said.
+        options: Its options; the text ``@target`` stands for the data set's target.
+        data: Data sets it is tried on; None for all.
+        accounting: Instead of the grid's.
+        cells: Most codes of an ordered column, neighbours being one code; None for the grid's
+            ``cells`` for a peer, and for all codes for an installed synthesizer.
+        scale: Synthetic rows as a multiple of the training rows; of installed synthesizers alone.
+            More rows of one model are free and scatter less.
+        seeded: Whether the noise is seeded: the row is stamped NOT PRIVATE. For what refuses a
+            private session, as a published method whose accounting does not hold.
+        published: Its names in tables of published figures.
+    """
+
+    use: str | None = None
+    options: dict[str, Any] = {}
+    data: list[str] | None = None
+    accounting: Literal["auto", "pure", "zcdp"] | None = None
+    cells: Annotated[int, Field(ge=2)] | None = None
+    scale: Positive = 1.0
+    seeded: bool = False
+    published: list[str] = []
+
+
+class PublishedConfig(_Section):
+    """Figures that papers have printed.
+
+    Attributes:
+        files: CSV files with the columns paper, dataset, method, epsilon, metric and value.
+        metrics: What our figures are called there: ``{"auroc.mean" = "AUROC"}``.
+        real: Names of training on real rows.
+        note: What a reader has to know of them.
+    """
+
+    files: list[str] = []
+    metrics: dict[str, str] = {}
+    real: list[str] = ["original"]
+    note: str = ""
+
+
+class BenchConfig(_Section):
+    """A whole grid.
+
+    Attributes:
+        title: Heading of the page.
+        epsilon: ε of every release.
+        delta: δ of every release; one for all.
+        accounting: ``auto`` is zCDP where δ > 0.
+        neighbours: One neighbour relation for all.
+        seeds: Releases of each kind; their mean is reported, with its scatter.
+        metrics: What is scored.
+        ways: λ of the λ-way KLD.
+        classifiers: Names of classifiers or regressors.
+        cells: Most codes of an ordered column for peers.
+        limit: Seconds that one cell may take.
+        data: The data sets.
+        synthesizers: The synthesizers.
+        published: Published figures.
+    """
+
+    title: str = "Synthesizers compared"
+    epsilon: Annotated[list[Positive], Field(min_length=1)]
+    delta: Annotated[float, Field(ge=0, lt=1)] = 1e-9
+    accounting: Literal["auto", "pure", "zcdp"] = "auto"
+    neighbours: Literal["add-remove", "replace"] = "add-remove"
+    seeds: Annotated[int, Field(ge=1)] = 5
+    metrics: list[Metrics] = ["tstr", "columns", "kld"]
+    ways: list[Annotated[int, Field(ge=2, le=4)]] = [2]
+    classifiers: list[str] = ["lr", "rf", "mlp", "gnb", "gb"]
+    cells: Annotated[int, Field(ge=2)] = 100
+    limit: Positive = 1800.0
+    data: Annotated[dict[Name, DataConfig], Field(min_length=1)]
+    synthesizers: Annotated[dict[Name, SynthesizerConfig], Field(min_length=1)]
+    published: PublishedConfig = PublishedConfig()
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        if REAL in self.synthesizers:
+            raise ValueError(f"{REAL!r} is training on real rows: choose another name")
+        if self.accounting == "zcdp" and self.delta == 0:
+            raise ValueError("accounting 'zcdp' needs delta > 0")
+        if len({f"{value:g}" for value in self.epsilon}) < len(self.epsilon):
+            raise ValueError("epsilon: a value stands there twice")
+        for name, part in self.synthesizers.items():
+            if missing := sorted(set(part.data or ()) - set(self.data)):
+                raise ValueError(f"synthesizers.{name}: no data set {missing[0]!r}")
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path, *, full: bool = False) -> Self:
+        """Read the file.
+
+        Args:
+            path: The TOML file.
+            full: Whether what its section ``full`` says takes the place of what stands above it.
+
+        Raises:
+            ConfigError: No such file, or not a grid; the message names the place.
+        """
+        try:
+            raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"the grid {str(path)!r} cannot be read: {error}.") from error
+        return cls.of(raw, full=full, name=str(path))
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any], *, full: bool = False, name: str = "grid") -> Self:
+        """A grid of what a TOML file holds, see `load`."""
+        plain = {key: value for key, value in raw.items() if key != "full"}
+        more = raw.get("full", {})
+        try:
+            if not isinstance(more, Mapping):
+                raise ConfigError(f"{name}: full: a table is expected.")
+            # Both are checked, so that a mistake in the large grid shows in the small one.
+            whole = cls.model_validate(_merged(plain, more))
+            return whole if full else cls.model_validate(plain)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(str(part) for part in fault["loc"])
+            text = fault["msg"].removeprefix("Value error, ")
+            raise ConfigError(f"{name}: {where + ': ' if where else ''}{text}.") from error
+
+    def accounting_of(self, name: str) -> Literal["pure", "zcdp"]:
+        """The accounting of a synthesizer's releases: the same rule for every one."""
+        wanted = self.synthesizers[name].accounting or self.accounting
+        if wanted == "auto":
+            return "zcdp" if self.delta > 0 else "pure"
+        return wanted
+
+
+def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables within tables; what stands in ``more`` comes first."""
+    found = dict(base)
+    for key, value in more.items():
+        old = found.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        found[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return found

@@ -1,0 +1,217 @@
+"""Whole databases: a release each, loaded into a server of its own, and compared.
+
+What is judged are Q-errors of the workload's joins, sizes of tables, and retention: how much of the
+association between the columns of a table and of the one that a key leads to the clone keeps.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from psycopg import sql
+
+from privbench import pipeline
+from privbench.bench.config import BenchConfig
+from privbench.bench.fitting import options_for
+from privbench.config import Config, LedgerConfig, SynthesizerConfig
+from privbench.errors import UsageError
+from privbench.metrics.correlation import association
+from privbench.metrics.kld import Coded
+from privbench.postgres import embedded
+from privbench.postgres.embedded import Server
+from privbench.postgres.reading import reading
+from privbench.report import compare
+from privbench.report.measuring import schema_of
+from privbench.schema import ForeignKey, Schema, Table
+
+#: Figures of a comparison that are kept.
+_KEPT = ("qerror.", "kld.", "tvd.", "rows.", "integrity.", "replay.errors")
+#: Associations in the source below this are not asked about: at 10,000 rows, noise alone gives
+#: unrelated columns of ten values each about 0.03; half of it would count some of that noise.
+_STRONG = 0.1
+#: Rows of a join that are read, bins of numbers, and columns of a side at most.
+_ROWS, _BINS, _COLUMNS = 200_000, 16, 12
+_ORDERED = frozenset(
+    {"int2", "int4", "int8", "numeric", "float4", "float8", "date", "timestamp", "timestamptz"}
+)
+_LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
+
+
+def database_figures(
+    grid: BenchConfig, data: str, name: str, epsilon: float, seed: int, folder: Path
+) -> dict[str, float]:
+    """Figures of one release of a database, which is only read; the ledger is a scratch one.
+
+    Args:
+        grid: The grid.
+        data: Which data set.
+        name: Which synthesizer.
+        epsilon: ε of the release.
+        seed: Of the sampling; of the noise too where the grid says so.
+        folder: What paths are relative to.
+
+    Raises:
+        PrivbenchError: What fit, load and compare refuse.
+    """
+    asked, config = grid.synthesizers[name], grid.data[data]
+    dsn, workload = config.dsn, config.workload
+    assert dsn is not None
+    assert workload is not None
+    base = Config.load(folder / config.config) if config.config else Config()
+    with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, server() as target:
+        chosen = SynthesizerConfig(
+            name=asked.use or name, options=options_for(asked.options, config)
+        )
+        wanted = base.with_privacy(
+            epsilon=epsilon,
+            delta=grid.delta,
+            accounting=asked.accounting or grid.accounting,
+            neighbours=grid.neighbours,
+            seed=seed if asked.seeded else None,
+        ).model_copy(update={"synthesizer": chosen, "ledger": LedgerConfig(path=scratch)})
+        started = time.perf_counter()
+        model = Path(scratch) / "model.privbench"
+        pipeline.fit(dsn, wanted, model)
+        fitted = time.perf_counter()
+        pipeline.load(model, target.dsn, seed=seed)
+        loaded = time.perf_counter()
+        document = compare(
+            dsn,
+            target.dsn,
+            folder / workload,
+            wanted,
+            repeats=1,
+            warmup=0,
+            floor=False,
+            explain=False,
+            distributions="kld" in grid.metrics,
+        )
+        kept = {
+            figure: value
+            for figure, value in document.figures.items()
+            if value is not None and figure.startswith(_KEPT) and "[" not in figure
+        }
+        schema = schema_of(dsn, wanted)
+        return {
+            **kept,
+            **retention(dsn, target.dsn, schema),
+            "seconds.fit": fitted - started,
+            "seconds.sample": loaded - fitted,
+        }
+
+
+def server() -> Server:
+    """A PostgreSQL of our own for one clone: that of the ``demo`` extra, else the machine's.
+
+    Raises:
+        UsageError: There is none.
+    """
+    for label, programs in (
+        ("embedded", embedded.embedded_programs()),
+        ("machine's", embedded.machine_programs()),
+    ):
+        if programs:
+            return embedded.start(programs[0], label=label)
+    raise UsageError(
+        "there is no PostgreSQL here to load clones into.",
+        remedy="Install one, or: pip install 'privbench[demo]'.",
+    )
+
+
+def retention(source: str, clone: str, schema: Schema) -> dict[str, float]:
+    """How much of the associations over keys the clone keeps.
+
+    For every foreign key, Spearman's correlation or Cramér's V of each column of a row with each of
+    the row that it leads to. Those of at least 0.1 in the source count:
+    ``retention.keys`` = 1 − Σ|real − clone| / Σ|real|, at least 0.
+    """
+    gaps, whole = 0.0, 0.0
+    for table in schema:
+        for key in table.foreign_keys:
+            parent = schema.table(key.ref_table)
+            sides = [_joined(dsn, key, table, parent) for dsn in (source, clone)]
+            for real, made in _pairs(*sides):
+                gaps += abs(real - made)
+                whole += abs(real)
+    return {"retention.keys": max(1 - gaps / whole, 0.0)} if whole else {}
+
+
+def _joined(dsn: str, key: ForeignKey, child: Table, parent: Table) -> pd.DataFrame:
+    """Columns of both tables along a key, those of the child first; NULL is None."""
+    columns = [("c", name) for name in _columns(child)] + [("p", name) for name in _columns(parent)]
+    if not columns:
+        return pd.DataFrame()
+    named = [
+        sql.SQL("{}.{}").format(sql.Identifier(side), sql.Identifier(name))
+        for side, name in columns
+    ]
+    on = [
+        sql.SQL("c.{} OPERATOR(pg_catalog.=) p.{}").format(sql.Identifier(a), sql.Identifier(b))
+        for a, b in zip(key.columns, key.ref_columns, strict=True)
+    ]
+    query = sql.SQL("SELECT {} FROM {} c JOIN {} p ON {} LIMIT {}").format(
+        sql.SQL(", ").join(named),
+        sql.Identifier(child.name.schema, child.name.name),
+        sql.Identifier(parent.name.schema, parent.name.name),
+        sql.SQL(" AND ").join(on),
+        sql.Literal(_ROWS),
+    )
+    with reading(dsn) as connection:
+        rows = connection.execute(query).fetchall()
+    return pd.DataFrame(rows, columns=[f"{side}.{name}" for side, name in columns], dtype=object)
+
+
+def _columns(table: Table) -> list[str]:
+    """Columns that say something: no keys, of types that have an order or few values."""
+    keys = {name for key in table.foreign_keys for name in key.columns}
+    keys |= {name for item in (table.primary_key, *table.uniques) if item for name in item.columns}
+    kinds = _ORDERED | _LISTED
+    found = [c.name for c in table.columns if c.type.base in kinds and c.name not in keys]
+    return found[:_COLUMNS]
+
+
+def _pairs(real: pd.DataFrame, made: pd.DataFrame) -> Iterator[tuple[float, float]]:
+    """Strong associations of the source, and the clone's of the same two columns."""
+    if real.empty or made.empty:
+        return
+    columns, ordered = [], []
+    for name in real.columns:
+        coded, order = _coded(real[name], made[name])
+        columns.append(coded)
+        ordered.append(order)
+    found = association(columns, ordered)
+    sides = [name[0] for name in real.columns]
+    for i, left in enumerate(sides):
+        for j in range(i):
+            values = found.real[i, j], found.clone[i, j]
+            if left != sides[j] and not np.isnan(values[0]) and abs(values[0]) >= _STRONG:
+                yield float(values[0]), float(np.nan_to_num(values[1]))
+
+
+def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:
+    """Common codes of both sides, 0 for NULL: parts of equal mass in the source, or its values.
+
+    Values that the source lacks share one code.
+    """
+    known = real.dropna()
+    ordered = not known.map(lambda value: isinstance(value, str | bool)).any()
+    values = np.sort(known.unique())
+    if ordered and len(values) > _BINS:
+        ranks = known.sort_values(ignore_index=True)
+        values = np.unique(ranks.iloc[[len(ranks) * part // _BINS for part in range(_BINS)]])
+    codes = []
+    for side in (real, made):
+        held = side.notna().to_numpy()
+        given = side[held].to_numpy()
+        places = np.searchsorted(values, given, side="right")
+        found = np.zeros(len(side), np.uint32)
+        # A column of NULLs alone in the source counts as ordered: nothing is looked up in it.
+        same = ordered or values[np.maximum(places, 1) - 1] == given
+        found[held] = np.where(same, places + 1, len(values) + 2)
+        codes.append(found)
+    return Coded(codes[0], codes[1], len(values) + 3), ordered

@@ -1,0 +1,69 @@
+"""Rows drawn from a Bayesian network, and how far a released circuit is from its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from privbench.bench.config import DataConfig
+from privbench.bench.fitting import Made
+from privbench.bench.table import Table, table_of
+from privbench.config import ColumnConfig
+from privbench.literature.bayesnet_scores import (
+    map_accuracy,
+    maximum_likelihood,
+    network_of,
+    parameter_distance,
+)
+from privbench.literature.bif import read_bif
+from privbench.rng import generator
+
+#: Rows where the grid says nothing: those of the paper.
+_ROWS = 10_000
+#: Random queries for the most probable explanation, of the paper.
+_QUERIES = 20
+_SEED = 20240229
+
+
+def read_network(name: str, config: DataConfig, folder: Path) -> Table:
+    """Rows drawn from the network of a file, the same for all; a quarter as many test rows.
+
+    Raises:
+        ConfigError: Not a network, or a column that it lacks.
+    """
+    assert config.bif is not None
+    path = folder / config.bif
+    found = read_bif(path)
+    rows = config.rows or _ROWS
+    numbers = generator(_SEED, "network", name)
+    codes = found.network.sample(rows + rows // 4, numbers)
+    texts = {
+        column: pd.Series(list(values), dtype=object).iloc[codes[column]].to_numpy()
+        for column, values in found.values.items()
+    }
+    frame = pd.DataFrame(texts)
+    declared = {
+        column: ColumnConfig(values=list(values)) for column, values in found.values.items()
+    }
+    config = config.model_copy(update={"bif": str(path.absolute())})
+    return table_of(name, config, frame.iloc[:rows], frame.iloc[rows:], declared)
+
+
+def network_figures(made: Made, seed: int) -> dict[str, float]:
+    """Distance of a circuit's parameters from those of the training rows without noise.
+
+    ``params.l1`` and ``params.kl`` are means over nodes and states of their parents;
+    ``map.accuracy`` the share of random queries with the same most probable state.
+    """
+    config = made.table.config
+    if made.circuit is None or config.bif is None:
+        return {}
+    graph = read_bif(config.bif).network.graph
+    domains = made.table.domains
+    reference = maximum_likelihood(domains, graph, made.table.codes(made.table.train))
+    distance = parameter_distance(reference, network_of(made.circuit, graph))
+    accuracy = map_accuracy(
+        reference.circuit(), made.circuit, _QUERIES, generator(_SEED, "queries", seed)
+    )
+    return {"params.l1": distance.l1, "params.kl": distance.kl, "map.accuracy": accuracy}

@@ -1,0 +1,236 @@
+"""Other people's synthesizers: an environment each, and one call out of process by CSV and JSON.
+
+The table of peers is ``peers.toml`` beside this file: pins, a script of a few lines, and whether
+the privacy proof holds. Codes are the same that installed synthesizers get, with at most as many
+for a number as the grid says, so that nothing is spent on bounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock
+from platformdirs import user_cache_path
+
+from privbench.bench.fitting import Made
+from privbench.bench.table import Table, coarse
+from privbench.errors import PrivbenchError
+from privbench.literature.proofs import Proof
+
+#: Where environments are made, unless this variable says otherwise.
+VARIABLE = "PRIVBENCH_PEERS"
+#: Seconds that making one may take: torch alone is some hundred megabytes.
+_INSTALL = 3600
+_READY = "ready"
+#: Beginnings of the environment variables that installers and peers get.
+_SETTINGS = ("PATH", "HOME", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "SSL_", "HTTP", "NO_PROXY",
+             "ALL_PROXY", "PIP_", "UV_", "XDG_CACHE", "PYENV_")  # fmt: skip
+#: What runs around a peer's script.
+_FRAME = """
+import json, sys, time
+import numpy as np, pandas as pd
+job = json.loads(sys.stdin.read())
+rows = pd.read_csv(job["rows"])
+sizes, ordered, target, folder = job["sizes"], set(job["ordered"]), job["target"], job["folder"]
+epsilon, delta, seed, peer = job["epsilon"], job["delta"], job["seed"], job["peer"]
+started = time.perf_counter()
+exec(compile(job["script"], "peer", "exec"))
+seconds = time.perf_counter() - started
+made = pd.DataFrame(made)
+if not set(rows.columns) & set(made.columns) and made.shape[1] == rows.shape[1]:
+    made.columns = rows.columns
+made.to_csv(job["made"], index=False)
+open(job["said"], "w").write(json.dumps({"seconds": seconds}))
+"""
+
+
+class PeerFailed(PrivbenchError):
+    """A peer could not be installed, or did not give rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A row of the table of peers.
+
+    Attributes:
+        name: By which grids call it.
+        call: By which its script calls it.
+        python: Least and greatest version of Python, as ``3.11``.
+        pins: What pip installs.
+        proof: Whether the privacy proof holds.
+        script: What makes ``made`` of ``rows``.
+    """
+
+    name: str
+    call: str
+    python: tuple[str, str]
+    pins: tuple[str, ...]
+    proof: Proof
+    script: str
+
+
+@cache
+def peers() -> dict[str, Peer]:
+    """All peers by name."""
+    raw = tomllib.loads(Path(__file__).with_name("peers.toml").read_text(encoding="utf-8"))
+    found = {}
+    for name, row in raw["peers"].items():
+        package = raw["packages"][row["package"]]
+        proof = Proof(row["proof"], row["reason"], f"the package {row['package']}")
+        low, high = package["python"]
+        pins = tuple(package["pins"])
+        found[name] = Peer(name, row["call"], (low, high), pins, proof, package["script"])
+    return found
+
+
+def environment(peer: Peer) -> Path:
+    """The Python of a peer's environment; made on first use, shared by peers of the same pins.
+
+    Raises:
+        PeerFailed: There is no fitting Python here, or pip refuses; one line says why.
+    """
+    base = Path(os.environ.get(VARIABLE) or user_cache_path("privbench") / "peers")
+    digest = hashlib.sha256("\n".join((*peer.pins, *peer.python)).encode()).hexdigest()[:16]
+    place = base / digest
+    base.mkdir(parents=True, exist_ok=True)
+    with FileLock(base / f"{digest}.lock"):
+        if not (place / _READY).exists():
+            shutil.rmtree(place, ignore_errors=True)
+            _make(peer, place)
+            (place / _READY).write_text("\n".join(peer.pins))
+    return _python(place)
+
+
+def _python(place: Path) -> Path:
+    return place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def _make(peer: Peer, place: Path) -> None:
+    uv = shutil.which("uv")
+    base = _fitting(peer)
+    if base is None and uv is None:
+        low, high = peer.python
+        raise PeerFailed(f"needs Python {low} to {high}, and there is none here.")
+    if uv is not None:
+        _run([uv, "venv", "--python", base or peer.python[1], str(place)])
+        _run([uv, "pip", "install", "--python", str(_python(place)), *peer.pins])
+    else:
+        _run([str(base), "-m", "venv", str(place)])
+        _run([str(_python(place)), "-m", "pip", "install", "--quiet", *peer.pins])
+
+
+def _fitting(peer: Peer) -> str | None:
+    """A Python of this machine whose version the pins resolve on, our own first."""
+    low, high = (tuple(map(int, end.split("."))) for end in peer.python)
+    if low <= sys.version_info[:2] <= high:
+        return sys.executable
+    for minor in range(high[1], low[1] - 1, -1):
+        if found := shutil.which(f"python3.{minor}"):
+            return found
+    return None
+
+
+def _run(command: list[str]) -> None:
+    try:
+        ran = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, timeout=_INSTALL, check=False, env=_clean()
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerFailed(f"does not install: {type(error).__name__}.") from error
+    if ran.returncode:
+        raise PeerFailed(f"does not install: {_last(ran.stderr)}")
+
+
+def _clean() -> dict[str, str]:
+    """Settings of the machine, and no secrets but those of package indexes; one thread a peer."""
+    kept = {k: v for k, v in os.environ.items() if k.upper().startswith(_SETTINGS)}
+    return {**kept, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def _last(text: str) -> str:
+    """The last line that says something, short."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines[-1] if lines else "it said nothing")[:300]
+
+
+def run(
+    peer: Peer, table: Table, epsilon: float, delta: float, seed: int, *, cells: int, limit: float
+) -> Made:
+    """Synthetic rows of a peer.
+
+    Args:
+        peer: Which one.
+        table: The table; the peer gets codes of its training rows.
+        epsilon: ε of the release.
+        delta: δ of the release.
+        seed: Of the decoding, and for a peer that has no other noise than seeded.
+        cells: Most codes of a number.
+        limit: Seconds it may take.
+
+    Raises:
+        PeerFailed: It does not install, crashed, ran out of time or gave no such rows.
+    """
+    python = environment(peer)
+    seen = coarse(table, cells)
+    with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:
+        paths = {name: Path(folder, f"{name}.csv") for name in ("rows", "made", "said")}
+        pd.DataFrame(seen.codes(seen.train)).to_csv(paths["rows"], index=False)
+        job = {
+            **{name: str(path) for name, path in paths.items()},
+            "folder": folder,
+            "sizes": {name: domain.size for name, domain in seen.domains.items()},
+            "ordered": [name for name, domain in seen.domains.items() if domain.ordered],
+            "target": table.target,
+            "epsilon": epsilon,
+            "delta": delta,
+            "seed": seed,
+            "script": peer.script,
+            "peer": peer.call,
+        }
+        started = time.perf_counter()
+        try:
+            ran = subprocess.run(  # noqa: S603
+                [str(python), "-c", _FRAME],
+                input=json.dumps(job),
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                cwd=folder,
+                env=_clean(),
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PeerFailed(f"stopped after {limit:g} s.") from error
+        if ran.returncode or not paths["said"].exists():
+            raise PeerFailed(f"crashed: {_last(ran.stderr)}")
+        seconds = float(json.loads(paths["said"].read_text())["seconds"])
+        values = seen.values(_codes(seen, pd.read_csv(paths["made"])), seed)
+    rest = time.perf_counter() - started - seconds
+    return Made(values, seconds, max(rest, 0.0), True, seen)
+
+
+def _codes(table: Table, found: pd.DataFrame) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+    """A peer's codes, rounded to whole ones of the domain where it gives numbers between."""
+    if missing := [name for name in table.columns if name not in found.columns]:
+        raise PeerFailed(f"gave no column {missing[0]!r}.")
+    codes = {}
+    for name, domain in table.domains.items():
+        numbers = pd.to_numeric(found[name], errors="coerce")
+        if numbers.isna().any():
+            raise PeerFailed(f"gave what is no code in column {name!r}.")
+        codes[name] = numbers.round().clip(0, domain.size - 1).to_numpy(np.int64)
+    return codes

@@ -1,0 +1,241 @@
+"""From outcomes of cells to results: means over seeds with their scatter, files, and gates."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privbench.bench.cell import Outcome
+from privbench.bench.classifiers import ranking_agreement
+from privbench.bench.config import REAL, BenchConfig
+from privbench.bench.fitting import ANY_DATA, options_for
+from privbench.bench.peers import peers
+from privbench.bench.published import Printed
+from privbench.files import replacing, write_text
+from privbench.literature.proofs import Proof, proof_of
+from privbench.report.document import GatePart
+from privbench.report.gates import Gate
+
+#: Figures of models, of which training on real rows has them too.
+_SCORES = ("auroc", "auprc", "f1", "rmse")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of one kind of release: a mean over seeds, never the best of them.
+
+    Attributes:
+        mean: Over the seeds that gave it.
+        sd: Standard deviation over them; None of one.
+        n: How many they are.
+    """
+
+    mean: float
+    sd: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: list[float]) -> Figure:
+        """The figure of values, one a seed."""
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        return cls(float(np.mean(values)), sd, len(values))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the tables: one synthesizer on one data set at one ε.
+
+    Attributes:
+        data: The data set.
+        synthesizer: The synthesizer.
+        epsilon: ε; None for real rows.
+        figures: By name.
+        failures: Seeds that failed, by reason.
+        private: Whether all noise came from the operating system's entropy.
+    """
+
+    data: str
+    synthesizer: str
+    epsilon: float | None
+    figures: dict[str, Figure]
+    failures: dict[str, int] = field(default_factory=dict)
+    private: bool = True
+
+    @property
+    def place(self) -> str:
+        """As gates name it: ``adult/privbench/1``."""
+        at = "" if self.epsilon is None else f"/{self.epsilon:g}"
+        return f"{self.data}/{self.synthesizer}{at}"
+
+
+@dataclass(frozen=True)
+class Results:
+    """A whole shoot-out. CONFIDENTIAL, as its figures read the rows.
+
+    Attributes:
+        grid: The grid.
+        lines: Rows of the tables.
+        proofs: Verdicts by synthesizer.
+        printed: Figures that papers have printed.
+        notes: Per data set, what a reader has to know.
+        mistakes: What did not do, one line each.
+        outcomes: Of all cells.
+    """
+
+    grid: BenchConfig
+    lines: list[Line]
+    proofs: dict[str, Proof]
+    printed: list[Printed]
+    notes: dict[str, tuple[str, ...]]
+    mistakes: list[str]
+    outcomes: list[Outcome]
+
+    def figures(self) -> dict[str, float | None]:
+        """Means by the names that gates use: ``auroc.gb[adult/privbench/1]``."""
+        return {
+            f"{name}[{line.place}]": figure.mean
+            for line in self.lines
+            for name, figure in line.figures.items()
+        }
+
+    def check(self, gates: Iterable[Gate]) -> list[GatePart]:
+        """Hold gates against the means; one whose cells all failed fails.
+
+        Raises:
+            UsageError: A gate names what the grid does not have.
+        """
+        found = self.figures()
+        every = {name.partition("[")[0] for name in found}
+        for line in self.lines:
+            if not line.figures:
+                found |= {f"{name}[{line.place}]": None for name in every}
+        return [gate.check(found) for gate in gates]
+
+    def printed_for(self, line: Line) -> dict[str, Printed]:
+        """Printed figures of a row, by metric; the first where there are several."""
+        found: dict[str, Printed] = {}
+        for part in self.printed:
+            same = part.data == line.data and part.synthesizer == line.synthesizer
+            if same and (part.epsilon == line.epsilon or line.epsilon is None):
+                found.setdefault(part.metric, part)
+        return found
+
+    def save(self, output: Path) -> None:
+        """Write results.json and results.parquet."""
+        rows = [
+            {**asdict(outcome.job), "metric": name, "value": value}
+            for outcome in self.outcomes
+            for name, value in outcome.figures.items()
+        ]
+        columns = ["data", "synthesizer", "epsilon", "seed", "metric", "value"]
+        frame = pd.DataFrame(rows, columns=columns).astype({"epsilon": float, "value": float})
+        with replacing(output / "results.parquet") as file:
+            frame.to_parquet(file, index=False)
+        write_text(output / "results.json", json.dumps(self.to_json(), indent=1) + "\n")
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        return {
+            "confidential": True,
+            "grid": self.grid.model_dump(mode="json"),
+            "lines": [
+                {
+                    **asdict(line),
+                    "printed": {name: asdict(p) for name, p in self.printed_for(line).items()},
+                }
+                for line in self.lines
+            ],
+            "proofs": {name: asdict(proof) for name, proof in self.proofs.items()},
+            "notes": self.notes,
+            "mistakes": self.mistakes,
+        }
+
+
+def collect(
+    grid: BenchConfig,
+    outcomes: list[Outcome],
+    printed: list[Printed],
+    notes: Mapping[str, tuple[str, ...]],
+    mistakes: list[str],
+) -> Results:
+    """Results of outcomes, in the order of the grid."""
+    groups: dict[tuple[str, str, float | None], list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        job = outcome.job
+        groups[job.data, job.synthesizer, job.epsilon].append(outcome)
+    real = {
+        data: {metric: float(np.mean(values)) for metric, values in _by_metric(part).items()}
+        for (data, name, _), part in groups.items()
+        if name == REAL
+    }
+    lines = [
+        _line(data, name, epsilon, _derived(part, real.get(data, {})))
+        for (data, name, epsilon), part in groups.items()
+    ]
+    order = {name: place for place, name in enumerate([REAL, *grid.synthesizers])}
+    datas = {name: place for place, name in enumerate(grid.data)}
+    lines.sort(key=lambda x: (datas[x.data], order[x.synthesizer], x.epsilon or 0.0))
+    return Results(grid, lines, _proofs(grid), printed, dict(notes), mistakes, outcomes)
+
+
+def _by_metric(outcomes: list[Outcome]) -> dict[str, list[float]]:
+    """Values over the seeds that gave them."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        for name, value in outcome.figures.items():
+            values[name].append(value)
+    return values
+
+
+def _derived(outcomes: list[Outcome], real: Mapping[str, float]) -> list[Outcome]:
+    """Outcomes with what follows from training on real rows: how far they are, and the SRA."""
+    return [
+        replace(outcome, figures={**outcome.figures, **_against(outcome.figures, real)})
+        if outcome.job.synthesizer != REAL
+        else outcome
+        for outcome in outcomes
+    ]
+
+
+def _against(figures: Mapping[str, float], real: Mapping[str, float]) -> dict[str, float]:
+    found = {
+        f"gap.{name}": real[name] - value
+        for name, value in figures.items()
+        if name.startswith("auroc.") and name in real
+    }
+    for kind in _SCORES:
+        pair = [_models(kind, side) for side in (real, figures)]
+        agreed = ranking_agreement(*pair)
+        if agreed is not None:
+            found[f"sra.{kind}"] = agreed
+    return found
+
+
+def _models(kind: str, figures: Mapping[str, float]) -> dict[str, float]:
+    """Figures of single models: not of their means."""
+    means = (f"{kind}.mean", f"{kind}.no_mlp")
+    return {k: v for k, v in figures.items() if k.startswith(f"{kind}.") and k not in means}
+
+
+def _line(data: str, name: str, epsilon: float | None, outcomes: list[Outcome]) -> Line:
+    failures = Counter(outcome.message for outcome in outcomes if outcome.status == "failed")
+    figures = {metric: Figure.of(part) for metric, part in _by_metric(outcomes).items()}
+    private = all(outcome.private for outcome in outcomes)
+    return Line(data, name, epsilon, figures, dict(failures), private)
+
+
+def _proofs(grid: BenchConfig) -> dict[str, Proof]:
+    found = {}
+    for name, asked in grid.synthesizers.items():
+        use = asked.use or name
+        peer = peers().get(use)
+        options = options_for(asked.options, ANY_DATA)
+        found[name] = peer.proof if peer else proof_of(use, options)
+    return found

@@ -1,0 +1,305 @@
+"""The grid: checked first, then cell by cell in processes of their own; what is done stays done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, cast
+
+from privbench.bench.cell import Job, Outcome, child, key_of, reason
+from privbench.bench.classifiers import require_learners
+from privbench.bench.config import REAL, BenchConfig
+from privbench.bench.counting import read_queries
+from privbench.bench.fitting import ANY_DATA, options_for
+from privbench.bench.peers import environment, peers
+from privbench.bench.table import Table, read_table
+from privbench.errors import PrivbenchError
+from privbench.files import make_folder
+from privbench.pipeline.progress import Reporter
+from privbench.synthesizers import get, names
+
+#: What a cell's process is called with.
+Arguments = Callable[[Job], tuple[Any, ...]]
+#: Modules that a process of a cell begins with.
+_BEFORE = ["privbench.bench.cell", "privbench.synthesizers.junction", "sklearn.ensemble"]
+_NO_DATABASES = "peers take single tables, not databases."
+#: Seconds beyond a cell's limit, for scores of rows that came late.
+_GRACE = 60.0
+
+
+@dataclass
+class Prepared:
+    """A grid that was checked.
+
+    Attributes:
+        tables: Data sets of files that can be used.
+        jobs: Cells that can be tried.
+        refused: Cells that cannot, with the reason.
+        lines: One line for every mistake.
+    """
+
+    tables: dict[str, Table] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    refused: list[Outcome] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:
+    """Read the data, find the synthesizers and make the environments of peers.
+
+    Whatever does not do is told in one line, and the rest of the grid goes on.
+
+    Args:
+        grid: The grid.
+        folder: What paths are relative to.
+        reporter: Told of stages and mistakes.
+    """
+    found = Prepared()
+    bad_data = _data(grid, folder, found)
+    bad_names = _synthesizers(grid, reporter)
+    for what, reasons in (("data", bad_data), ("synthesizer", bad_names)):
+        found.lines += [f"{what} {name!r}: {reason}" for name, reason in reasons.items()]
+    for job in jobs_of(grid):
+        reason = bad_data.get(job.data) or bad_names.get(job.synthesizer)
+        if reason is None and not _fits(grid, job):
+            reason = _NO_DATABASES
+        if reason is None:
+            found.jobs.append(job)
+        else:
+            found.refused.append(Outcome.failed(job, reason))
+    for line in found.lines:
+        reporter.warn(line)
+    return found
+
+
+def jobs_of(grid: BenchConfig) -> list[Job]:
+    """All cells, the first seed of everything first."""
+    found = []
+    for seed in range(grid.seeds):
+        for data, config in grid.data.items():
+            if config.target is not None and "tstr" in grid.metrics:
+                found.append(Job(data, REAL, None, seed))
+            for name, asked in grid.synthesizers.items():
+                if asked.data is None or data in asked.data:
+                    found += [Job(data, name, epsilon, seed) for epsilon in grid.epsilon]
+    return found
+
+
+def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
+    """Read every data set of files; why it cannot be used, by name."""
+    bad = {}
+    for name, config in grid.data.items():
+        try:
+            if config.dsn is not None:
+                continue
+            table = _read(name, grid, folder)
+            if config.workload is not None:
+                read_queries(folder / config.workload, table.train)
+            if config.target is not None and "tstr" in grid.metrics:
+                require_learners(grid.classifiers, numbers=not table.classes)
+            found.tables[name] = table
+        except Exception as error:
+            bad[name] = reason(error)
+    return bad
+
+
+def _read(name: str, grid: BenchConfig, folder: Path) -> Table:
+    config = grid.data[name]
+    if config.bif is None:
+        return read_table(name, config, folder)
+    from privbench.bench.networks import read_network
+
+    return read_network(name, config, folder)
+
+
+def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
+    """Why a synthesizer cannot be used, by its name in the grid."""
+    bad = {}
+    for name, asked in grid.synthesizers.items():
+        use = asked.use or name
+        try:
+            if use in names():
+                get(use)(options_for(asked.options, ANY_DATA))
+            elif use in peers():
+                if not any(_fits(grid, job) for job in jobs_of(grid) if job.synthesizer == name):
+                    raise PrivbenchError(_NO_DATABASES)
+                if grid.neighbours == "replace":
+                    raise PrivbenchError("the noise of peers is that of add/remove neighbours.")
+                with reporter.stage(f"environment of {use}"):
+                    environment(peers()[use])
+            else:
+                known = ", ".join([*names(), *peers()])
+                raise PrivbenchError(f"no synthesizer or peer {use!r}.", remedy=f"Known: {known}.")
+        except Exception as error:
+            bad[name] = reason(error)
+    return bad
+
+
+def _fits(grid: BenchConfig, job: Job) -> bool:
+    """Whether a synthesizer can take a data set: peers take no databases."""
+    if job.synthesizer == REAL or grid.data[job.data].dsn is None:
+        return True
+    return (grid.synthesizers[job.synthesizer].use or job.synthesizer) not in peers()
+
+
+def run(
+    grid: BenchConfig,
+    prepared: Prepared,
+    folder: Path,
+    output: Path,
+    *,
+    at_once: int,
+    reporter: Reporter,
+) -> list[Outcome]:
+    """Run what is not done yet.
+
+    A cell whose file is whole, and whose data, options and metrics are still the same, is done. Of
+    others, failed ones included, each runs in a process of its own.
+
+    Args:
+        grid: The grid.
+        prepared: What `prepare` found.
+        folder: What paths are relative to.
+        output: The folder of results; files of cells go to ``cells`` in it.
+        at_once: Cells at once.
+        reporter: Told of cells that are done, with the time that is left.
+
+    Returns:
+        Outcomes of all cells, in the order of the grid.
+
+    Raises:
+        OSError: The folder cannot be written.
+        KeyboardInterrupt: Ctrl-C; what is done stays done.
+    """
+    cells = output / "cells"
+    make_folder(cells)
+    done: dict[Job, Outcome] = {}
+    for job in prepared.jobs:
+        old = Outcome.read(job.file(cells))
+        if old is not None and old.status == "ok" and old.key == key_of(grid, job, folder):
+            done[job] = old
+    waiting = deque(job for job in prepared.jobs if job not in done)
+    if done:
+        reporter.say(f"{len(done)} of {len(prepared.jobs)} cells are done already")
+    pool = _Pool(
+        lambda job: (grid, job, prepared.tables.get(job.data), folder, cells), cells, at_once
+    )
+    limit = grid.limit + _GRACE
+    try:
+        while waiting or pool.running:
+            while waiting and len(pool.running) < at_once:
+                pool.start(waiting.popleft())
+            for outcome in pool.finished(limit):
+                done[outcome.job] = outcome
+                if outcome.status == "failed":
+                    reporter.warn(f"{outcome.job}: {outcome.message}")
+                left = time_left(done.values(), [*waiting, *pool.jobs], at_once)
+                reporter.advance(f"{outcome.job}; {left}", len(done), len(prepared.jobs))
+    finally:
+        pool.stop()
+    everything = {outcome.job: outcome for outcome in prepared.refused} | done
+    return [everything[job] for job in jobs_of(grid)]
+
+
+def time_left(done: Iterable[Outcome], jobs: Sequence[Job], at_once: int) -> str:
+    """How long cells will take, by the means of cells of their kind, else of all; for people."""
+    took: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for outcome in done:
+        took[outcome.job.data, outcome.job.synthesizer].append(outcome.seconds)
+    usual = [seconds for part in took.values() for seconds in part]
+    parts = [took.get((job.data, job.synthesizer)) or usual or [0.0] for job in jobs]
+    minutes = sum(sum(part) / len(part) for part in parts) / at_once / 60
+    if minutes < 1:
+        return "less than a minute left"
+    return f"about {minutes / 60:.1f} h left" if minutes > 90 else f"about {minutes:.0f} min left"
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A cell's process, and where it and its peers write rows on the way."""
+
+    process: Any
+    job: Job
+    scratch: str
+    started: float = field(default_factory=time.monotonic)
+
+    def end(self) -> None:
+        """Kill what is left of the cell and of what it has started; remove what they wrote."""
+        if self.process.exitcode != 0:
+            with suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+        self.process.join()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+class _Pool:
+    """Processes of cells that run now."""
+
+    def __init__(self, arguments: Arguments, cells: Path, at_once: int) -> None:
+        methods = multiprocessing.get_all_start_methods()
+        self._context: Any = multiprocessing.get_context(
+            "forkserver" if "forkserver" in methods else "spawn"
+        )
+        if "forkserver" in methods:
+            self._context.set_forkserver_preload(_BEFORE)
+        # Cells share the cores: more threads than cores in each would wait for one another.
+        os.environ.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // at_once, 1)))
+        self._arguments, self._cells = arguments, cells
+        self.running: dict[int, _Running] = {}
+
+    @property
+    def jobs(self) -> list[Job]:
+        """What runs."""
+        return [cell.job for cell in self.running.values()]
+
+    def start(self, job: Job) -> None:
+        """Start a cell; its old file goes first, so that one that dies leaves none."""
+        job.file(self._cells).unlink(missing_ok=True)
+        scratch = tempfile.mkdtemp(prefix="pb-cell-")
+        # A server in it may run under another account, which has to pass through.
+        os.chmod(scratch, 0o711)  # noqa: S103
+        # Not a daemon: those may have no children, and peers are children.
+        process = self._context.Process(target=child, args=(*self._arguments(job), scratch))
+        process.start()
+        self.running[process.sentinel] = _Running(process, job, scratch)
+
+    def finished(self, limit: float) -> list[Outcome]:
+        """Outcomes of cells that ended since, after at most a second; those too late are killed."""
+        found = []
+        for sentinel in wait(list(self.running), timeout=1.0):
+            cell = self.running.pop(cast("int", sentinel))
+            cell.end()
+            found.append(self._outcome(cell.job, cell.process.exitcode))
+        for sentinel, cell in list(self.running.items()):
+            if time.monotonic() - cell.started > limit:
+                self.running.pop(sentinel).end()
+                found.append(Outcome.failed(cell.job, f"stopped after {limit:.0f} s."))
+        return found
+
+    def _outcome(self, job: Job, code: int) -> Outcome:
+        path = job.file(self._cells)
+        log = path.with_suffix(".log")
+        outcome = Outcome.read(path)
+        if outcome is None:
+            said = log.read_text(errors="replace").split("\n") if log.exists() else []
+            last = next((line for line in reversed(said) if line.strip()), "")
+            return Outcome.failed(job, f"its process died (exit code {code}). {last}")
+        log.unlink(missing_ok=True)
+        return outcome
+
+    def stop(self) -> None:
+        """Kill what runs."""
+        for cell in self.running.values():
+            cell.end()
+        self.running.clear()

@@ -1,0 +1,77 @@
+"""``bench``: a grid of synthesizers, data, ε and seeds, scored by the literature's metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from privbench.bench import bench as run_bench
+from privbench.bench.config import REAL
+from privbench.bench.page import shown
+from privbench.bench.results import Results
+from privbench.cli.options import State
+from privbench.report import Gate, enforce
+from privbench.report.summary import gate_line
+
+_SHOWN = ("auroc.mean", "kld.2", "qerror.mean", "loglik.test", "params.l1", "seconds.fit")
+
+
+@click.command()
+@click.argument("grid", metavar="CONFIG")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the results.")
+@click.option("--data", "folder", metavar="DIR", help="What paths in CONFIG are relative to; its "
+              "own folder otherwise.")  # fmt: skip
+@click.option("--full", is_flag=True, help="The full grid of CONFIG: its section 'full' counts.")
+@click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
+              help="Cells at once.")  # fmt: skip
+@click.option("--fail-if", "gates", multiple=True, metavar="COND", help="Exit code 1 if it holds: "
+              "'auroc.gb[adult/privbench/1] < 0.9'.")  # fmt: skip
+@click.pass_obj
+def bench(
+    state: State,
+    grid: str,
+    output: str,
+    folder: str | None,
+    full: bool,
+    jobs: int,
+    gates: tuple[str, ...],
+) -> None:
+    """Compare synthesizers on a grid of data, ε and seeds. CONFIDENTIAL.
+
+    CONFIG names data sets (CSV, Parquet, a database, a network), installed synthesizers and peers,
+    ε, seeds and metrics. Writes bench.html, results.json and results.parquet into the folder.
+    Started again with the same folder it goes on where it stopped; cells that failed are tried
+    again.
+
+    \b
+    Example:
+      privbench bench benchmarks/papers/quail.toml --data data/ -o out/ -j 2
+    """
+    teller = state.reporter
+    try:
+        found = run_bench(
+            grid, output, folder=folder, full=full, at_once=jobs, gates=gates, reporter=teller
+        )
+    except KeyboardInterrupt as error:
+        error.add_note(f"To go on: the same command; what is done is kept in {output}")
+        raise
+    for line in _told(found):
+        click.echo(line)
+    click.echo(f"CONFIDENTIAL results: {Path(output) / 'bench.html'}")
+    parts = found.check([Gate.parse(text) for text in gates])
+    for part in parts:
+        click.echo(gate_line(part))
+    enforce(parts)
+
+
+def _told(found: Results) -> list[str]:
+    """One line for every row of the tables."""
+    lines = []
+    for line in found.lines:
+        figures = [f"{name} {shown(line.figures[name])}" for name in _SHOWN if name in line.figures]
+        proof = "" if line.synthesizer == REAL else f" [{found.proofs[line.synthesizer].verdict}]"
+        failed = sum(line.failures.values())
+        figures += [f"{failed} failed"] if failed else []
+        lines.append(f"{line.place}{proof}: {', '.join(figures) or 'nothing'}")
+    return lines

@@ -1,0 +1,168 @@
+"""Grids: what is refused, with the place and the reason; what the full grid changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from privbench.bench import BenchConfig
+from privbench.bench.config import DataConfig
+from privbench.bench.counting import counts, read_queries
+from privbench.bench.results import collect
+from privbench.bench.table import Table, coarse, read_table
+from privbench.errors import ConfigError
+
+GRID: dict[str, Any] = {
+    "epsilon": [1.0],
+    "data": {"a": {"train": "a.csv", "target": "y"}},
+    "synthesizers": {"independent": {}},
+}
+PAPERS = sorted((Path(__file__).parents[2] / "benchmarks/papers").glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epsilon": []}, "epsilon"),
+        ({"epsilon": [0]}, "epsilon.0"),
+        ({"epsilon": [float("inf")]}, "epsilon.0"),
+        ({"delta": 1.0}, "delta"),
+        ({"epsilon": [1.0, 2.0, 1]}, "a value stands there twice"),
+        ({"seeds": 0}, "seeds"),
+        ({"metrics": ["speed"]}, "metrics.0"),
+        ({"ways": [5]}, "ways.0"),
+        ({"data": {}}, "data"),
+        ({"data": {"a/b": {"train": "a.csv"}}}, "data.a/b"),
+        ({"data": {"a": {}}}, "give one of train, dsn and bif"),
+        ({"data": {"a": {"train": "a.csv", "dsn": "service=x"}}}, "give one of"),
+        ({"data": {"a": {"dsn": "service=x"}}}, "a database needs a workload"),
+        ({"data": {"a": {"dsn": "://hush", "workload": "w"}}}, "string cannot be read"),
+        ({"data": {"a": {"train": "a.csv", "colour": 1}}}, "data.a.colour"),
+        ({"data": {"a": {"train": "a.csv", "columns": {"x": {"kind": "range"}}}}}, "min and max"),
+        ({"synthesizers": {"real": {}}}, "choose another name"),
+        ({"synthesizers": {"x": {"data": ["b"]}}}, "no data set 'b'"),
+        ({"accounting": "zcdp", "delta": 0.0}, "needs delta > 0"),
+        ({"full": {"seeds": -1}}, "seeds"),
+        ({"full": 3}, "full"),
+    ],
+)
+def test_a_bad_grid_is_refused_by_its_place(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        BenchConfig.of({**GRID, **change}, name="g.toml")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "hush" not in str(error.value)
+
+
+def test_secrets_of_a_database_stay_out_of_results() -> None:
+    data = {"a": {"dsn": "postgresql://ada:hush@db.example/shop", "workload": "w.sql"}}
+    grid = BenchConfig.of({**GRID, "data": data})
+    assert "hush" in str(grid.data["a"].dsn)
+    written = json.dumps(collect(grid, [], [], {}, []).to_json())
+    assert "db.example" in written
+    assert "hush" not in written
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
+def test_ready_grids_are_grids(path: Path) -> None:
+    small, full = BenchConfig.load(path), BenchConfig.load(path, full=True)
+    assert set(small.data) <= set(full.data)
+    assert set(small.synthesizers) <= set(full.synthesizers)
+
+
+def _table(folder: Path, text: str, **given: Any) -> Table:
+    (folder / "a.csv").write_text(text)
+    return read_table("a", DataConfig(train="a.csv", **given), folder)
+
+
+ROWS = "n,x,c,y\n" + "".join(f"{i % 7},{i / 8},{'pq'[i % 2]},{i % 3}\n" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"target": "z"}, "a.z: the target is missing."),
+        ({"columns": {"z": {}}}, "a.z: a declared column is missing."),
+        ({"drop": ["z"]}, "a.z: there is no such column to drop."),
+        ({"test": "b.csv"}, "b.csv cannot be read"),
+        ({"domain": "a.csv"}, "is no file of domains"),
+        ({"columns": {"c": {"kind": "range", "min": 0, "max": 1}}}, " is no number."),
+        ({"columns": {"c": {"values": ["p"]}}}, "a.c: 'q' is not in the declared list."),
+        ({"target": "y", "positive": "7"}, "a.y: no row has a positive value."),
+        ({"null": ["p", "q"], "complete": True}, "a: no rows are left."),
+    ],
+)
+def test_a_data_set_that_does_not_fit_is_refused(
+    tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        _table(tmp_path, ROWS, **given)
+    assert said in str(error.value)
+
+
+def test_codes_keep_values_and_the_split_is_one(tmp_path: Path) -> None:
+    first, again = (_table(tmp_path, ROWS, target="y") for _ in range(2))
+    pd.testing.assert_frame_equal(first.test, again.test)
+    both = pd.concat([first.train, first.test])
+    assert len(both) == 40
+    assert len(first.test) == 10
+    back = first.values(first.codes(first.train), seed=1)
+    for name in ("n", "c", "y"):
+        assert back[name].tolist() == first.train[name].tolist()
+    cells = coarse(first, 3)
+    assert all(domain.size <= 3 for domain in cells.domains.values())
+    made = cells.values(cells.codes(first.train), seed=1)
+    assert made["x"].between(0, 39 / 8).all()
+
+
+def test_null_keeps_a_code_of_its_own_and_targets_without_value_go(tmp_path: Path) -> None:
+    text = ROWS.replace("q", "?") + "?,?,p,1\n1,1,p,?\n"
+    table = _table(tmp_path, text, target="y", null=["?"], test_share=0.05)
+    both = pd.concat([table.train, table.test])
+    assert len(both) == 41
+    back = table.values(table.codes(both), seed=None)
+    assert back.isna().sum().tolist() == both.isna().sum().tolist()
+    assert both["c"].isna().sum() == 20
+
+
+QUERIES = [
+    (
+        "SELECT COUNT(*) FROM t WHERE n >= 3 AND c = 'p' COLLATE \"C\"",
+        lambda r: (r.n >= 3) & (r.c == "p"),
+    ),
+    ("7||SELECT COUNT(*) FROM t WHERE x < -1 OR NOT n = 2", lambda r: (r.x < -1) | (r.n != 2)),
+    ("SELECT COUNT(*) FROM other;", lambda r: r.n > -1),
+]
+
+
+def test_counting_queries_are_answered_on_frames(tmp_path: Path) -> None:
+    table = _table(tmp_path, ROWS)
+    (tmp_path / "w.sql").write_text("\n".join(text for text, _ in QUERIES))
+    found = read_queries(tmp_path / "w.sql", table.train)
+    wanted = [int(rule(table.train).sum()) for _, rule in QUERIES]
+    assert counts(found, table.train).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT n FROM t",
+        "SELECT COUNT(*), 1 FROM t",
+        "SELECT COUNT(*) FROM t WHERE z = 1",
+        "SELECT COUNT(*) FROM t WHERE load_extension('x') = 1",
+        "ATTACH 'x.db' AS x; -- select",
+        "SELECT COUNT(*) FROM t; DROP TABLE rows",
+        "DELETE FROM rows -- select",
+        "SELECT COUNT(* FROM",
+    ],
+)
+def test_other_queries_are_refused_by_their_line(tmp_path: Path, text: str) -> None:
+    table = _table(tmp_path, ROWS)
+    (tmp_path / "w.sql").write_text(f"\n{text}\n")
+    with pytest.raises(ConfigError, match="line 2"):
+        read_queries(tmp_path / "w.sql", table.train)
+    assert not (tmp_path / "x.db").exists()

@@ -1,0 +1,267 @@
+"""Runs of small grids: what is done stays done, and what fails is one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import psycopg
+import pytest
+from click.testing import CliRunner
+from filelock import FileLock
+
+from privbench.bench import BenchConfig, bench, peers
+from privbench.bench.config import DataConfig
+from privbench.bench.peers import Peer, PeerFailed
+from privbench.bench.runner import prepare
+from privbench.bench.table import Table, read_table
+from privbench.cli import main
+from privbench.errors import UsageError
+from privbench.literature.proofs import Proof
+from privbench.pipeline.progress import Reporter
+
+TABLE = "n,c,y\n" + "".join(f"{i % 9},{'pqr'[i % 3]},{int(i % 9 > 4)}\n" for i in range(300))
+GRID = """
+epsilon = [2.0]
+delta = 1e-6
+seeds = 2
+classifiers = ["gnb"]
+metrics = ["tstr", "kld", "loglik"]
+[data.toy]
+train = "toy.csv"
+target = "y"
+[data.other]
+train = "toy.csv"
+target = "nothing"
+[synthesizers.independent]
+published = ["Columns"]
+[synthesizers.nobody]
+[published]
+files = ["printed.csv", "lost.csv"]
+metrics = { "auroc.mean" = "AUROC" }
+"""
+PRINTED = """paper,dataset,method,epsilon,metric,value
+X,toy,Columns,2,AUROC,0.625
+X,toy,Others,2,AUROC,0.875
+X,toy,Columns,9,AUROC,0.1
+X,toy,original,,AUROC,0.99
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (("toy.csv", TABLE), ("grid.toml", GRID), ("printed.csv", PRINTED)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+class _Stops(Reporter):
+    """Presses Ctrl-C after the first cell, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.pressed = False
+
+    def advance(self, what: str, done: int, total: int | None = None) -> None:
+        if not self.pressed:
+            self.pressed = True
+            raise KeyboardInterrupt
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def warn(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
+    teller, out = _Stops(), folder / "out"
+    with pytest.raises(KeyboardInterrupt):
+        bench(folder / "grid.toml", out, reporter=teller)
+    kept = {path.name: path.read_text() for path in (out / "cells").glob("*.json")}
+    assert len(kept) == 1
+    with FileLock(out / ".lock"), pytest.raises(UsageError, match="another run writes to"):
+        bench(folder / "grid.toml", out, reporter=teller)
+    (out / "cells" / "toy~independent~2~1.json").write_text('{"half')  # not a whole outcome
+    found = bench(folder / "grid.toml", out, reporter=teller)
+    assert "1 of 4 cells are done already" in teller.lines
+    for name, text in kept.items():
+        assert (out / "cells" / name).read_text() == text
+    by_place = {line.place: line for line in found.lines}
+    own = by_place["toy/independent/2"]
+    assert own.figures["auroc.gnb"].n == 2
+    assert own.figures["auroc.gnb"].sd is not None
+    assert by_place["toy/real"].figures["auroc.gnb"].mean > 0.95
+    assert own.figures["gap.auroc.gnb"].mean > 0.1
+    assert {"kld.2", "tvd.2", "loglik.test", "seconds.fit"} <= set(own.figures)
+    # One line for each mistake, and the rest of the grid went on.
+    assert sum("other.nothing: the target is missing." in line for line in teller.lines) == 2
+    assert sum("no synthesizer or peer 'nobody'" in line for line in teller.lines) == 2
+    assert by_place["toy/nobody/2"].figures == {}
+    page = (out / "bench.html").read_text()
+    assert "CONFIDENTIAL" in page
+    assert "AUROC, mean of models 0.625" in page
+    assert "Others (paper X)" in page
+    assert not re.search(r"(src|href)\s*=\s*[\"']?\s*(https?:)?//|@import|url\(", page)
+    rows = pd.read_parquet(out / "results.parquet")
+    assert set(rows["data"]) == {"toy"}
+    whole = json.loads((out / "results.json").read_text())
+    assert whole["proofs"]["independent"]["verdict"] == "sound"
+
+    # Other rows: cells are made anew. A gate over what they give fails or passes.
+    (folder / "toy.csv").write_text(TABLE.replace("p,", "r,"))
+    line = ["bench", str(folder / "grid.toml"), "-o", str(out)]
+    gates = ["--fail-if", "auroc.gnb[toy/real] < 0.9", "--fail-if", "kld.2[toy/independent/2] > 9"]
+    ran = CliRunner().invoke(main, [*line, *gates])
+    assert ran.exit_code == 0, ran.output
+    assert all((out / "cells" / name).read_text() != text for name, text in kept.items())
+    failing = ["--fail-if", "auroc.gnb[toy/nobody/2] > 0.1"]  # no figure: that must not pass
+    assert CliRunner().invoke(main, [*line, *failing]).exit_code == 1
+    unknown = ["--fail-if", "speed.most[toy/real] > 1"]
+    assert CliRunner().invoke(main, [*line, *unknown]).exit_code == 2
+
+
+def test_a_grid_of_which_nothing_can_run_is_refused(folder: Path) -> None:
+    text = GRID.replace('target = "y"', 'target = "gone"')
+    (folder / "grid.toml").write_text(text)
+    ran = CliRunner().invoke(main, ["bench", str(folder / "grid.toml"), "-o", str(folder / "out")])
+    assert ran.exit_code == 2
+
+
+@pytest.fixture
+def table(folder: Path) -> Table:
+    return read_table("toy", DataConfig(train="toy.csv", target="y"), folder)
+
+
+def _peer(script: str) -> Peer:
+    return Peer("here", "", ("3.11", "3.99"), (), Proof("broken", "a copy", "here"), script)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("raise RuntimeError('no luck')", "crashed: RuntimeError: no luck"),
+        ("import time; time.sleep(60)", "stopped after 1 s"),
+        ("made = rows.drop(columns='y').assign(z=1, w=2)", "gave no column"),
+        ("made = rows.assign(n='x')", "gave what is no code in column 'n'"),
+    ],
+)
+def test_a_peer_that_fails_is_one_line(
+    table: Table, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    monkeypatch.setattr(peers, "environment", lambda peer: Path(sys.executable))
+    limit = 1.0 if "sleep" in script else 60.0
+    with pytest.raises(PeerFailed) as error:
+        peers.run(_peer(script), table, 1.0, 0.0, 0, cells=5, limit=limit)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_peer_gets_codes_and_gives_rows(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "environment", lambda peer: Path(sys.executable))
+    monkeypatch.setenv("PGPASSWORD", "hush")
+    script = "import os; assert 'hush' not in os.environ.values()\n"
+    script += "assert epsilon == 1.5 and target == 'y' and (rows.max() < pd.Series(sizes)).all()\n"
+    script += "assert ordered == {'n'} and sizes['n'] <= 5\nmade = rows.to_numpy() + 0.2"
+    made = peers.run(_peer(script), table, 1.5, 0.0, 0, cells=5, limit=60)
+    assert made.rows["c"].tolist() == table.train["c"].tolist()
+    assert made.rows["n"].between(0, 8).all()
+
+
+def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
+    text = GRID.replace("seeds = 2", 'seeds = 1\nneighbours = "replace"')
+    (folder / "grid.toml").write_text(text.replace("[synthesizers.nobody]", "[synthesizers.mst]"))
+    prepared = prepare(BenchConfig.load(folder / "grid.toml"), folder, Reporter())
+    assert any("'mst': the noise of peers is" in line for line in prepared.lines)
+    assert {job.synthesizer for job in prepared.jobs} == {"real", "independent"}
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_nothing_behind_and_goes_on(folder: Path) -> None:
+    scratch, out = folder / "scratch", folder / "out"
+    scratch.mkdir()
+    (folder / "grid.toml").write_text(GRID.replace("seeds = 2", "seeds = 9"))
+    command = [sys.executable, "-m", "privbench", "bench", folder / "grid.toml", "-o", out]
+    started = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)})
+    while not (list(out.glob("cells/*.json")) and list(scratch.glob("pb-cell-*"))):
+        assert started.poll() is None
+        time.sleep(0.01)
+    started.kill()
+    started.wait()
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("cells/*.json")}
+    ends = time.monotonic() + 30
+    while any(path.is_file() for path in scratch.rglob("*")):
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+    assert subprocess.run(command, check=False).returncode == 0
+    assert len(list(out.glob("cells/*.json"))) == 18 > len(kept)
+    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
+
+
+def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
+    for peer in peers.peers().values():
+        compile(peer.script, peer.name, "exec")
+        assert peer.proof.reason
+        assert all("==" in pin or pin in ("packaging", "scikit-learn") for pin in peer.pins)
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", sorted(peers.peers()))
+def test_peers_run(table: Table, name: str) -> None:
+    made = peers.run(peers.peers()[name], table, 1.0, 1e-6, 0, cells=5, limit=1800)
+    assert list(made.rows.columns) == list(table.columns)
+    assert len(made.rows) > 0
+
+
+@pytest.mark.slow
+def test_a_whole_database_is_judged_by_joins_sizes_and_retention(
+    make_database: Callable[..., str], tmp_path: Path
+) -> None:
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE owner (id int PRIMARY KEY, kind int NOT NULL CHECK (kind IN (0, 1, 2)))"
+        )
+        connection.execute(
+            "CREATE TABLE item (id int PRIMARY KEY, owner int NOT NULL REFERENCES owner,"
+            " size int NOT NULL CHECK (size BETWEEN 0 AND 20))"
+        )
+        connection.execute("INSERT INTO owner SELECT i, i % 3 FROM generate_series(1, 3000) i")
+        connection.execute(
+            "INSERT INTO item SELECT i, i % 3000 + 1, 5 * ((i % 3000 + 1) % 3) + i % 4"
+            " FROM generate_series(1, 6000) i"
+        )
+    (tmp_path / "w.sql").write_text(
+        "SELECT COUNT(*) FROM owner o, item i WHERE i.owner = o.id AND o.kind = 1 AND i.size > 6;\n"
+    )
+    (tmp_path / "c.toml").write_text(
+        '[tables."public.owner"]\nown = []\n[tables."public.item"]\nown = ["owner"]\n'
+    )
+    grid = BenchConfig.of(
+        {
+            "epsilon": [8.0],
+            "seeds": 1,
+            "metrics": [],
+            "data": {"shop": {"dsn": dsn, "workload": "w.sql", "config": "c.toml"}},
+            "synthesizers": {"privbench": {}, "independent": {}, "mst": {}},
+        }
+    )
+    found = bench(grid, tmp_path / "out", folder=tmp_path)
+    lines = {line.synthesizer: line for line in found.lines}
+    assert lines["privbench"].failures == {}
+    figures = {name: part.mean for name, part in lines["privbench"].figures.items()}
+    assert 1 <= figures["qerror.p50"] < 2
+    assert figures["rows.max_difference"] < 20
+    assert figures["retention.keys"] > 0.5
+    assert lines["independent"].figures["retention.keys"].mean < figures["retention.keys"]
+    assert lines["mst"].figures == {}
