@@ -14,9 +14,8 @@ import numpy as np
 
 from privbench.learning.answers import released
 from privbench.learning.assemble import TableModel
-from privbench.learning.denoise import by_precision
+from privbench.learning.denoise import by_precision, last_clear
 from privbench.learning.fanlaw import FanLaw
-from privbench.learning.fanout import last_clear
 from privbench.privacy import DatabaseSpec, KeySpec, Session
 from privbench.privacy.queries import FanOut, Histogram, Presence, Total, UnitRows
 

@@ -1,7 +1,8 @@
 """How counts fall off from a largest one on: a concave curve in the logarithm, fitted robustly.
 
 The fit is asked for every column and every fan-out. It has three parameters, so that a general
-solver spends nearly all of its time on the way to them: the descent is a kernel of its own.
+solver spends nearly all of its time on the way to them: cost and slope are kernels of their own.
+The descent is not one: to compile its linear algebra takes longer than thousands of descents.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ def _normal(basis, tail, weights, at, slope, bend):  # type: ignore[no-untyped-d
                 bend[i, j] += trust * step * height * basis[j, cell]
 
 
-@numba.njit(cache=True)
-def _descend(basis, tail, weights, low, high, start):  # type: ignore[no-untyped-def]
+def _descend(
+    basis: Floats, tail: Floats, weights: Floats, low: Floats, high: Floats, start: Floats
+) -> Floats:
     """Levenberg's damped steps; a parameter at its bound that would leave stays there."""
     at, damping = start.copy(), 1e-3
     slope, bend = np.empty(3), np.empty((3, 3))

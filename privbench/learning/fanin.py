@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import Floats, last_clear
 from privbench.learning.fanfamily import buckets, posterior
 from privbench.learning.fanlaw import FanLaw, law_from_counts
-from privbench.learning.fanout import last_clear
 from privbench.privacy import DatabaseSpec, Query
 from privbench.privacy.queries import FAN_OUT_BOUNDS, FanIn
 from privbench.privacy.queries.fanin import levels

@@ -182,7 +182,9 @@ def _forward(seen, alone, laws, into, start, rates, forward, logs):  # type: ign
                 if cell:
                     _step(law, forward[kernel, rate, cell - 1], value)
                 else:
-                    value[:] = start
+                    # Assigning the array at once takes half a cold start to compile.
+                    for state in range(states):
+                        value[state] = start[state]
                 clear, spike = _ONE - rates[rate], rates[rate] * alone[cell]
                 total = _ZERO
                 for state in range(states):
