@@ -102,12 +102,11 @@ class Population:
             degrees = self._degrees(key, rows)
             alone = round(free * self.scale) if key.nullable else 0
             _require_room(self._next + int(degrees.sum()) + alone)
-            kind = _index_type(len(degrees))
-            held = np.repeat(np.arange(len(degrees), dtype=kind), degrees)
-            owners = np.append(held, np.full(alone, NULL, kind))
+            held = np.repeat(np.arange(len(degrees)), degrees)
+            owners = np.append(held, np.full(alone, NULL)).astype(np.int64)
             count = len(owners)
         _require_room(self._next + count)
-        units = np.arange(self._next, self._next + count, dtype=_index_type(self._next + count))
+        units = np.arange(self._next, self._next + count)
         if owners is not None and key is not None and self.rows(key.parent):
             units = np.where(owners >= 0, self.units[key.parent][np.maximum(owners, 0)], units)
         self._next += count
@@ -200,11 +199,6 @@ def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
     for missing, edges in enumerate(reversed(lifts), cells):
         found = np.where(edges >= 0, found, np.array(missing, kind)).astype(kind)
     return found
-
-
-def _index_type(rows: int) -> np.dtype[Any]:
-    """The narrowest type of row numbers below this one."""
-    return np.dtype(np.int32 if rows < 2**31 else np.int64)
 
 
 def _shares(codes: Ints) -> Any:
