@@ -148,8 +148,6 @@ class Budget:
 
     def divide(self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]) -> None:
         """Divide what sizes leave among one-ways, pairs and references."""
-        for top in self.total:
-            self._divide_tree(top, sizes, columns)
         for table in self.spec.tables.values():
             for key in table.keys:
                 if key.role == "ref":
@@ -158,11 +156,15 @@ class Budget:
                         self.total[top] * self._references_share(top) / len(self._touching(top))
                         for top in ends
                     )
+        for top in self.total:
+            self._divide_tree(top, sizes, columns)
 
     def _divide_tree(
         self, top: str, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]
     ) -> None:
-        rest = self.total[top] * (1.0 - self._sizes_share(top) - self._references_share(top))
+        # What the other end of a reference cannot pay for stays with this one.
+        rest = self.total[top] * (1.0 - self._sizes_share(top))
+        rest -= sum(self.references[key.table, key.name] for key in self._touching(top))
         ways, pairs = (rest * part / (ONE_WAYS + PAIRS) for part in (ONE_WAYS, PAIRS))
         asked = self._asked(top, columns)
         wide = {

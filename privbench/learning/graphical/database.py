@@ -217,13 +217,11 @@ class DatabaseFit:
         model, unspent = learner.learn(), learner.unspent
         if unspent > 0 and not learner.found and self.answers[table]:
             # Without pairs what they were to cost goes to one-ways.
-            given = sum(
-                self.budget.one_ways[table, column.name]
-                for column in columns
-                if column.name in self.answers[table]
-            )
+            questions = one_way_questions(self.budget, table, columns)
+            given = sum(question.amount for _, question in questions)
             self._measure_one_ways(table, unspent / given)
-            model, unspent = self._learner(table, context, weights).model, 0.0
+            model = learner.with_shares([self._shares(table, column) for column in columns])
+            self.variables[table], unspent = list(learner.variables[: len(columns)]), 0.0
         top = self.spec.top(table)
         self.unspent[top] = self.unspent.get(top, 0.0) + unspent
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))

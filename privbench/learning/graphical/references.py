@@ -290,8 +290,7 @@ def target_questions(
         Measurement(
             TargetHistogram(key, (Whole(),), (item.axis,), cap, inside),
             amount * part / sum(parts),
-            f"{' + '.join(shown(name) for name in item.bins.columns)} of targets of "
-            f"{key.table}.{key.name}",
+            f"columns of targets of {key.table}.{key.name}",
         )
         for item, part in zip(asked, parts, strict=False)
     ]

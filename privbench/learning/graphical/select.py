@@ -219,6 +219,13 @@ class PairLearner:
             self.unspent = 0.0
         return self.model
 
+    def with_shares(self, shares: Sequence[Floats]) -> TableModel:
+        """The model with better one-ways of the own columns, in the same groups of cells."""
+        own = [replace(item, shares=better) for item, better in zip(self.variables, shares, strict=False)]
+        self.variables = [*own, *self.variables[len(own) :]]
+        self._estimate()
+        return self.model
+
     def _estimate(self) -> None:
         """The model given all pairs, and synthetic rows of it."""
         pairs = [self._pair(item) for item in [*self.sizes, *self.found]]

@@ -1,0 +1,97 @@
+"""The graphical synthesizer asks for no more than its budget, on any forest of tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.domain import Domain
+from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.synthesizers import PlanInput, roots_of, spare_amounts
+from privbench.synthesizers.graphical import GraphicalSynthesizer
+
+
+def columns(rows: int, sizes: list[int], follow: bool, g: np.random.Generator) -> dict[str, Cells]:
+    """Columns of so many cells; those that follow are functions of one number."""
+    base = g.random(rows)
+    return {
+        f"c{at}": Cells(
+            ((base if follow else g.random(rows)) * size).astype(int), Domain(size, bool(at % 2))
+        )
+        for at, size in enumerate(sizes)
+    }
+
+
+def forest(links: list[tuple[int, str, bool]], seed: int, roots: int = 300) -> PrivateDatabase:
+    """Tables, each with a key (place of its parent, role, nullable) to one before it, or no key."""
+    g = np.random.default_rng(seed)
+    specs: dict[str, TableSpec] = {}
+    tables: dict[str, PrivateTable] = {}
+    rows: list[int] = []
+    for at, (parent, role, nullable) in enumerate([(-1, "", False), *links]):
+        name, keys, edges = f"t{at}", (), {}
+        if parent < 0:
+            count = roots
+        else:
+            owners = np.append(np.repeat(np.arange(rows[parent]), g.poisson(2, rows[parent])), 0)
+            if nullable:
+                owners = np.where(g.random(len(owners)) < 0.1, -1, owners)
+            count, edges = len(owners), {"k": owners}
+            keys = (KeySpec("k", name, f"t{parent}", role, nullable),)
+        sizes = [60, 60] if at % 2 else [4, 3, 2]
+        rows.append(count)
+        specs[name] = TableSpec(name, {}, keys)
+        tables[name] = PrivateTable(count, columns(count, sizes, at % 2 == 0, g), edges)
+    return PrivateDatabase(DatabaseSpec(specs), tables)
+
+
+def fit_within_budget(data: PrivateDatabase, accounting: str, epsilon: float, begin) -> None:
+    """A fit ends, spends what it has, and asks for what was planned.
+
+    A session raises an error where one root table is asked for more than it has left.
+    """
+    session, totals, amount = begin(data, epsilon, accounting)
+    learner, before = GraphicalSynthesizer(), len(session.trace)
+    left = {root: session.remaining(root) for root in roots_of(session.spec)}
+    start = PlanInput(amount, accounting, totals, {}, spare_amounts(left, amount))
+    planned: dict[str, float] = {}
+    for event in learner.plan(session.spec, start):
+        for root in event.roots:
+            planned[root] = planned.get(root, 0.0) + event.amount
+    model = learner.fit(session, totals, amount, {})
+    assert set(model.sample(0.1, 1).tables) == set(session.spec.tables)
+    for root in (name for name, table in session.spec.tables.items() if table.own is None):
+        spent = sum(
+            step.event.amount for step in session.trace[before:] if root in step.event.roots
+        )
+        assert planned[root] <= left[root]
+        assert spent > 0.8 * left[root]
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize("role", ["own", "ref"])
+def test_a_chain_of_tables_keeps_its_budget(role, accounting, begin):
+    """A table in the middle finds no pairs, and the last one spends all that is left."""
+    fit_within_budget(forest([(0, role, False), (1, role, False)], 1), accounting, 40.0, begin)
+
+
+LINKS = st.tuples(st.integers(-1, 3), st.sampled_from(["own", "ref"]), st.booleans())
+
+
+@pytest.mark.parametrize("examples", [3, pytest.param(150, marks=pytest.mark.slow)])
+def test_any_forest_keeps_its_budget(examples, begin):
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(
+        st.lists(LINKS, min_size=1, max_size=3),
+        st.integers(0, 99),
+        st.sampled_from(["pure", "zcdp"]),
+        st.sampled_from([0.5, 3.2, 40.0]),
+    )
+    def run(links, seed, accounting, epsilon):
+        links = [(min(parent, at), *rest) for at, (parent, *rest) in enumerate(links)]
+        fit_within_budget(forest(links, seed), accounting, epsilon, begin)
+
+    run()
