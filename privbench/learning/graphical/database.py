@@ -19,6 +19,7 @@ from privbench.learning.graphical.budget import (
     fan_in_question,
     one_way_questions,
     size_questions,
+    told_cells,
 )
 from privbench.learning.graphical.columns import (
     OUTSIDE,
@@ -214,14 +215,9 @@ class DatabaseFit:
         context, weights = self.people.context(table, width), self._weights(table)
         self._measure_one_ways(table, 1.0)
         learner = self._learner(table, context, weights)
-        model, unspent = learner.learn(), learner.unspent
-        if unspent > 0 and not learner.found and self.answers[table]:
-            # Without pairs what they were to cost goes to one-ways.
-            questions = one_way_questions(self.budget, table, columns)
-            given = sum(question.amount for _, question in questions)
-            self._measure_one_ways(table, unspent / given)
-            model = learner.with_shares([self._shares(table, column) for column in columns])
-            self.variables[table], unspent = list(learner.variables[: len(columns)]), 0.0
+        learner.learn()
+        unspent = self._improve(table, learner)
+        model = learner.model
         top = self.spec.top(table)
         self.unspent[top] = self.unspent.get(top, 0.0) + unspent
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
@@ -234,6 +230,22 @@ class DatabaseFit:
             self.spec.tables[table].keys,
             model,
         )
+
+    def _improve(self, table: str, learner: PairLearner) -> float:
+        """Measure one-ways and found pairs once more, ∝ K^⅔ of their cells; what is left."""
+        columns = self.columns[table]
+        asked = one_way_questions(self.budget, table, columns)
+        need = sum(told_cells(column) ** (2 / 3) for column, _ in asked)
+        if learner.unspent <= 0 or not (asked or learner.found):
+            return learner.unspent
+        amount = learner.unspent * need / (need + learner.need)
+        if asked:
+            given = sum(question.amount for _, question in asked)
+            self._measure_one_ways(table, amount / given)
+        shares = [self._shares(table, column) for column in columns]
+        learner.improve(shares, learner.unspent - amount)
+        self.variables[table] = list(learner.variables[: len(columns)])
+        return 0.0
 
     def _pair_budget(self, table: str) -> PairBudget:
         """A table's own, and what tables before it in its tree could not use."""

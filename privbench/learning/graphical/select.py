@@ -199,8 +199,8 @@ class PairLearner:
                 self.sizes.append(Measured(candidate, noisy, sd, guess, share))
         return bool(self.sizes)
 
-    def learn(self) -> TableModel:
-        """All rounds, then a second measurement of what was found."""
+    def learn(self) -> None:
+        """All rounds; what they do not need is left as `unspent`."""
         left = self.budget.picks
         for number in range(ROUNDS):
             every = candidates(self.variables, self.rows.own, number)
@@ -213,18 +213,28 @@ class PairLearner:
             if 3 * hits < len(chosen):
                 break
         self.unspent = self.budget.refine + left * (self.budget.first + self.budget.select)
-        if self.found and self.unspent > 0:
-            self._refine(self.unspent)
-            self._estimate()
-            self.unspent = 0.0
-        return self.model
 
-    def with_shares(self, shares: Sequence[Floats]) -> TableModel:
-        """The model with better one-ways of the own columns, in the same groups of cells."""
-        own = [replace(item, shares=better) for item, better in zip(self.variables, shares, strict=False)]
+    @property
+    def need(self) -> float:
+        """What another measurement of all pairs deserves: Σ K^⅔ over their cells."""
+        return float(sum(self._cells(item.candidate) ** (2 / 3) for item in self.found))
+
+    def improve(self, shares: Sequence[Floats], amount: float) -> None:
+        """Take better one-ways of the own columns, in the same groups, and refine the pairs.
+
+        Args:
+            shares: Shares of the cells of every own column.
+            amount: For second measurements of what was found.
+        """
+        own = [
+            replace(item, shares=better)
+            for item, better in zip(self.variables, shares, strict=False)
+        ]
         self.variables = [*own, *self.variables[len(own) :]]
         self._estimate()
-        return self.model
+        if self.found:
+            self._refine(amount)
+            self._estimate()
 
     def _estimate(self) -> None:
         """The model given all pairs, and synthetic rows of it."""
