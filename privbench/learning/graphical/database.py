@@ -37,6 +37,7 @@ from privbench.learning.graphical.references import (
     cap_of,
     fit_reference,
     marginals,
+    shares_of_the_upper,
     target_questions,
 )
 from privbench.learning.graphical.select import PairLearner
@@ -368,20 +369,20 @@ class DatabaseFit:
         target = self.sizes[key.parent]
         variables = self.variables[key.parent]
         question = fan_in_question(self.budget, key, len(variables), inside)
+        codes, units = self.people.codes[key.parent], self.people.units[key.parent]
+        asked = marginals(variables, codes) if len(units) else []
         ((noisy, sd),) = self._ask([question])
-        mean = rows / max(target.rows, 1.0)
+        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
         fan_in = references_per_target(
             noisy.ravel(),
             sd,
-            mean,
+            rows / max(target.rows, 1.0),
             target.weight,
             self._kept(key.table),
             question.query.scale(self.spec),  # type: ignore[attr-defined]
             self.spec.tables[key.parent].own is not None,
+            shares_of_the_upper(asked, answers, codes),
         )
-        codes, units = self.people.codes[key.parent], self.people.units[key.parent]
-        asked = marginals(variables, codes) if len(units) else []
-        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
         targets = Targets(codes, units, weight * self.people.scale, cap_of(self.spec, key))
         numbers = self.people.stream("reference", key.table, key.name)
         return fit_reference(fan_in, asked, answers, targets, self.law, numbers)
