@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from privbench.circuit import marginal
 from privbench.domain import Domain
@@ -25,6 +26,7 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     tilt,
 )
+from privbench.learning.graphical.table_model import Factor, Tie
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -207,19 +209,26 @@ def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
     assert (counts[edges[edges >= 0]] > 20).mean() > 0.6
 
 
-def test_the_largest_of_one_column_are_the_largest_of_the_other(table, begin):
-    """Below the noise of a pair's cells: the hundred largest of 20,000, within one group."""
+@pytest.mark.parametrize("groups", [1, 4])
+def test_rows_within_groups_follow_a_gaussian_copula(groups):
+    """However coarse the groups are, the correlation of normal scores is near the copula's."""
     g = np.random.default_rng(11)
-    both = g.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], 20_000)
-    codes = [np.clip(np.exp(1.2 * part + 2), 0, 399).astype(int) for part in both.T]
-    domain = Domain(400, ordered=True)
-    data = table({"a": (codes[0], domain), "b": (codes[1], domain)})
-    made = fit(begin(data, 3.2, "zcdp")).sample(1.0, 3).tables["t"].codes
-    shared = []
-    for a, b in (codes, (made["a"], made["b"])):
-        first, second = (set(np.argsort(-held, kind="stable")[:100].tolist()) for held in (a, b))
-        shared.append(len(first & second))
-    assert shared[1] > 0.6 * shared[0] > 20
+    cells, rows = 200, 20_000
+    shares = np.full(cells, 1 / cells)
+    scores = norm.ppf((np.arange(cells) + 0.5) / cells)
+    places = np.arange(cells) * groups // cells
+    led = g.integers(0, cells, rows)
+    latent = np.array([scores[led], g.normal(0, 1, rows)]).T @ [0.8, 0.6]
+    exact = np.searchsorted(norm.ppf(np.arange(1, groups) / groups), latent)
+    table = np.zeros((groups, groups))
+    np.add.at(table, (places[led], exact), 1.0)
+    table /= table.sum(axis=1, keepdims=True)
+    found = []
+    for tie in (None, Tie(1, scores, cells, 0.8)):
+        drawn = Factor(0, (1,), (places,), places, table, shares, tie).draw({1: led}, rows, g)
+        found.append(np.corrcoef(scores[drawn], scores[led])[0, 1])
+    assert found[1] == pytest.approx(0.8, abs=0.08)
+    assert found[1] > found[0] + 0.05
 
 
 def test_a_law_of_references_has_room_for_what_few_targets_hold():
