@@ -35,7 +35,14 @@ from privbench.encoding.semantic import (
     plain_name,
 )
 from privbench.encoding.shapes import SHAPES, shapes
-from privbench.encoding.text_codec import WORD, TextCodec, length_cells, length_edges, shape_domain
+from privbench.encoding.text_codec import (
+    WORD,
+    TextCodec,
+    length_cells,
+    length_domain,
+    length_edges,
+    shape_domain,
+)
 from privbench.encoding.usual import usual_labels
 from privbench.errors import ConfigError
 from privbench.privacy.data import (
@@ -135,7 +142,8 @@ class TextReader(ColumnReader):
         if self.labelled:
             found[self.name] = collect_labels([piece[self.name] for piece in pieces])
         if self.shaped:
-            domains = (self._lengths.domain, shape_domain(self.nullable))
+            lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
+            domains = (lengths, shape_domain(self.nullable))
             for name, domain in zip(self.attributes[-2:], domains, strict=True):
                 found[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
         return found

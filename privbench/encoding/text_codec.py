@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -64,7 +64,13 @@ def length_cells(edges: tuple[int, ...], nullable: bool, usual: int = 0) -> Edge
 
 def shape_domain(nullable: bool) -> Domain:
     """The domain of shape classes; numbers, addresses and hashes only if they are seen."""
-    return Domain(len(SHAPES), nullable=nullable, core=(SHAPES.index("lower"), len(SHAPES)))
+    core = SHAPES.index("lower"), len(SHAPES)
+    return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
+
+
+def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
+    """The domain of lengths; beside labels they only shape what is made up."""
+    return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
 
 
 @dataclass(frozen=True)
@@ -93,8 +99,8 @@ class TextCodec(Codec):
         if self.labels is not None:
             found[self.column] = self._labels.domain
         if self.lengths is not None:
-            cells = length_cells(self.lengths, self.nullable, WORD).domain
-            found[attribute(self.column, "length")] = cells
+            lengths = length_domain(self.lengths, self.nullable, self.labels is not None)
+            found[attribute(self.column, "length")] = lengths
             found[attribute(self.column, "shape")] = shape_domain(self.nullable)
         return found
 

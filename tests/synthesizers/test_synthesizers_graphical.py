@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from privbench.circuit import marginal
 from privbench.domain import Domain
@@ -25,6 +26,7 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     tilt,
 )
+from privbench.learning.graphical.table_model import Factor, Tie
 from privbench.learning.synthetic import Parts
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
@@ -123,7 +125,8 @@ def test_the_corner_of_two_tails_follows_from_the_rest_of_a_pair(power):
     exact = rake(
         flat * np.exp(power * np.outer(scores, scores)), flat.sum(axis=1), flat.sum(axis=0)
     )
-    found = associate(exact + g.normal(0, 30, exact.shape), 30.0, flat, scores, scores)
+    found, mean = associate(exact + g.normal(0, 30, exact.shape), 30.0, flat, scores, scores)
+    assert mean == pytest.approx(power, abs=0.1 + 0.1 * abs(power))
     corner = found[-1, -1], exact[-1, -1]
     assert corner[0] == pytest.approx(corner[1], rel=0.3, abs=2.0)
     assert np.allclose(found.sum(axis=1), flat.sum(axis=1), rtol=0.05)
@@ -197,7 +200,7 @@ def hubs(writers: int) -> PrivateDatabase:
 
 
 def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
-    made = fit(begin(hubs(4000), 3.2, "zcdp")).sample(1.0, 3)
+    made = fit(begin(hubs(4000), 10.0, "zcdp")).sample(1.0, 3)
     notes, writers = made.tables["notes"], made.tables["writers"].rows
     counts = np.bincount(notes.parents["w"], minlength=writers)
     kinds = [notes.codes["kind"][counts[notes.parents["w"]] > most].mean() for most in (20, 0)]
@@ -205,6 +208,52 @@ def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
     assert kinds[1] == pytest.approx(0.29, abs=0.15)
     edges = notes.parents["e"]
     assert (counts[edges[edges >= 0]] > 20).mean() > 0.6
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_rows_within_groups_follow_a_gaussian_copula(groups):
+    """However coarse the groups are, the correlation of normal scores is near the copula's."""
+    g = np.random.default_rng(11)
+    cells, rows = 200, 20_000
+    shares = np.full(cells, 1 / cells)
+    scores = norm.ppf((np.arange(cells) + 0.5) / cells)
+    places = np.arange(cells) * groups // cells
+    led = g.integers(0, cells, rows)
+    latent = np.array([scores[led], g.normal(0, 1, rows)]).T @ [0.8, 0.6]
+    exact = np.searchsorted(norm.ppf(np.arange(1, groups) / groups), latent)
+    table = np.zeros((groups, groups))
+    np.add.at(table, (places[led], exact), 1.0)
+    table /= table.sum(axis=1, keepdims=True)
+    found = []
+    for tie in (None, Tie(1, scores, cells, 0.8)):
+        drawn = Factor(0, (1,), (places,), places, table, shares, tie).draw({1: led}, rows, g)
+        found.append(np.corrcoef(scores[drawn], scores[led])[0, 1])
+    assert found[1] == pytest.approx(0.8, abs=0.08)
+    assert found[1] > found[0] + 0.05
+
+
+def test_a_law_of_references_has_room_for_what_few_targets_hold():
+    """One target in a hundred holds a third, which numbers of references below 16 do not show."""
+    noisy = np.append(9000.0, np.random.default_rng(1).normal(0, 40, 10))
+    most = []
+    for parts in ([], [(0.01, 0.33, 0.04)]):
+        shares = references_per_target(noisy, 40.0, 0.1, 9000.0, 1.0, 16, False, parts)
+        held = np.cumsum((shares * MANY.means(shares))[::-1])
+        most.append(np.interp(0.01, np.cumsum(shares[::-1]), held / held[-1]))
+    assert most[1] > 0.27
+    assert most[1] > most[0] + 0.05
+
+
+def test_a_tail_that_stands_above_noise_as_a_whole_is_kept():
+    """No cell of it does: a cell beyond the range says little of those after it."""
+    domain = Domain(60, ordered=True, core=(0, 30))
+    exact = np.append(np.full(30, 300.0), 40.0 * 0.9 ** np.arange(30))
+    kept = []
+    for seed in range(20):
+        noisy = exact + np.random.default_rng(seed).normal(0, 25, 60)
+        kept.append(float(one_way(noisy, 25.0, domain, "gaussian")[30:].sum()) * exact.sum())
+    assert np.mean(kept) == pytest.approx(exact[30:].sum(), rel=0.4)
+    assert np.mean(np.array(kept) > 0.3 * exact[30:].sum()) > 0.7
 
 
 def test_the_same_noise_gives_the_same_model_and_the_same_seed_the_same_rows(shop, begin):
@@ -344,6 +393,21 @@ def test_damaged_models_are_refused(shop, begin):
         fault(damaged, parts)
         with pytest.raises(ModelError):
             GraphicalSynthesizer.load(damaged, parts)
+
+
+@pytest.mark.parametrize("fault", [99, 0.0, 1.5, None])
+def test_damaged_orders_within_groups_are_refused(fault, table, begin):
+    codes = np.arange(3000) % 30
+    domain = Domain(30, ordered=True)
+    data = table({"a": (codes, domain), "b": (codes, domain)})
+    header, arrays = fit(begin(data, 20.0)).to_state()
+    factor = next(item for item in header["tables"][0]["factors"] if "tie" in item)
+    if fault is None:
+        arrays.update({name: held * np.nan for name, held in arrays.items() if "scores" in name})
+    else:
+        factor["tie"][2 if fault == 1.5 else int(fault == 0.0)] = fault
+    with pytest.raises(ModelError, match="order of rows"):
+        GraphicalSynthesizer.load(header, arrays)
 
 
 def test_a_scale_beyond_this_machine_is_refused(shop, begin):

@@ -194,14 +194,8 @@ class Variable:
 
     def scores(self, level: int) -> Floats:
         """Normal score of every group of a level; 0 of those without an order."""
-        found = np.zeros(self.groups(level))
-        if self.ordered:
-            count = int(self.levels[level][self.ordered - 1]) + 1
-            mass = self.mass(level)[:count]
-            held = max(float(mass.sum()), 1e-12)
-            middle = np.clip((np.cumsum(mass) - mass / 2) / held, 1e-6, 1 - 1e-6)
-            found[:count] = ndtri(middle)
-        return found
+        count = int(self.levels[level][self.ordered - 1]) + 1 if self.ordered else 0
+        return normal_scores(self.mass(level), count)
 
     def grouped(self, level: int) -> Axis:
         """The axis of the groups of a level."""
@@ -222,6 +216,15 @@ class Variable:
         """Share of every group of a level."""
         found = np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
         return np.asarray(found, np.float64)
+
+
+def normal_scores(mass: Floats, ordered: int) -> Floats:
+    """Normal score of the middle of every ordered cell; 0 of those after them."""
+    found = np.zeros(len(mass))
+    held = max(float(mass[:ordered].sum()), 1e-12)
+    middle = (np.cumsum(mass[:ordered]) - mass[:ordered] / 2) / held
+    found[:ordered] = ndtri(np.clip(middle, 1e-6, 1 - 1e-6))
+    return found
 
 
 def _degree_means(column: Column, shares: Floats) -> Floats | None:

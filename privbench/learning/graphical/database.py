@@ -19,6 +19,7 @@ from privbench.learning.graphical.budget import (
     fan_in_question,
     one_way_questions,
     size_questions,
+    told_cells,
 )
 from privbench.learning.graphical.columns import (
     OUTSIDE,
@@ -36,6 +37,7 @@ from privbench.learning.graphical.references import (
     cap_of,
     fit_reference,
     marginals,
+    shares_of_the_upper,
     target_questions,
 )
 from privbench.learning.graphical.select import PairLearner
@@ -214,14 +216,9 @@ class DatabaseFit:
         context, weights = self.people.context(table, width), self._weights(table)
         self._measure_one_ways(table, 1.0)
         learner = self._learner(table, context, weights)
-        model, unspent = learner.learn(), learner.unspent
-        if unspent > 0 and not learner.found and self.answers[table]:
-            # Without pairs what they were to cost goes to one-ways.
-            questions = one_way_questions(self.budget, table, columns)
-            given = sum(question.amount for _, question in questions)
-            self._measure_one_ways(table, unspent / given)
-            model = learner.with_shares([self._shares(table, column) for column in columns])
-            self.variables[table], unspent = list(learner.variables[: len(columns)]), 0.0
+        learner.learn()
+        unspent = self._improve(table, learner)
+        model = learner.model
         top = self.spec.top(table)
         self.unspent[top] = self.unspent.get(top, 0.0) + unspent
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
@@ -234,6 +231,22 @@ class DatabaseFit:
             self.spec.tables[table].keys,
             model,
         )
+
+    def _improve(self, table: str, learner: PairLearner) -> float:
+        """Measure one-ways and found pairs once more, ∝ K^⅔ of their cells; what is left."""
+        columns = self.columns[table]
+        asked = one_way_questions(self.budget, table, columns)
+        need = sum(told_cells(column) ** (2 / 3) for column, _ in asked)
+        if learner.unspent <= 0 or not (asked or learner.found):
+            return learner.unspent
+        amount = learner.unspent * need / (need + learner.need)
+        if asked:
+            given = sum(question.amount for _, question in asked)
+            self._measure_one_ways(table, amount / given)
+        shares = [self._shares(table, column) for column in columns]
+        learner.improve(shares, learner.unspent - amount)
+        self.variables[table] = list(learner.variables[: len(columns)])
+        return 0.0
 
     def _pair_budget(self, table: str) -> PairBudget:
         """A table's own, and what tables before it in its tree could not use."""
@@ -356,20 +369,20 @@ class DatabaseFit:
         target = self.sizes[key.parent]
         variables = self.variables[key.parent]
         question = fan_in_question(self.budget, key, len(variables), inside)
+        codes, units = self.people.codes[key.parent], self.people.units[key.parent]
+        asked = marginals(variables, codes) if len(units) else []
         ((noisy, sd),) = self._ask([question])
-        mean = rows / max(target.rows, 1.0)
+        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
         fan_in = references_per_target(
             noisy.ravel(),
             sd,
-            mean,
+            rows / max(target.rows, 1.0),
             target.weight,
             self._kept(key.table),
             question.query.scale(self.spec),  # type: ignore[attr-defined]
             self.spec.tables[key.parent].own is not None,
+            shares_of_the_upper(asked, answers, codes),
         )
-        codes, units = self.people.codes[key.parent], self.people.units[key.parent]
-        asked = marginals(variables, codes) if len(units) else []
-        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
         targets = Targets(codes, units, weight * self.people.scale, cap_of(self.spec, key))
         numbers = self.people.stream("reference", key.table, key.name)
         return fit_reference(fan_in, asked, answers, targets, self.law, numbers)

@@ -151,16 +151,17 @@ def smooth(noisy: Floats) -> Floats:
 def _tail(noisy: Floats, sd: float) -> Floats:
     """What is expected beyond the released range, from it outwards.
 
-    Octaves of cells are expected to hold their mean as long as each sum stands above noise; from
-    there on half as much in every cell: one row far out moves an average more than all others.
+    Octaves of cells are expected to hold their mean as long as each sum, or that of all cells from
+    there on, stands above noise; then half as much in every cell: one row far out moves an average
+    more than all others.
     """
     found = np.full(len(noisy), TINY * sd)
     start, size = 0, 1
     while start < len(noisy):
-        part = noisy[start : start + size]
-        if float(part.sum()) < PRESENT * sd * np.sqrt(len(part)):
+        part, rest = noisy[start : start + size], noisy[start:]
+        if max(float(held.sum()) / np.sqrt(len(held)) for held in (part, rest)) < PRESENT * sd:
             break
-        found[start : start + size] = part.mean()
+        found[start : start + size] = max(float(part.mean()), TINY * sd)
         start, size = start + size, 2 * size
     if 0 < start < len(noisy):
         found[start:] = found[start - 1] * 0.5 ** np.arange(1.0, len(noisy) - start + 1.0)
@@ -222,8 +223,8 @@ def trend(noisy: Floats, sd: float, prediction: Floats, steps: Floats) -> Floats
 
 def associate(
     noisy: Floats, sd: float, prediction: Floats, rows: Floats, columns: Floats
-) -> Floats:
-    """Posterior mean of a table that is tilted by exp(λ·row score·column score).
+) -> tuple[Floats, float]:
+    """Posterior mean of a table that is tilted by exp(λ·row score·column score), and of λ.
 
     Linear-by-linear association (Goodman 1979): with normal scores and raked to its margins it is a
     Gaussian copula. So the corner of two heavy tails, which noise hides, follows from the rest.
@@ -236,13 +237,14 @@ def associate(
         columns: Scores of the columns.
     """
     if np.count_nonzero(rows) < 2 or np.count_nonzero(columns) < 2:
-        return prediction
+        return prediction, 0.0
     margins, both = (prediction.sum(axis=1), prediction.sum(axis=0)), np.outer(rows, columns)
     powers = np.sinh(np.linspace(-2.1, 2.1, 29))
     tables = np.array([rake(prediction * np.exp(power * both), *margins) for power in powers])
     fit = _fit(noisy, tables, sd).sum(axis=(1, 2)) - 0.5 * (powers / POWER_SD) ** 2
     weight = np.exp(fit - fit.max())
-    return np.asarray(np.tensordot(weight / weight.sum(), tables, 1))
+    weight /= weight.sum()
+    return np.asarray(np.tensordot(weight, tables, 1)), float(weight @ powers)
 
 
 def _fit(noisy: Floats, expected: Floats, sd: float) -> Floats:
@@ -300,7 +302,12 @@ def conditional(
     return np.asarray(found)
 
 
-def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> Ints:
+def draw(
+    table: Floats,
+    rows: NDArray[Any],
+    generator: np.random.Generator,
+    keys: Floats | None = None,
+) -> Ints:
     """One column index per row from the distribution ``table[row]``.
 
     Rows that share a distribution are stratified in random order, so that their counts are off
@@ -310,12 +317,13 @@ def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> I
         table: Distributions, shape (distributions, cells); rows sum to 1.
         rows: Distribution of every row, shape (n,).
         generator: Source of randomness.
+        keys: Numbers of the rows whose order takes the place of the random one.
     """
     count = len(rows)
     if not count or table.shape[1] == 1:
         return np.zeros(count, np.int64)
     kind = np.uint16 if len(table) <= 2**16 else np.int64
-    shuffled = generator.permutation(count)
+    shuffled = generator.permutation(count) if keys is None else np.argsort(keys, kind="stable")
     order = shuffled[np.argsort(rows[shuffled].astype(kind), kind="stable")]
     held = rows[order]
     starts = np.flatnonzero(np.diff(held, prepend=-1))

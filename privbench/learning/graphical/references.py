@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning.answers import Answer
 from privbench.learning.graphical.budget import Budget, targets_part
 from privbench.learning.graphical.columns import DETAIL, INSIDE, NULL_SCOPE, Variable, shown
 from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
@@ -294,6 +295,22 @@ def target_questions(
         )
         for item, part in zip(asked, parts, strict=False)
     ]
+
+
+def shares_of_the_upper(
+    asked: Sequence[Marginal], answers: Sequence[Answer], codes: Mapping[str, Codes]
+) -> list[tuple[float, float, float]]:
+    """Targets from every ordered bin on: their part, that of references to them, and its sd."""
+    found = []
+    for item, (noisy, sd) in zip(asked, answers, strict=True):
+        counts = np.bincount(item.bins.of(codes), minlength=item.bins.size)
+        total = max(float(noisy.sum()), sd)
+        for first in range(1, item.ordered):
+            upper = slice(first, item.ordered)
+            error = sd * float(np.sqrt(item.ordered - first)) / total
+            part = float(counts[upper].sum()) / max(int(counts.sum()), 1)
+            found.append((part, float(noisy.ravel()[upper].sum()) / total, error))
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

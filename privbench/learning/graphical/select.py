@@ -20,7 +20,7 @@ from privbench.learning.answers import Answer, measured
 from privbench.learning.graphical.budget import MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
 from privbench.learning.graphical.estimate import Floats, Law, associate, rake, shrink, trend
-from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, TableModel, estimate
+from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
 
@@ -57,6 +57,7 @@ class Measured:
         sd: Standard deviation of the noise.
         prediction: What the model said before, same shape.
         gap: Half of the L1 distance of the estimate from the prediction, in weight.
+        power: Association of both columns' orders, λ of `associate`.
     """
 
     candidate: Candidate
@@ -64,6 +65,7 @@ class Measured:
     sd: float
     prediction: Floats
     gap: float
+    power: float = 0.0
 
 
 def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
@@ -199,8 +201,8 @@ class PairLearner:
                 self.sizes.append(Measured(candidate, noisy, sd, guess, share))
         return bool(self.sizes)
 
-    def learn(self) -> TableModel:
-        """All rounds, then a second measurement of what was found."""
+    def learn(self) -> None:
+        """All rounds; what they do not need is left as `unspent`."""
         left = self.budget.picks
         for number in range(ROUNDS):
             every = candidates(self.variables, self.rows.own, number)
@@ -213,21 +215,29 @@ class PairLearner:
             if 3 * hits < len(chosen):
                 break
         self.unspent = self.budget.refine + left * (self.budget.first + self.budget.select)
-        if self.found and self.unspent > 0:
-            self._refine(self.unspent)
-            self._estimate()
-            self.unspent = 0.0
-        return self.model
 
-    def with_shares(self, shares: Sequence[Floats]) -> TableModel:
-        """The model with better one-ways of the own columns, in the same groups of cells."""
+    @property
+    def need(self) -> float:
+        """What another measurement of all pairs deserves: Σ K^⅔ over their cells."""
+        finer = self._all_finer(self.unspent) if self.found else []
+        return float(sum(self._cells(candidate) ** (2 / 3) for candidate in finer))
+
+    def improve(self, shares: Sequence[Floats], amount: float) -> None:
+        """Take better one-ways of the own columns, in the same groups, and refine the pairs.
+
+        Args:
+            shares: Shares of the cells of every own column.
+            amount: For second measurements of what was found.
+        """
         own = [
             replace(item, shares=better)
             for item, better in zip(self.variables, shares, strict=False)
         ]
         self.variables = [*own, *self.variables[len(own) :]]
         self._estimate()
-        return self.model
+        if self.found:
+            self._refine(amount)
+            self._estimate()
 
     def _estimate(self) -> None:
         """The model given all pairs, and synthetic rows of it."""
@@ -243,7 +253,7 @@ class PairLearner:
         level = item.candidate.level
         counts = shrink(item.noisy, item.sd, item.prediction, self.law)
         rows, columns = (self.variables[at].mass(level) for at in (i, j))
-        return Pair(i, j, level, rake(counts, rows, columns), item.gap)
+        return Pair(i, j, level, rake(counts, rows, columns), item.gap, item.power)
 
     def _groups(self, place: int, level: int) -> NDArray[np.integer[Any]]:
         """Groups of a column on evenly spaced rows, kept for a round."""
@@ -326,14 +336,14 @@ class PairLearner:
             gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
             if self._significant(noisy, sd, prediction):
                 hits += 1
-                prediction = self._associated(candidate, noisy, sd, prediction)
-                self.found.append(Measured(candidate, noisy, sd, prediction, gap))
+                guess, power = self._associated(candidate, noisy, sd, prediction)
+                self.found.append(Measured(candidate, noisy, sd, guess, gap, power))
         return hits
 
     def _associated(
         self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats
-    ) -> Floats:
-        """The prediction with the association of both columns' orders."""
+    ) -> tuple[Floats, float]:
+        """The prediction with the association of both columns' orders, and its λ."""
         scores = (self.variables[at].scores(candidate.level) for at in candidate.ends)
         return associate(noisy, sd, prediction, *scores)
 
@@ -349,8 +359,7 @@ class PairLearner:
 
     def _refine(self, amount: float) -> None:
         """Measure what was found once more, finer where the gap pays for the noise of that."""
-        even = self.session.noise_scale(Histogram(self.table, ()), amount / len(self.found))
-        finer = [self._finer(item, even) for item in self.found]
+        finer = self._all_finer(amount)
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
         amounts = (amount * shares / shares.sum()).tolist()
         label = f"pair of {self.table}, again"
@@ -361,6 +370,10 @@ class PairLearner:
     def _cells(self, candidate: Candidate) -> int:
         i, j = (self.variables[at].groups(candidate.level) for at in candidate.ends)
         return i * j
+
+    def _all_finer(self, amount: float) -> list[Candidate]:
+        even = self.session.noise_scale(Histogram(self.table, ()), amount / len(self.found))
+        return [self._finer(item, even) for item in self.found]
 
     def _finer(self, item: Measured, sd: float) -> Candidate:
         """The finest level whose expected noise is below `FINER` times the pair's gap."""
@@ -378,6 +391,7 @@ class PairLearner:
             first, second = 1 / old.sd**2, 1 / sd**2
             mean = (old.noisy * first + noisy * second) / (first + second)
             return replace(old, noisy=mean, sd=(first + second) ** -0.5)
-        prediction = self._associated(new, noisy, sd, self._predict(new))
+        prediction, power = self._associated(new, noisy, sd, self._predict(new))
         gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
-        return Measured(new, noisy, sd, prediction, max(gap, old.gap))
+        # Where the model has the association already, the prediction has it, too.
+        return Measured(new, noisy, sd, prediction, max(gap, old.gap), old.power + power)

@@ -8,6 +8,7 @@ a constraint and not from the few noisy cells in which they stand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import exp, log
@@ -212,11 +213,20 @@ def contributed(units: Floats, most: float) -> float:
 
 
 def references_per_target(
-    noisy: Floats, sd: float, mean: float, weight: float, kept: float, scale: int, owned: bool
+    noisy: Floats,
+    sd: float,
+    mean: float,
+    weight: float,
+    kept: float,
+    scale: int,
+    owned: bool,
+    told: Sequence[tuple[float, float, float]] = (),
 ) -> Floats:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
-    Those of targets at random, unless the family explains them better.
+    Those of targets at random, unless the family explains them better. No part of the targets has
+    more references than as many of those that have most: so a marginal of targets tells of a tail
+    that stands below the noise of the numbers themselves.
 
     Args:
         noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.
@@ -226,6 +236,8 @@ def references_per_target(
         kept: Share of the references that count.
         scale: s of `FanIn`.
         owned: Whether targets have owners, so that their weights differ.
+        told: Parts of the targets, the part of the references that each has by a noisy marginal,
+            and the standard deviation of that.
     """
     prior, shapes, means = family()
     counts = np.linspace(np.array(MANY.lower), MANY.ends, 7)
@@ -240,17 +252,37 @@ def references_per_target(
     shares = np.minimum(mean / means, 1.0)[:, None] * shapes
     laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
     # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
-    told = slice(1 if owned else 0, None)
-    likely = _fit(noisy[told], (weight * laws @ spread)[:, told], sd) + prior
+    seen = slice(1 if owned else 0, None)
+    likely = _fit(noisy[seen], (weight * laws @ spread)[:, seen], sd) + prior + _room(laws, told)
     likely[(mean > means) & (means < means.max())] = -np.inf
     # Beyond the largest count all targets are in the last bucket.
-    random = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
+    random: Floats = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
     visible = np.array(VISIBLE if owned else VISIBLE[:1])
     chance = weight * (random @ spread) * visible[:, None]
-    if likely.max() < float(_fit(noisy[told], chance[:, told], sd).max()) + EVIDENCE:
+    by_chance = _fit(noisy[seen], chance[:, seen], sd).max() + _room(random[None], told)[0]
+    if likely.max() < float(by_chance) + EVIDENCE:
         return np.asarray(random / random.sum())
     chosen = np.exp(likely - likely.max())
     return np.asarray((chosen / chosen.sum()) @ laws)
+
+
+def _room(laws: Floats, told: Sequence[tuple[float, float, float]]) -> Floats:
+    """Log likelihood of parts of the references, given what as many targets can have at most.
+
+    That is the Lorenz curve of a law, read from its upper end; the part that is furthest beyond it
+    counts.
+    """
+    middle = (np.array(MANY.lower) + MANY.ends) / 2
+    worst = np.zeros(len(laws))
+    if told:
+        targets = np.cumsum(laws[:, ::-1], axis=1)
+        held = np.cumsum((laws * middle)[:, ::-1], axis=1)
+        held /= np.maximum(held[:, -1:], 1e-300)
+        for place in range(len(laws)):
+            for part, share, noise in told:
+                most = np.interp(part, np.append(0.0, targets[place]), np.append(0.0, held[place]))
+                worst[place] = max(worst[place], (share - most) / noise)
+    return -0.5 * worst**2
 
 
 def _fit(noisy: Floats, expected: Floats, sd: float) -> Floats:

@@ -15,10 +15,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.graphical.columns import Variable
+from privbench.learning.graphical.columns import Variable, normal_scores
 from privbench.learning.graphical.estimate import Floats, Ints, conditional, draw, rake
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
@@ -41,6 +42,7 @@ class Pair:
         level: Level of the groups of both.
         table: Shares, shape (groups, groups).
         gap: Half of the L1 distance from what was predicted without it, in weight.
+        power: Association of both columns' orders, λ of `associate`.
     """
 
     first: int
@@ -48,12 +50,53 @@ class Pair:
     level: int
     table: Floats
     gap: float
+    power: float = 0.0
 
     def seen_from(self, column: int) -> tuple[int, Floats]:
         """The other column, and the table with the other column first."""
         if column == self.first:
             return self.second, self.table.T
         return self.first, self.table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tie:
+    """A Gaussian copula of v and one of S, which orders rows within the groups of v.
+
+    Groups of a heavy tail are wide, and without it the largest values of two columns would be
+    those of different rows.
+
+    Attributes:
+        place: Place of the other column among all.
+        scores: Normal score of each of its cells.
+        ordered: Number of leading cells of v, which follow an order.
+        correlation: That of the copula.
+    """
+
+    place: int
+    scores: Floats
+    ordered: int
+    correlation: float
+
+    def keys(
+        self, codes: Codes, shares: Floats, groups: Ints, chosen: Ints, numbers: Floats
+    ) -> Floats:
+        """Normal numbers of the rows, given the cell of the other column and the group of v.
+
+        Args:
+            codes: Cells of the other column.
+            shares: Share of every cell of v.
+            groups: Group of every cell of v.
+            chosen: Group of v of every row.
+            numbers: Uniform numbers, one for each row.
+        """
+        held = np.bincount(groups[: self.ordered], shares[: self.ordered], int(groups.max()) + 1)
+        steps = np.append(0.0, np.cumsum(held)) / max(float(held.sum()), 1e-12)
+        ends = ndtri(np.minimum(steps, 1.0))
+        mean, sd = self.correlation * self.scores[codes], np.sqrt(1.0 - self.correlation**2)
+        low, high = (ndtr((ends[chosen + side] - mean) / sd) for side in (0, 1))
+        at = np.clip(low + numbers * (high - low), 1e-15, 1.0 - 1e-15)
+        return np.asarray(mean + sd * ndtri(at))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +110,7 @@ class Factor:
         groups: Group of every cell of v.
         table: P(group of v | groups of S), shape (configurations of S, groups).
         shares: Share of every cell of v.
+        tie: What orders rows within groups of v, or None.
     """
 
     column: int
@@ -75,6 +119,7 @@ class Factor:
     groups: Ints
     table: Floats
     shares: Floats
+    tie: Tie | None = None
 
     def draw(self, codes: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> Codes:
         """Cells of v of some rows, given those of S."""
@@ -84,7 +129,11 @@ class Factor:
         chosen = draw(self.table, index, generator)
         inside = np.zeros((self.table.shape[1], len(self.shares)))
         inside[self.groups, np.arange(len(self.shares))] = np.maximum(self.shares, 1e-12)
-        found = draw(inside / inside.sum(axis=1, keepdims=True), chosen, generator)
+        keys = None
+        if self.tie is not None:
+            led, numbers = codes[self.tie.place], generator.random(rows)
+            keys = self.tie.keys(led, self.shares, self.groups, chosen, numbers)
+        found = draw(inside / inside.sum(axis=1, keepdims=True), chosen, generator, keys)
         return found.astype(np.min_scalar_type(len(self.shares)))
 
 
@@ -119,6 +168,10 @@ class TableModel:
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
             state.append({"column": factor.column, "parents": list(factor.parents)})
+            if factor.tie is not None:
+                tie = factor.tie
+                state[-1]["tie"] = [tie.place, tie.ordered, tie.correlation]
+                arrays[f"{number}/scores"] = tie.scores
             arrays[f"{number}/table"] = factor.table
             arrays[f"{number}/shares"] = factor.shares
             arrays[f"{number}/groups"] = factor.groups
@@ -145,7 +198,11 @@ class TableModel:
             shape = prod(int(held.max()) + 1 for held in lists), int(groups.max()) + 1
             table = _distributions(arrays[f"{number}/table"], shape)
             shares = _distributions(arrays[f"{number}/shares"][None], (1, len(groups)))[0]
-            factor = Factor(int(item["column"]), parents, lists, groups, table, shares)
+            tie = None
+            if "tie" in item:
+                scores = dict(zip(parents, lists, strict=True))
+                tie = _tie(item["tie"], arrays[f"{number}/scores"], scores, len(groups))
+            factor = Factor(int(item["column"]), parents, lists, groups, table, shares, tie)
             if factor.column not in seen or any(parent in seen for parent in parents):
                 raise ModelError("the factors of a table in the model have no order.")
             seen.discard(factor.column)
@@ -174,6 +231,17 @@ def _grouping(array: NDArray[Any]) -> Ints:
     if int(array.min()) < 0 or int(array.max()) >= min(len(array), MOST_GROUPS):
         raise ModelError("groups in the model are damaged.")
     return array
+
+
+def _tie(
+    state: Sequence[Any], scores: NDArray[Any], parents: Mapping[int, Ints], cells: int
+) -> Tie:
+    place, ordered, correlation = int(state[0]), int(state[1]), float(state[2])
+    sound = place in parents and scores.shape == parents[place].shape
+    sound = sound and scores.dtype == np.float64 and bool((np.abs(scores) < 10.0).all())
+    if not sound or not 0 < ordered <= cells or not abs(correlation) < 1.0:
+        raise ModelError("the order of rows within groups in the model is damaged.")
+    return Tie(place, scores, ordered, correlation)
 
 
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
@@ -276,7 +344,23 @@ def _factor(
         own.levels[fine],
         table.reshape(-1, table.shape[-1]),
         own.shares,
+        _strongest(own, kept, column, variables),
     )
+
+
+def _strongest(
+    own: Variable, kept: Sequence[tuple[Pair, int]], column: int, variables: Sequence[Variable]
+) -> Tie | None:
+    """The tie to the parent of strongest association."""
+    pair = max((pair for pair, _ in kept), key=lambda item: abs(item.power))
+    place = pair.seen_from(column)[0]
+    other = variables[place]
+    if not pair.power or not own.ordered or not other.ordered:
+        return None
+    # Of the copula whose density has the term λ·score·score: λ = ρ / (1 − ρ²).
+    correlation = (np.sqrt(1.0 + 4.0 * pair.power**2) - 1.0) / (2.0 * pair.power)
+    scores = normal_scores(other.shares, other.ordered)
+    return Tie(place, scores, own.ordered, float(correlation))
 
 
 def _counted(
