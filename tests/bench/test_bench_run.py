@@ -142,7 +142,8 @@ def table(folder: Path) -> Table:
 
 
 def _peer(script: str) -> Peer:
-    return Peer("here", "", ("3.11", "3.99"), (), Proof("broken", "a copy", "here"), script)
+    proof = Proof("broken", "a copy", "here")
+    return Peer("here", "", ("3.11", "3.99"), (), proof, script, seeded="seed" in script)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,8 @@ def test_a_peer_gets_codes_and_gives_rows(table: Table, monkeypatch: pytest.Monk
     made = peers.run(_peer(script), table, 1.5, 0.0, 0, cells=5, limit=60)
     assert made.rows["c"].tolist() == table.train["c"].tolist()
     assert made.rows["n"].between(0, 8).all()
+    assert made.private
+    assert not peers.run(_peer(f"seed\n{script}"), table, 1.5, 0.0, 0, cells=5, limit=60).private
 
 
 def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
@@ -210,6 +213,7 @@ def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
     for peer in peers.peers().values():
         compile(peer.script, peer.name, "exec")
         assert peer.proof.reason
+        assert peer.seeded == ("seed=seed" in peer.script)
         assert all("==" in pin or pin in ("packaging", "scikit-learn") for pin in peer.pins)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
@@ -74,8 +74,9 @@ class Checks:
                 try:
                     with self._connection.transaction():
                         changed[key], deleted[key] = self._repair(rules)
-                except (psycopg.DataError, psycopg.errors.RaiseException):
-                    # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
+                except (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException):
+                    # A CHECK itself raises on some row (an overflow, a cast, a function's own
+                    # check_violation): such rows break it.
                     rules[:] = [
                         guarded(self._connection, rule, next(self._serial)) for rule in rules
                     ]

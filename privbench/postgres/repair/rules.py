@@ -25,13 +25,15 @@ from privbench.postgres.repair.rows import build, named
 from privbench.postgres.statement import run
 from privbench.schema import Column, ForeignKey, Table, TableName
 
-#: Those of single partitions, which come with their OID, included.
+#: CHECKs of tables, and those of single partitions, which come with the partition's OID. Column
+#: number 0 stands for the whole row, which has all columns.
 _TABLE_CHECKS: LiteralString = """
 SELECT wanted.schema, wanted.name,
   own.schema, own.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, k.conrelid),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
-        WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum),
+        WHERE a.attrelid = k.conrelid AND a.attnum > 0 AND NOT a.attisdropped
+          AND (a.attnum = ANY(k.conkey) OR 0 = ANY(k.conkey)) ORDER BY a.attnum),
   CASE WHEN k.connoinherit THEN own.oid::int8 ELSE own.part END
 FROM {parts}
 JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
@@ -260,18 +262,25 @@ def _rule(
 
 
 def guarded(connection: Connection, rule: Rule, number: int) -> Rule:
-    """The rule, read by a function that takes a failure of the CHECK for a breach.
+    """The rule, evaluated by a function that gives FALSE where the CHECK raises an error.
+
+    A CHECK that reads no column is the same for all rows and stays as it is.
 
     Args:
         connection: In the transaction of the load; the function goes with the session.
         rule: The rule.
         number: A number that no other rule has.
     """
+    columns = [column.name for column in rule.table.columns if column.name in rule.uses]
+    if not columns:
+        return rule
     name = sql.Identifier("pg_temp", f"privbench rule {number}")
-    columns = sorted(rule.uses)
     body = build(
-        "BEGIN RETURN (SELECT {} FROM (SELECT {}) AS {}({}));"
-        " EXCEPTION WHEN data_exception OR raise_exception THEN RETURN false; END",
+        # PL/pgSQL has a variable "found", which a column may be called too.
+        "#variable_conflict use_column\n"
+        "BEGIN RETURN (SELECT {} FROM (SELECT {}) AS {}({})); EXCEPTION"
+        " WHEN data_exception OR raise_exception OR integrity_constraint_violation"
+        " THEN RETURN false; END",
         rule.condition,
         [sql.SQL(f"${place}") for place in range(1, len(columns) + 1)],
         rule.table.name.name,
