@@ -183,7 +183,10 @@ def _columns(table: Table) -> list[str]:
 
 
 def _pairs(real: pd.DataFrame, made: pd.DataFrame) -> Iterator[tuple[float, float]]:
-    """Strong associations of the source, and the clone's of the same two columns."""
+    """Associations between a child's and a parent's column: the source's, and the clone's.
+
+    Only those of at least `_STRONG` in the source.
+    """
     if real.empty or made.empty:
         return
     columns, ordered = [], []

@@ -101,7 +101,9 @@ def peers() -> dict[str, Peer]:
 
 
 def environment(peer: Peer) -> Path:
-    """The Python of a peer's environment; made on first use, shared by peers of the same pins.
+    """Path of the Python that runs a peer, in a virtual environment with its pinned packages.
+
+    The environment is made on first use; peers of the same pins share it.
 
     Raises:
         PeerFailed: There is no fitting Python here, or pip refuses; one line says why.

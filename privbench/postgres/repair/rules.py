@@ -119,14 +119,15 @@ class Rule:
     Attributes:
         table: The table.
         constraint: The CHECK, for people: ``table: constraint`` or ``domain: constraint``.
-        place: The table, or the partition that alone has it.
-        within: Condition of the table's rows that are there.
-        condition: What it demands; only FALSE breaks it.
-        uses: Its columns.
+        place: The table, or the one partition that the CHECK was declared on.
+        within: SQL condition that selects the rows of `place` among those of the table.
+        condition: SQL of the CHECK; a row breaks it only where it gives FALSE, not NULL.
+        uses: Columns that the CHECK reads.
         columns: Columns that a repair may change freely.
-        references: Foreign keys that may end, or become those of another row.
-        unique: Where `columns` are none, columns that may change as far as rows stay distinct.
-        values: Values that it speaks of.
+        references: Foreign keys that a repair may set to NULL or point to another row.
+        unique: Columns of UNIQUE sets, which a repair may change as far as rows stay distinct;
+            empty unless `columns` is.
+        values: Values to try, cut out of the text of the CHECK.
     """
 
     table: Table
@@ -162,7 +163,10 @@ class Rule:
 
     @property
     def broken_rows(self) -> sql.Composable:
-        """Query of the rows that break it; to ask all partitions for one's CHECK takes long."""
+        """Query of the rows that break it.
+
+        It reads `place` alone, as reading all partitions for the CHECK of one takes long.
+        """
         broken = build("{} AND ({}) IS FALSE", self.within, self.condition)
         return rows.rows_of(self.place, broken)
 
@@ -334,7 +338,10 @@ def _read(words: Sequence[Token], known: Mapping[str, Column]) -> frozenset[str]
 
 
 def _fillings(words: Sequence[Token]) -> Iterator[dict[str, str]]:
-    """What stands for sizes and words in `_SHAPES`: numbers and strings of the CHECK."""
+    """What to put in for ``{size}``, ``{word}`` and ``{other}`` in `_SHAPES`.
+
+    Sizes are numbers of the CHECK and words its strings, at most four of each.
+    """
     sizes = [w.text for w in words if w.kind == "ICONST" and 0 < int(w.text, 0) < 10_000]
     texts = [word.text for word in words if word.kind == "SCONST"][:4]
     pairs = [(one, other) for one in texts for other in (*texts, "'x'") if one != other]
