@@ -5,6 +5,7 @@ Everything in it is public knowledge by contract: the adversary may know the who
 
 from __future__ import annotations
 
+import json
 import tomllib
 from datetime import date, time
 from pathlib import Path
@@ -180,6 +181,17 @@ class SynthesizerConfig(_Section):
 
     name: str = "privbench"
     options: dict[str, JsonValue] = {}
+
+    @field_validator("options")
+    @classmethod
+    def _can_be_written(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Refuse what neither a config nor a model file can hold, before a budget is spent."""
+        try:
+            json.dumps(value, allow_nan=False)
+            tomli_w.dumps(value)
+        except (TypeError, ValueError):
+            raise ValueError("no option may be None, infinite or not a number") from None
+        return value
 
 
 class Config(_Section):

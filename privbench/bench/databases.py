@@ -36,9 +36,8 @@ _KEPT = ("qerror.", "kld.", "tvd.", "rows.", "integrity.", "replay.errors")
 _STRONG = 0.1
 #: Rows of a join that are read, bins of numbers, and columns of a side at most.
 _ROWS, _BINS, _COLUMNS = 200_000, 16, 12
-_ORDERED = frozenset(
-    {"int2", "int4", "int8", "numeric", "float4", "float8", "date", "timestamp", "timestamptz"}
-)
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+_ORDERED = _TIMES | {"int2", "int4", "int8", "numeric", "float4", "float8"}
 _LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
 
 
@@ -142,12 +141,20 @@ def retention(source: str, clone: str, schema: Schema) -> dict[str, float]:
 
 
 def _joined(dsn: str, key: ForeignKey, child: Table, parent: Table) -> pd.DataFrame:
-    """Columns of both tables along a key, those of the child first; NULL is None."""
+    """Columns of both tables along a key, those of the child first; NULL is None.
+
+    Dates and times come as seconds since 1970: Python has neither infinity nor the year 10000.
+    """
     columns = [("c", name) for name in _columns(child)] + [("p", name) for name in _columns(parent)]
     if not columns:
         return pd.DataFrame()
+    tables = {"c": child, "p": parent}
     named = [
-        sql.SQL("{}.{}").format(sql.Identifier(side), sql.Identifier(name))
+        sql.SQL(
+            "pg_catalog.date_part('epoch', {}.{})"
+            if tables[side].column(name).type.base in _TIMES
+            else "{}.{}"
+        ).format(sql.Identifier(side), sql.Identifier(name))
         for side, name in columns
     ]
     on = [
@@ -176,7 +183,10 @@ def _columns(table: Table) -> list[str]:
 
 
 def _pairs(real: pd.DataFrame, made: pd.DataFrame) -> Iterator[tuple[float, float]]:
-    """Strong associations of the source, and the clone's of the same two columns."""
+    """Associations between a child's and a parent's column: the source's, and the clone's.
+
+    Only those of at least `_STRONG` in the source.
+    """
     if real.empty or made.empty:
         return
     columns, ordered = [], []

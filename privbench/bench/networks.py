@@ -27,7 +27,9 @@ _SEED = 20240229
 
 
 def read_network(name: str, config: DataConfig, folder: Path) -> Table:
-    """Rows drawn from the network of a file, the same for all; a quarter as many test rows.
+    """Draw training rows from the Bayesian network of a file, and a quarter as many test rows.
+
+    The seed is fixed, so that all synthesizers get the same rows.
 
     Raises:
         ConfigError: Not a network, or a column that it lacks.

@@ -73,6 +73,7 @@ class Peer:
         pins: What pip installs.
         proof: Whether the privacy proof holds.
         script: What makes ``made`` of ``rows``.
+        seeded: Whether its noise follows from the seed, so that its rows are NOT PRIVATE.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Peer:
     pins: tuple[str, ...]
     proof: Proof
     script: str
+    seeded: bool
 
 
 @cache
@@ -93,12 +95,15 @@ def peers() -> dict[str, Peer]:
         proof = Proof(row["proof"], row["reason"], f"the package {row['package']}")
         low, high = package["python"]
         pins = tuple(package["pins"])
-        found[name] = Peer(name, row["call"], (low, high), pins, proof, package["script"])
+        script, seeded = package["script"], package.get("seeded", False)
+        found[name] = Peer(name, row["call"], (low, high), pins, proof, script, seeded)
     return found
 
 
 def environment(peer: Peer) -> Path:
-    """The Python of a peer's environment; made on first use, shared by peers of the same pins.
+    """Path of the Python that runs a peer, in a virtual environment with its pinned packages.
+
+    The environment is made on first use; peers of the same pins share it.
 
     Raises:
         PeerFailed: There is no fitting Python here, or pip refuses; one line says why.
@@ -220,7 +225,7 @@ def run(
         seconds = float(json.loads(paths["said"].read_text())["seconds"])
         values = seen.values(_codes(seen, pd.read_csv(paths["made"])), seed)
     rest = time.perf_counter() - started - seconds
-    return Made(values, seconds, max(rest, 0.0), True, seen)
+    return Made(values, seconds, max(rest, 0.0), not peer.seeded, seen)
 
 
 def _codes(table: Table, found: pd.DataFrame) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:

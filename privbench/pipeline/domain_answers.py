@@ -117,7 +117,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Values of a grid that many units share, with their released counts.
+    """Values that many privacy units share, as a released list gave them, with noisy counts.
+
+    All of it was released with noise, so that whatever follows is post-processing.
 
     Attributes:
         points: The values, on the grid, shape (values,).
@@ -137,10 +139,11 @@ class Shared:
         return cls(np.array([int(label) for label in found.labels], np.int64), counts, sd)
 
     def left(self, answer: Answer) -> Answer:
-        """What a histogram holds beside these values; a cell where noise may be all is empty.
+        """A histogram without the rows of these values.
 
-        A list weighs the values of a unit's rows at least as much as a histogram does, so that what
-        is left may be too little, but is not too much.
+        A cell that held such a value, and in which the rest may be noise alone, becomes empty. The
+        list gives a unit's rows at least the weight that the histogram gives them, so that the rest
+        may be too small, but is not too large.
         """
         cells = np.searchsorted(answer.need.candidates, self.points, side="right")
         taken = np.bincount(cells, self.counts, len(answer.noisy))
@@ -202,9 +205,10 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
 
 
 def _as_named(found: Bounds, need: BoundsNeed) -> Bounds:
-    """A range that ends in the last cell that its name tells of: as its name tells.
+    """A range cut at the upper end that is usual for columns of such a name.
 
-    That cell may reach beyond: from 91 to 107 of an age of at most 100.
+    The last cell of the histogram may reach beyond that end: an age of at most 100 has a last cell
+    from 91 to 107.
     """
     high = max(min(found.hi, need.usual.hi), found.lo + 1)
     return replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))

@@ -136,6 +136,8 @@ QUERIES = [
     ),
     ("7||SELECT COUNT(*) FROM t WHERE x < -1 OR NOT n = 2", lambda r: (r.x < -1) | (r.n != 2)),
     ("SELECT COUNT(*) FROM other;", lambda r: r.n > -1),
+    ("SELECT COUNT(*) FROM T WHERE n >= 3", lambda r: r.n >= 3),
+    ("SELECT COUNT(*) FROM Rows", lambda r: r.n > -1),
 ]
 
 

@@ -19,13 +19,16 @@ from filelock import FileLock
 
 from privbench.bench import BenchConfig, bench, peers
 from privbench.bench.config import DataConfig
+from privbench.bench.databases import retention
 from privbench.bench.peers import Peer, PeerFailed
 from privbench.bench.runner import prepare
 from privbench.bench.table import Table, read_table
 from privbench.cli import main
+from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.literature.proofs import Proof
 from privbench.pipeline.progress import Reporter
+from privbench.report.measuring import schema_of
 
 TABLE = "n,c,y\n" + "".join(f"{i % 9},{'pqr'[i % 3]},{int(i % 9 > 4)}\n" for i in range(300))
 GRID = """
@@ -142,7 +145,8 @@ def table(folder: Path) -> Table:
 
 
 def _peer(script: str) -> Peer:
-    return Peer("here", "", ("3.11", "3.99"), (), Proof("broken", "a copy", "here"), script)
+    proof = Proof("broken", "a copy", "here")
+    return Peer("here", "", ("3.11", "3.99"), (), proof, script, seeded="seed" in script)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +178,8 @@ def test_a_peer_gets_codes_and_gives_rows(table: Table, monkeypatch: pytest.Monk
     made = peers.run(_peer(script), table, 1.5, 0.0, 0, cells=5, limit=60)
     assert made.rows["c"].tolist() == table.train["c"].tolist()
     assert made.rows["n"].between(0, 8).all()
+    assert made.private
+    assert not peers.run(_peer(f"seed\n{script}"), table, 1.5, 0.0, 0, cells=5, limit=60).private
 
 
 def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
@@ -210,6 +216,7 @@ def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
     for peer in peers.peers().values():
         compile(peer.script, peer.name, "exec")
         assert peer.proof.reason
+        assert peer.seeded == ("seed=seed" in peer.script)
         assert all("==" in pin or pin in ("packaging", "scikit-learn") for pin in peer.pins)
 
 
@@ -265,3 +272,16 @@ def test_a_whole_database_is_judged_by_joins_sizes_and_retention(
     assert figures["retention.keys"] > 0.5
     assert lines["independent"].figures["retention.keys"].mean < figures["retention.keys"]
     assert lines["mst"].figures == {}
+
+
+def test_retention_reads_dates_that_python_lacks(make_database: Callable[..., str]) -> None:
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE owner (id int PRIMARY KEY, born date)")
+        connection.execute("CREATE TABLE item (owner int REFERENCES owner, sold timestamptz)")
+        connection.execute(
+            "INSERT INTO owner SELECT i, CASE i WHEN 1 THEN 'infinity' WHEN 2 THEN '20000-01-01'"
+            " ELSE date '2020-01-01' + i END FROM generate_series(1, 90) i"
+        )
+        connection.execute("INSERT INTO item SELECT id, born FROM owner")
+    assert retention(dsn, dsn, schema_of(dsn, Config())) == {"retention.keys": 1.0}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from privbench import pipeline
-from privbench.config import Config
+from privbench.config import Config, SynthesizerConfig
 from privbench.encoding.ordered import OrderedReader
 from privbench.errors import ConfigError, PrivbenchError, SchemaError
 from privbench.pipeline.prepare import prepare
@@ -123,3 +123,11 @@ def test_keys_of_a_table_that_is_left_out_are_not_modelled_unasked(make_database
         schema = introspect(connection, exclude=["public.person"])
     assert schema.table("message").loose == ("recipient",)
     assert "loose" not in schema.to_json()["tables"][0]
+
+
+@pytest.mark.parametrize("value", [None, [1, None], float("nan"), {"a": float("inf")}])
+def test_options_that_no_model_can_hold_are_refused(value):
+    with pytest.raises(ValueError, match="no option may be"):
+        SynthesizerConfig(options={"x": value})
+    held = SynthesizerConfig(options={"x": {"a": ["b", 2.5, True]}})
+    assert Config.loads(Config(synthesizer=held).dumps()).synthesizer == held

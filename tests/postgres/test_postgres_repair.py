@@ -53,6 +53,28 @@ def test_a_check_is_repaired_from_rows_that_keep_it(loaded):
     assert ask(dsn, "SELECT count(*), count(*) FILTER (WHERE turn % 2 = 0) FROM t") == [(4, 4)]
 
 
+def test_a_check_that_raises_is_broken_whatever_stands_beside_it(loaded):
+    ddl = """
+    CREATE FUNCTION positive(n int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+    BEGIN IF n < 1 THEN RAISE EXCEPTION 'no' USING ERRCODE = 'check_violation'; END IF;
+      RETURN true; END$$;
+    CREATE TABLE named (found int NOT NULL CHECK (10 / found > 1), x int);
+    CREATE TABLE still (a int NOT NULL CHECK (10 / a > 1), x int, CHECK (now() > '2000-01-01'));
+    CREATE TABLE whole (a int NOT NULL CHECK (10 / a > 1), x int, CHECK (whole.* IS NOT NULL));
+    CREATE TABLE raised (a int NOT NULL CHECK (positive(a)), x int);
+    """
+    first = [0, 1, 2, 3]
+    tables = {
+        name: pa.table({"found" if name == "named" else "a": first, "x": [1, 2, 3, None]})
+        for name in ("named", "still", "whole", "raised")
+    }
+    dsn, same, repaired = loaded(ddl, tables)
+    assert same
+    assert not repaired.deleted
+    assert repaired.changed == {f"public.{name}": 1 + (name == "whole") for name in tables}
+    assert ask(dsn, "SELECT count(*), bool_and(found > 0) FROM named") == [(4, True)]
+
+
 def test_rows_go_where_a_check_on_keys_cannot_be_repaired(loaded):
     ddl = """
     CREATE TABLE p (id int PRIMARY KEY);

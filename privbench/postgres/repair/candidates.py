@@ -46,13 +46,13 @@ _BEST = build("{0} = (SELECT max({0}) FROM {1})", _KEEPS, _OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """One thing that may become of a column, or of the columns of a reference.
+    """One possible change of a column, or of all columns of a foreign key.
 
     Attributes:
-        changes: SQL of the new values by column.
-        cost: What it costs.
-        draw: Number of the query that the values are drawn from, or None.
-        alone: Whether it is tried alone, not with changes of other columns.
+        changes: Pairs of a column and the SQL of its new value.
+        cost: What it adds to the cost of a candidate; the cheapest candidate wins.
+        draw: Number of the query that gives the rows to draw values from; None if nothing is drawn.
+        alone: Whether it is never combined with changes of other columns.
     """
 
     changes: tuple[tuple[str, sql.Composable], ...]

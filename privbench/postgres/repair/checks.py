@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
@@ -57,7 +57,7 @@ class Checks:
                 run(connection, build("{} DROP CONSTRAINT {}", owner, name))
 
     def restore(self) -> None:
-        """Put all CHECKs back; as NOT VALID those that most rows break."""
+        """Put all CHECKs back; those that most rows break become NOT VALID, so that rows stay."""
         for place, (owner, name, definition) in self._made.items():
             kept = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
             whole = rows.raw(definition + ("" if kept else " NOT VALID"))
@@ -65,7 +65,14 @@ class Checks:
                 run(self._connection, build("{} ADD CONSTRAINT {} {}", owner, name, whole))
 
     def repair(self, among: Collection[str] | None = None) -> tuple[dict[str, int], dict[str, int]]:
-        """Repair the rows of some tables, or all; how many were changed, and deleted, by table."""
+        """Repair the rows of some tables.
+
+        Args:
+            among: Keys of the tables; None for all.
+
+        Returns:
+            How many rows were changed, and how many were deleted, by table.
+        """
         changed: dict[str, int] = {}
         deleted: dict[str, int] = {}
         for key in self._rules if among is None else self._rules.keys() & among:
@@ -74,8 +81,9 @@ class Checks:
                 try:
                     with self._connection.transaction():
                         changed[key], deleted[key] = self._repair(rules)
-                except (psycopg.DataError, psycopg.errors.RaiseException):
-                    # A CHECK itself fails on some row (an overflow, a cast): such rows break it.
+                except (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException):
+                    # A CHECK itself raises on some row (an overflow, a cast, a function's own
+                    # check_violation): such rows break it.
                     rules[:] = [
                         guarded(self._connection, rule, next(self._serial)) for rule in rules
                     ]
@@ -83,9 +91,10 @@ class Checks:
         return changed, deleted
 
     def hold(self, table: Table, columns: Collection[str]) -> None:
-        """From now on, no longer change some columns of a table, its references and UNIQUE columns.
+        """Let no later repair change these columns of a table, its references or UNIQUE columns.
 
-        What follows from those columns may then break another CHECK, which follows in its turn.
+        A row may then have no change that keeps all CHECKs at once. For such rows one CHECK at a
+        time is repaired, even if that breaks another, which is repaired after it.
         """
         rules = self._rules.get(table.key, [])
         rules[:] = [rule.without(columns) for rule in rules]
@@ -96,7 +105,10 @@ class Checks:
         return rows.every(rule.kept for rule in self._heeded(table))
 
     def _heeded(self, table: Table) -> list[Rule]:
-        """Rules that rows must keep; those of partitions, which may be many, once one is broken."""
+        """Rules that rows must keep.
+
+        A partition may have very many CHECKs of its own, so these count only once a row broke one.
+        """
         return [
             rule
             for rule in self._rules.get(table.key, ())

@@ -100,7 +100,7 @@ class PeriodKey:
 
     @property
     def fixed(self) -> list[tuple[str, sql.Identifier]]:
-        """Pairs of which another foreign key fills the column."""
+        """Those of `pairs` whose column also belongs to another foreign key and may not change."""
         return [pair for pair in self.pairs if pair[0] in self.table.key_columns]
 
     def held(self, row: sql.Composable) -> sql.Composable:
@@ -116,8 +116,9 @@ class PeriodKey:
     def moved(self) -> sql.Composable:
         """Statements of PL/pgSQL that give ``r`` another target and fit its period.
 
-        First only targets that hold it; then it lies ``step`` lengths from the target's beginning,
-        and what has no end, or is too long, becomes a part of the target's.
+        The first tries look for a target whose period contains the row's. Later tries move the
+        row's period into the target's, ``step`` of its own lengths after the target's beginning; a
+        period without an end, or longer than the target's, is cut to a part of the target's.
         """
         return build(
             "SELECT {slots}, CASE WHEN turn <= {draws} OR {own} THEN {c}"
@@ -176,7 +177,7 @@ class Exclusion:
 
     @property
     def added(self) -> sql.Composed:
-        """The statement that makes it."""
+        """The ``ALTER TABLE`` statement that adds the constraint."""
         made = "ALTER TABLE {} ADD CONSTRAINT {} {}"
         return build(made, self.target, self.name, rows.raw(self.definition))
 
@@ -192,7 +193,7 @@ class Exclusion:
 
     @property
     def own(self) -> sql.Composable:
-        """FROM clause of the rows that it speaks of."""
+        """FROM clause of the rows that the constraint holds for."""
         return rows.own_rows(self.place, whole=self.whole)
 
 

@@ -65,7 +65,7 @@ def open_rests(connection: Connection, tables: Iterable[Table]) -> Rests:
 
 
 def _missing(bounds: Iterable[str]) -> list[sql.Composable]:
-    """Bounds of the hash partitions that a table lacks."""
+    """Bounds of the hash partitions that a table lacks, from the bounds of those that it has."""
     parts = [(int(found[1]), int(found[2])) for text in bounds if (found := _HASH.search(text))]
     modulus = max((size for size, _ in parts), default=1)
     return [

@@ -80,7 +80,7 @@ def own_rows(name: TableName, *, whole: bool) -> sql.Composable:
 def rows_of(place: sql.Composable, condition: sql.Composable) -> sql.Composable:
     """Query of the rows of a table or partition that meet a condition.
 
-    ``t`` and ``id`` tell a row from all others, partitions and children included.
+    Its columns ``t`` (OID of the table or partition) and ``id`` (ctid) identify a row.
     """
     return build("SELECT tableoid AS t, ctid AS id FROM {} WHERE {}", place, condition)
 
@@ -101,7 +101,7 @@ def among(table: Table, conditions: Iterable[sql.Composable]) -> sql.Composable:
 
 
 def renamed(names: Iterable[str], slots: Iterable[sql.Composable]) -> list[sql.Composable]:
-    """Columns under other names: they may be called anything."""
+    """Columns under names of our own, as a column of the schema may have any name."""
     return [build("{} AS {}", *pair) for pair in zip(names, slots, strict=True)]
 
 

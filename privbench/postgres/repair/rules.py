@@ -25,13 +25,15 @@ from privbench.postgres.repair.rows import build, named
 from privbench.postgres.statement import run
 from privbench.schema import Column, ForeignKey, Table, TableName
 
-#: Those of single partitions, which come with their OID, included.
+#: CHECKs of tables, and those of single partitions, which come with the partition's OID. Column
+#: number 0 stands for the whole row, which has all columns.
 _TABLE_CHECKS: LiteralString = """
 SELECT wanted.schema, wanted.name,
   own.schema, own.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
   pg_catalog.pg_get_expr(k.conbin, k.conrelid),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
-        WHERE a.attrelid = k.conrelid AND a.attnum = ANY(k.conkey) ORDER BY a.attnum),
+        WHERE a.attrelid = k.conrelid AND a.attnum > 0 AND NOT a.attisdropped
+          AND (a.attnum = ANY(k.conkey) OR 0 = ANY(k.conkey)) ORDER BY a.attnum),
   CASE WHEN k.connoinherit THEN own.oid::int8 ELSE own.part END
 FROM {parts}
 JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
@@ -117,14 +119,15 @@ class Rule:
     Attributes:
         table: The table.
         constraint: The CHECK, for people: ``table: constraint`` or ``domain: constraint``.
-        place: The table, or the partition that alone has it.
-        within: Condition of the table's rows that are there.
-        condition: What it demands; only FALSE breaks it.
-        uses: Its columns.
+        place: The table, or the one partition that the CHECK was declared on.
+        within: SQL condition that selects the rows of `place` among those of the table.
+        condition: SQL of the CHECK; a row breaks it only where it gives FALSE, not NULL.
+        uses: Columns that the CHECK reads.
         columns: Columns that a repair may change freely.
-        references: Foreign keys that may end, or become those of another row.
-        unique: Where `columns` are none, columns that may change as far as rows stay distinct.
-        values: Values that it speaks of.
+        references: Foreign keys that a repair may set to NULL or point to another row.
+        unique: Columns of UNIQUE sets, which a repair may change as far as rows stay distinct;
+            empty unless `columns` is.
+        values: Values to try, cut out of the text of the CHECK.
     """
 
     table: Table
@@ -160,7 +163,10 @@ class Rule:
 
     @property
     def broken_rows(self) -> sql.Composable:
-        """Query of the rows that break it; to ask all partitions for one's CHECK takes long."""
+        """Query of the rows that break it.
+
+        It reads `place` alone, as reading all partitions for the CHECK of one takes long.
+        """
         broken = build("{} AND ({}) IS FALSE", self.within, self.condition)
         return rows.rows_of(self.place, broken)
 
@@ -260,18 +266,25 @@ def _rule(
 
 
 def guarded(connection: Connection, rule: Rule, number: int) -> Rule:
-    """The rule, read by a function that takes a failure of the CHECK for a breach.
+    """The rule, evaluated by a function that gives FALSE where the CHECK raises an error.
+
+    A CHECK that reads no column is the same for all rows and stays as it is.
 
     Args:
         connection: In the transaction of the load; the function goes with the session.
         rule: The rule.
         number: A number that no other rule has.
     """
+    columns = [column.name for column in rule.table.columns if column.name in rule.uses]
+    if not columns:
+        return rule
     name = sql.Identifier("pg_temp", f"privbench rule {number}")
-    columns = sorted(rule.uses)
     body = build(
-        "BEGIN RETURN (SELECT {} FROM (SELECT {}) AS {}({}));"
-        " EXCEPTION WHEN data_exception OR raise_exception THEN RETURN false; END",
+        # PL/pgSQL has a variable "found", which a column may be called too.
+        "#variable_conflict use_column\n"
+        "BEGIN RETURN (SELECT {} FROM (SELECT {}) AS {}({})); EXCEPTION"
+        " WHEN data_exception OR raise_exception OR integrity_constraint_violation"
+        " THEN RETURN false; END",
         rule.condition,
         [sql.SQL(f"${place}") for place in range(1, len(columns) + 1)],
         rule.table.name.name,
@@ -325,7 +338,10 @@ def _read(words: Sequence[Token], known: Mapping[str, Column]) -> frozenset[str]
 
 
 def _fillings(words: Sequence[Token]) -> Iterator[dict[str, str]]:
-    """What stands for sizes and words in `_SHAPES`: numbers and strings of the CHECK."""
+    """What to put in for ``{size}``, ``{word}`` and ``{other}`` in `_SHAPES`.
+
+    Sizes are numbers of the CHECK and words its strings, at most four of each.
+    """
     sizes = [w.text for w in words if w.kind == "ICONST" and 0 < int(w.text, 0) < 10_000]
     texts = [word.text for word in words if word.kind == "SCONST"][:4]
     pairs = [(one, other) for one in texts for other in (*texts, "'x'") if one != other]
