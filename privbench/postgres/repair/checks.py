@@ -144,6 +144,6 @@ class Checks:
 
     def _try(self, rule: Rule) -> int:
         changed = try_candidates(self._connection, rule, self._near(rule))
-        if changed or rule.table.key not in self._held:
-            return changed
-        return try_candidates(self._connection, rule, [rule])
+        if rule.table.key in self._held:
+            changed += try_candidates(self._connection, rule, [rule])
+        return changed
