@@ -67,21 +67,15 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         """Whether the privacy proof holds."""
         return PROOFS["bayesnet"]
 
-    def open(
-        self,
-        session: Session,
-        totals: Mapping[str, float],
-        amount: float,
-        public_rows: Mapping[str, int] | None,
-    ) -> Fitting:
-        """See `TableSynthesizer.open`.
+    def check(self, session: Session) -> type[Fitting]:
+        """See `TableSynthesizer.check`.
 
         Raises:
             ConfigError: The graph does not fit the tables; nothing was spent.
         """
         for table in session.spec.tables:
             self._graph(session.spec, table)
-        return super().open(session, totals, amount, public_rows)
+        return super().check(session)
 
     def fit_table(self, fitting: Fitting, table: str) -> Circuit:
         """See `TableSynthesizer.fit_table`."""

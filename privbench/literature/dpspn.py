@@ -64,22 +64,16 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         """Whether the privacy proof holds."""
         return PROOFS["dpspn-as-published" if self.options.as_published else "dpspn"]
 
-    def open(
-        self,
-        session: Session,
-        totals: Mapping[str, float],
-        amount: float,
-        public_rows: Mapping[str, int] | None,
-    ) -> Fitting:
-        """See `TableSynthesizer.open`.
+    def check(self, session: Session) -> type[Fitting]:
+        """See `TableSynthesizer.check`.
 
         Raises:
             PrivacyRefusal: ``as_published`` in a fit that is not stamped NOT PRIVATE.
         """
         if not self.options.as_published:
-            return super().open(session, totals, amount, public_rows)
+            return super().check(session)
         refuse_private(session)
-        return PublishedFitting.open(session, totals, amount, public_rows)
+        return PublishedFitting
 
     def fit_table(self, fitting: Fitting, table: str) -> Circuit:
         """See `TableSynthesizer.fit_table`."""

@@ -35,15 +35,9 @@ class TableSynthesizer(Synthesizer[OptionsT]):
     ) -> list[PlannedEvent]:
         """The events of `fit_table` for a table with attributes that may spend so much, ε or ρ."""
 
-    def open(
-        self,
-        session: Session,
-        totals: Mapping[str, float],
-        amount: float,
-        public_rows: Mapping[str, int] | None,
-    ) -> Fitting:
-        """Begin a fit; the arguments are those of `fit`."""
-        return Fitting.open(session, totals, amount, public_rows)
+    def check(self, session: Session) -> type[Fitting]:
+        """Refuse what cannot be fitted, before anything is spent; what kind of fit it is."""
+        return Fitting
 
     def fit(
         self,
@@ -53,7 +47,7 @@ class TableSynthesizer(Synthesizer[OptionsT]):
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
         """See `Synthesizer.fit`."""
-        fitting = self.open(session, totals, amount, public_rows)
+        fitting = self.check(session).open(session, totals, amount, public_rows)
         names = session.spec.order()
         circuits = {name: self.fit_table(fitting, name) for name in names}
         tables = fitting.drawn_tables({name: fitting.table_model(name) for name in names})
