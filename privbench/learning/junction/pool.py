@@ -118,18 +118,24 @@ def invert(laws: Floats, where: Ints | None, numbers: Floats) -> Ints:
 
 
 @numba.njit(cache=True, nogil=True)
+def _first_above(ends, low, high, number):  # type: ignore[no-untyped-def]
+    """The first outcome from ``low`` on whose end is above a number; ``high`` where none is."""
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] > number:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
 def _invert(ends, where, numbers, found):  # type: ignore[no-untyped-def]
     """The first outcome whose end is above a row's number, and the number's place within it."""
     for row in range(len(numbers)):
         law = ends[where[row] if len(where) else 0]
         number = numbers[row]
-        low, high = 0, len(law) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if law[middle] > number:
-                high = middle
-            else:
-                low = middle + 1
+        low = _first_above(law, 0, len(law) - 1, number)
         start = law[low - 1] if low else 0.0
         place = (number - start) / max(law[low] - start, 1e-300)
         numbers[row] = min(max(place, 0.0), 1 - 1e-9)
@@ -162,13 +168,7 @@ def _search(ends, first, last, chosen, numbers, found):  # type: ignore[no-untyp
         low, high = first[chosen[row]], last[chosen[row]]
         base = ends[low - 1] if low else 0.0
         goal = base + numbers[row] * (ends[high] - base)
-        while low < high:
-            middle = (low + high) // 2
-            if ends[middle] > goal:
-                high = middle
-            else:
-                low = middle + 1
-        found[row] = low
+        found[row] = _first_above(ends, low, high, goal)
 
 
 def cells_of(bins: BinRows, pair: Pair, sizes: Sequence[int]) -> NDArray[np.intp]:
