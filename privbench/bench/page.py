@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -56,14 +55,7 @@ class Part:
 
 def render(results: Results) -> str:
     """The whole page; every value is escaped."""
-    environment = Environment(
-        loader=PackageLoader("privbench.bench", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("page.html.j2").render(
+    page = template("page.html.j2", "privbench.bench", ".").render(
         results=results,
         grid=results.grid,
         parts=[_part(results, name) for name in results.grid.data],

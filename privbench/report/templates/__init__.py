@@ -10,9 +10,9 @@ from privbench.report import text
 
 
 @cache
-def _environment() -> Environment:
+def _environment(package: str, folder: str) -> Environment:
     environment = Environment(
-        loader=PackageLoader("privbench.report", "templates"),
+        loader=PackageLoader(package, folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -26,6 +26,12 @@ def _environment() -> Environment:
     return environment
 
 
-def template(name: str) -> Template:
-    """The template of that name; what it prints is escaped unless it is Markup."""
-    return _environment().get_template(name)
+def template(name: str, package: str = "privbench.report", folder: str = "templates") -> Template:
+    """The template of that name; what it prints is escaped unless it is Markup.
+
+    Args:
+        name: The file's name.
+        package: The package that holds it.
+        folder: Its folder in the package.
+    """
+    return _environment(package, folder).get_template(name)
