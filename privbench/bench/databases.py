@@ -23,6 +23,7 @@ from privbench.errors import UsageError
 from privbench.metrics.correlation import association
 from privbench.metrics.kld import Coded
 from privbench.postgres import embedded
+from privbench.postgres.connect import Connection
 from privbench.postgres.embedded import Server
 from privbench.postgres.reading import reading
 from privbench.report import compare
@@ -130,17 +131,18 @@ def retention(source: str, clone: str, schema: Schema) -> dict[str, float]:
     ``retention.keys`` = 1 − Σ|real − clone| / Σ|real|, at least 0.
     """
     gaps, whole = 0.0, 0.0
-    for table in schema:
-        for key in table.foreign_keys:
-            parent = schema.table(key.ref_table)
-            sides = [_joined(dsn, key, table, parent) for dsn in (source, clone)]
-            for real, made in _pairs(*sides):
-                gaps += abs(real - made)
-                whole += abs(real)
+    with reading(source) as real_side, reading(clone) as made_side:
+        for table in schema:
+            for key in table.foreign_keys:
+                parent = schema.table(key.ref_table)
+                sides = [_joined(side, key, table, parent) for side in (real_side, made_side)]
+                for real, made in _pairs(*sides):
+                    gaps += abs(real - made)
+                    whole += abs(real)
     return {"retention.keys": max(1 - gaps / whole, 0.0)} if whole else {}
 
 
-def _joined(dsn: str, key: ForeignKey, child: Table, parent: Table) -> pd.DataFrame:
+def _joined(connection: Connection, key: ForeignKey, child: Table, parent: Table) -> pd.DataFrame:
     """Columns of both tables along a key, those of the child first; NULL is None.
 
     Dates and times come as seconds since 1970: Python has neither infinity nor the year 10000.
@@ -168,8 +170,7 @@ def _joined(dsn: str, key: ForeignKey, child: Table, parent: Table) -> pd.DataFr
         sql.SQL(" AND ").join(on),
         sql.Literal(_ROWS),
     )
-    with reading(dsn) as connection:
-        rows = connection.execute(query).fetchall()
+    rows = connection.execute(query).fetchall()
     return pd.DataFrame(rows, columns=[f"{side}.{name}" for side, name in columns], dtype=object)
 
 
