@@ -67,7 +67,7 @@ class Population:
         codes: Per table, cells of its own columns by name.
         owners: Per owned table, row of the owner of every row, or `NULL`; those come last.
         units: Per table, the unit of every row; the same numbers in all tables.
-        crowds: Per owned table, once it is asked for, the bucket of `in_unit` of every row.
+        unit_buckets: Per owned table, once it is asked for, the bucket of `in_unit` of every row.
     """
 
     keys: Mapping[str, Sequence[KeySpec]]
@@ -76,7 +76,7 @@ class Population:
     codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
     owners: dict[str, Ints | None] = field(default_factory=dict)
     units: dict[str, Ints] = field(default_factory=dict)
-    crowds: dict[str, Codes] = field(default_factory=dict)
+    unit_buckets: dict[str, Codes] = field(default_factory=dict)
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
@@ -171,9 +171,9 @@ class Population:
                 owners = owners[above] if len(owners) else np.full(len(edges), NULL)
             edges = owners
         if self.own(table) is not None and (used is None or place in used):
-            if table not in self.crowds:
-                self.crowds[table] = MANY.codes(self.in_unit(table)).astype(np.uint8)
-            found[place] = self.crowds[table][some]
+            if table not in self.unit_buckets:
+                self.unit_buckets[table] = MANY.codes(self.in_unit(table)).astype(np.uint8)
+            found[place] = self.unit_buckets[table][some]
         return found
 
     def in_unit(self, table: str) -> Ints:

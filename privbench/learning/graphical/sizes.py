@@ -22,7 +22,8 @@ from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shr
 #: seem random, 2.41 for 2.28; without: pagila 1.39 for 1.32.
 EVIDENCE = 0.0
 #: Noise sds from which on a bucket counts that no shape of the family has: one table in a thousand
-#: has one by noise. At 4 for Laplace noise: one in twenty, with giants.
+#: has one by noise. At 4 for Laplace noise: one table in twenty gets units of very
+#: many rows.
 CLEAR: dict[Law, float] = {"laplace": 7.5, "gaussian": 4.5}
 #: Weights that targets may have, against all rows' mean, where references fall at random.
 VISIBLE = (1.0, 0.5, 0.25, 0.1, 0.03)
@@ -119,7 +120,7 @@ def family() -> tuple[Floats, Floats, Floats]:
     """Log prior, shares of the buckets above 0, and mean count of every shape.
 
     The prior falls with the spread of a lognormal and, slowly, with the mean: without that a table
-    of a few noisy cells is given giants (the posterior mean of its size is ruled by them).
+    of a few noisy cells gets units of very many rows, which rule the posterior mean of its size.
     """
     low, high = np.log(np.array(MANY.lower[1:]) - 0.5), np.log(MANY.ends[1:] + 0.5)
     middle, width = np.exp((low + high) / 2), np.exp(high) - np.exp(low)
