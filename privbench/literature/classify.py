@@ -1,4 +1,4 @@
-"""What a circuit says of single rows: the law of a class given the other columns, and densities.
+"""What a circuit says of single rows: the law of a class given the other columns.
 
 All of it is exact inference on a released model, so it is free.
 """
@@ -57,8 +57,3 @@ def conditional(circuit: Circuit, name: str, given: Mapping[str, ArrayLike]) -> 
     if not joint.sum() > 0:
         raise ValueError("the predicate has no mass")
     return np.asarray(joint / joint.sum())
-
-
-def mean_log_likelihood(circuit: Circuit, rows: Mapping[str, NDArray[np.integer]]) -> float:
-    """Mean natural logarithm of the probability of held-out rows, codes of shape (rows,) each."""
-    return float(log_likelihood(circuit, rows).mean())

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privbench.circuit import marginal, probabilities
+from privbench.circuit import log_likelihood, marginal, probabilities
 from privbench.errors import ConfigError, PrivacyRefusal
-from privbench.literature.classify import class_law, conditional, mean_log_likelihood
+from privbench.literature.classify import class_law, conditional
 from privbench.literature.dpspn import DpspnSynthesizer
 from privbench.privacy import Relation
 from privbench.privacy.stability import check
@@ -61,7 +61,7 @@ def test_a_network_is_better_than_independent_columns(options, accounting, table
     held = {name: codes for name, (codes, _) in rows(2000, 9).items()}
     circuit = model.circuits["t"]
     apart = sum(np.log(marginal(circuit, name)[codes]).mean() for name, codes in held.items())
-    assert mean_log_likelihood(circuit, held) > apart + 1.0
+    assert log_likelihood(circuit, held).mean() > apart + 1.0
     law = class_law(circuit, "class", held)
     assert law.sum(axis=1) == pytest.approx(1.0)
     assert ((law[:, 1] > 0.5) == held["class"]).mean() > 0.72
@@ -86,7 +86,7 @@ def test_inference_is_exact(table, rows, begin):
     law = conditional(circuit, "class", {"x0": [0, 1], "x2": [1, 0]})
     assert law[1] == pytest.approx(mass[given & (worlds[:, 4] == 1)].sum() / mass[given].sum())
     codes = {name: worlds[:, at] for at, name in enumerate(columns)}
-    assert mean_log_likelihood(circuit, codes) == pytest.approx(np.log(mass).mean())
+    assert log_likelihood(circuit, codes).mean() == pytest.approx(np.log(mass).mean())
 
 
 @VARIANTS
