@@ -11,7 +11,8 @@ from privbench.bench.config import REAL
 from privbench.bench.page import shown
 from privbench.bench.results import Results
 from privbench.cli.options import State
-from privbench.report import Gate, enforce
+from privbench.report import enforce
+from privbench.report.gates import parse
 from privbench.report.summary import gate_line
 
 _SHOWN = ("auroc.mean", "kld.2", "qerror.mean", "loglik.test", "params.l1", "seconds.fit")
@@ -48,18 +49,16 @@ def bench(
     Example:
       privbench bench benchmarks/papers/quail.toml --data data/ -o out/ -j 2
     """
-    teller = state.reporter
+    teller, wanted = state.reporter, parse(gates)
     try:
-        found = run_bench(
-            grid, output, folder=folder, full=full, at_once=jobs, gates=gates, reporter=teller
-        )
+        found = run_bench(grid, output, folder=folder, full=full, at_once=jobs, reporter=teller)
     except KeyboardInterrupt as error:
         error.add_note(f"To go on: the same command; what is done is kept in {output}")
         raise
     for line in _told(found):
         click.echo(line)
     click.echo(f"CONFIDENTIAL results: {Path(output) / 'bench.html'}")
-    parts = found.check([Gate.parse(text) for text in gates])
+    parts = found.check(wanted)
     for part in parts:
         click.echo(gate_line(part))
     enforce(parts)
