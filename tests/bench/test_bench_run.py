@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -191,9 +192,13 @@ def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_nothing_behind_and_goes_on(folder: Path) -> None:
-    scratch, out = folder / "scratch", folder / "out"
-    scratch.mkdir()
+def test_a_killed_run_leaves_nothing_behind_and_goes_on(
+    folder: Path, request: pytest.FixtureRequest
+) -> None:
+    # Not beneath the test's own folder: the path of a Unix socket has about 100 bytes at most.
+    held = tempfile.TemporaryDirectory()
+    request.addfinalizer(held.cleanup)
+    scratch, out = Path(held.name), folder / "out"
     (folder / "grid.toml").write_text(GRID.replace("seeds = 2", "seeds = 9"))
     command = [sys.executable, "-m", "privbench", "bench", folder / "grid.toml", "-o", out]
     started = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)})
