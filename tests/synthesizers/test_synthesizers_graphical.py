@@ -68,6 +68,18 @@ def test_shrinkage_of_nothing_but_noise_goes_to_the_prediction():
     assert far[0] == pytest.approx(400.0)
 
 
+def test_the_noise_of_empty_cells_does_not_outweigh_a_single_value():
+    """What a hundred shrunken cells hold is bounded where the sum is known."""
+    domain, held = Domain(120, ordered=True, core=(20, 100)), []
+    for seed in range(8):
+        noisy = np.random.default_rng(seed).normal(0, 20, 120)
+        noisy[50] += 600
+        held.append([one_way(noisy, 20.0, domain, "gaussian", sum_)[50] for sum_ in (600.0, None)])
+    known, unknown = np.mean(held, axis=0)
+    assert known > 0.85
+    assert known > unknown + 0.15
+
+
 def test_a_conditional_keeps_its_targets_and_the_parents():
     g = np.random.default_rng(3)
     joint = g.random((3, 4, 5))

@@ -294,7 +294,7 @@ class DatabaseFit:
             return self._degrees(table, column, answer)
         shares = np.ones(column.domain.size)
         if answer is not None:
-            shares = one_way(*answer, column.domain, self.law)
+            shares = one_way(*answer, column.domain, self.law, self.sizes[table].weight)
         shares[list(column.ruled)] = 0.0
         total = float(shares.sum())
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))

@@ -34,6 +34,8 @@ PRIOR_CELLS = 6.0
 EM_ROUNDS = 30
 #: Cells of a stratum from which its prior is learned, at most; for time and memory alone.
 LEARNED = 20_000
+#: Rounds in which what a sum is off is given to cells that are not at their least yet.
+CLIPPED_ROUNDS = 4
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
 #: Noise sds from which on a special cell is present. Values beyond all others move averages, and
@@ -75,7 +77,9 @@ def log_likelihood(distance: Floats, sd: float | Floats, law: Law) -> Floats:
     return np.asarray(-np.sqrt(2.0) * z if law == "laplace" else -0.5 * z * z)
 
 
-def shrink(noisy: Floats, sd: float, prediction: Floats, law: Law) -> Floats:
+def shrink(
+    noisy: Floats, sd: float, prediction: Floats, law: Law, total: float | None = None
+) -> Floats:
     """Posterior means of counts c = m·r given noisy counts c + noise.
 
     r has a discrete prior on a logarithmic grid and 0, learned by expectation maximisation from
@@ -83,11 +87,16 @@ def shrink(noisy: Floats, sd: float, prediction: Floats, law: Law) -> Floats:
     that of Koenker and Mizera 2014). Cells whose prediction is far above the noise are averaged
     with it by nothing: they come out as measured.
 
+    Posterior means of empty cells are above 0, and many of them outweigh a few large cells. Where
+    the sum is known, what it is off goes to cells in proportion to their posterior variance, as in
+    a Gaussian posterior given its sum.
+
     Args:
         noisy: Noisy counts, any shape.
         sd: Standard deviation of the noise.
         prediction: m, same shape, at least 0.
         law: Law of the noise.
+        total: Sum of the counts, up to about the noise of one of them, or None.
 
     Returns:
         Counts above 0, same shape.
@@ -95,15 +104,23 @@ def shrink(noisy: Floats, sd: float, prediction: Floats, law: Law) -> Floats:
     y = noisy.ravel().astype(np.float64)
     m = np.maximum(prediction.ravel().astype(np.float64), 1e-9)
     out, low = y.copy(), 0.0
+    variance = np.full(len(y), sd * sd)
     for high, step in STRATA:
         cells = np.flatnonzero((m >= low * sd) & (m < high * sd))
         low = high
         if len(cells):
-            out[cells] = _posterior_means(y[cells], sd, m[cells], step, law)
-    return np.asarray(np.maximum(out, 1e-3 * np.minimum(m, sd)).reshape(noisy.shape))
+            out[cells], variance[cells] = _posterior(y[cells], sd, m[cells], step, law)
+    least = 1e-3 * np.minimum(m, sd)
+    out = np.maximum(out, least)
+    for _ in range(CLIPPED_ROUNDS if total is not None else 0):
+        off = (total or 0.0) - float(out.sum())
+        free = variance * ((out > least) | (off > 0))
+        out = np.maximum(out + off * free / (float(free.sum()) + sd * sd), least)
+    return np.asarray(out.reshape(noisy.shape))
 
 
-def _posterior_means(y: Floats, sd: float, m: Floats, step: float, law: Law) -> Floats:
+def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Law) -> tuple[Floats, Floats]:
+    """Posterior means and variances of the counts of one stratum."""
     logs = np.arange(-REACH, REACH + step / 2, step)
     ratios = np.append(0.0, np.exp(logs))
     start = np.append(0.0, np.exp(-0.5 * (logs / RATIO_SD) ** 2))
@@ -123,12 +140,14 @@ def _posterior_means(y: Floats, sd: float, m: Floats, step: float, law: Law) -> 
     for _ in range(EM_ROUNDS):
         post = posterior(like, prior)
         prior = (post.sum(axis=0) + PRIOR_CELLS * start) / (len(post) + PRIOR_CELLS)
-    mean = np.empty(len(y))
+    mean, square = np.empty(len(y)), np.empty(len(y))
     for first in range(0, len(y), LEARNED):
         part = slice(first, first + LEARNED)
-        mean[part] = m[part] * (posterior(likelihood(part), prior) @ ratios)
+        post = posterior(likelihood(part), prior)
+        mean[part], square[part] = m[part] * (post @ ratios), m[part] ** 2 * (post @ ratios**2)
     beyond = (y > m * ratios[-1]) & (y > SURE * sd)
-    return np.asarray(np.where(beyond, np.maximum(y, mean), mean))
+    variance = np.where(beyond, sd * sd, square - mean**2)
+    return np.where(beyond, np.maximum(y, mean), mean), np.maximum(variance, 0.0)
 
 
 def smooth(noisy: Floats) -> Floats:
@@ -168,13 +187,15 @@ def _tail(noisy: Floats, sd: float) -> Floats:
     return found
 
 
-def one_way(noisy: Floats, sd: float, domain: Domain, law: Law) -> Floats:
+def one_way(
+    noisy: Floats, sd: float, domain: Domain, law: Law, total: float | None = None
+) -> Floats:
     """Shares of a column's cells from its noisy histogram.
 
     Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
     tails by their sum (`_tail`); special cells and NULL by themselves, special ones only if they
     stand above noise.
-    Then all are shrunk to the prediction.
+    Then all are shrunk to the prediction, with a known sum where there is one.
 
     Returns:
         Shares, shape (cells,), that sum to 1.
@@ -191,7 +212,7 @@ def one_way(noisy: Floats, sd: float, domain: Domain, law: Law) -> Floats:
         prediction[low:high] = np.maximum(guess, ABSENT * sd)
     prediction[:low] = _tail(noisy[:low][::-1], sd)[::-1]
     prediction[high : domain.values] = _tail(noisy[high : domain.values], sd)
-    counts = shrink(noisy, sd, prediction, law)
+    counts = shrink(noisy, sd, prediction, law, total)
     return np.asarray(counts / counts.sum())
 
 
