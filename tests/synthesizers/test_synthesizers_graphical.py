@@ -237,7 +237,7 @@ def test_rows_within_groups_follow_a_gaussian_copula(groups):
     np.add.at(table, (places[led], exact), 1.0)
     table /= table.sum(axis=1, keepdims=True)
     found = []
-    for tie in (None, Tie(1, scores, cells, 0.8)):
+    for tie in (None, Tie((1,), (0.8 * scores,), cells, 0.8)):
         drawn = Factor(0, (1,), (places,), places, table, shares, tie).draw({1: led}, rows, g)
         found.append(np.corrcoef(scores[drawn], scores[led])[0, 1])
     assert found[1] == pytest.approx(0.8, abs=0.08)
@@ -417,7 +417,7 @@ def test_damaged_orders_within_groups_are_refused(fault, table, begin):
     if fault is None:
         arrays.update({name: held * np.nan for name, held in arrays.items() if "scores" in name})
     else:
-        factor["tie"][2 if fault == 1.5 else int(fault == 0.0)] = fault
+        factor["tie"][int(fault == 1.5)] = fault
     with pytest.raises(ModelError, match="order of rows"):
         GraphicalSynthesizer.load(header, arrays)
 

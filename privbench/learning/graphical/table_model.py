@@ -28,6 +28,11 @@ WIDTH = 5
 CELLS = 100_000
 #: Synthetic rows that P(S) is counted on, at most. Half: no change within scatter; double: slower.
 COUNTED = 60_000
+#: Added to the variance of normal scores in a regression, and largest multiple correlation: noise
+#: makes correlations that no rows have.
+RIDGE, MOST_TOLD = 0.05, 0.98
+#: Largest score in a model file: beyond any that regression makes.
+LARGEST_SCORE = 1000.0
 #: Groups of a column that a model file may have; a fit makes a tenth. For memory alone.
 MOST_GROUPS = 256
 
@@ -61,30 +66,35 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tie:
-    """A Gaussian copula of v and one of S, which orders rows within the groups of v.
+    """A Gaussian copula of v and columns of S, which orders rows within the groups of v.
 
     Groups of a heavy tail are wide, and without it the largest values of two columns would be
     those of different rows.
 
     Attributes:
-        place: Place of the other column among all.
-        scores: Normal score of each of its cells.
+        places: Places of those columns among all.
+        scores: For each of them, the normal score of every cell times its regression weight.
         ordered: Number of leading cells of v, which follow an order.
-        correlation: That of the copula.
+        correlation: Multiple correlation of the normal score of v with theirs.
     """
 
-    place: int
-    scores: Floats
+    places: tuple[int, ...]
+    scores: tuple[Floats, ...]
     ordered: int
     correlation: float
 
     def keys(
-        self, codes: Codes, shares: Floats, groups: Ints, chosen: Ints, numbers: Floats
+        self,
+        codes: Mapping[int, Codes],
+        shares: Floats,
+        groups: Ints,
+        chosen: Ints,
+        numbers: Floats,
     ) -> Floats:
-        """Normal numbers of the rows, given the cell of the other column and the group of v.
+        """Normal numbers of the rows, given the cells of the other columns and the group of v.
 
         Args:
-            codes: Cells of the other column.
+            codes: Cells of all columns, by place.
             shares: Share of every cell of v.
             groups: Group of every cell of v.
             chosen: Group of v of every row.
@@ -93,7 +103,9 @@ class Tie:
         held = np.bincount(groups[: self.ordered], shares[: self.ordered], int(groups.max()) + 1)
         steps = np.append(0.0, np.cumsum(held)) / max(float(held.sum()), 1e-12)
         ends = ndtri(np.minimum(steps, 1.0))
-        mean, sd = self.correlation * self.scores[codes], np.sqrt(1.0 - self.correlation**2)
+        mean, sd = np.zeros(len(chosen)), np.sqrt(1.0 - self.correlation**2)
+        for place, scores in zip(self.places, self.scores, strict=True):
+            mean += scores[codes[place]]
         low, high = (ndtr((ends[chosen + side] - mean) / sd) for side in (0, 1))
         at = np.clip(low + numbers * (high - low), 1e-15, 1.0 - 1e-15)
         return np.asarray(mean + sd * ndtri(at))
@@ -131,8 +143,8 @@ class Factor:
         inside[self.groups, np.arange(len(self.shares))] = np.maximum(self.shares, 1e-12)
         keys = None
         if self.tie is not None:
-            led, numbers = codes[self.tie.place], generator.random(rows)
-            keys = self.tie.keys(led, self.shares, self.groups, chosen, numbers)
+            numbers = generator.random(rows)
+            keys = self.tie.keys(codes, self.shares, self.groups, chosen, numbers)
         found = draw(inside / inside.sum(axis=1, keepdims=True), chosen, generator, keys)
         return found.astype(np.min_scalar_type(len(self.shares)))
 
@@ -170,8 +182,9 @@ class TableModel:
             state.append({"column": factor.column, "parents": list(factor.parents)})
             if factor.tie is not None:
                 tie = factor.tie
-                state[-1]["tie"] = [tie.place, tie.ordered, tie.correlation]
-                arrays[f"{number}/scores"] = tie.scores
+                state[-1]["tie"] = [tie.ordered, tie.correlation, *tie.places]
+                for place, scores in zip(tie.places, tie.scores, strict=True):
+                    arrays[f"{number}/scores{place}"] = scores
             arrays[f"{number}/table"] = factor.table
             arrays[f"{number}/shares"] = factor.shares
             arrays[f"{number}/groups"] = factor.groups
@@ -200,8 +213,10 @@ class TableModel:
             shares = _distributions(arrays[f"{number}/shares"][None], (1, len(groups)))[0]
             tie = None
             if "tie" in item:
-                scores = dict(zip(parents, lists, strict=True))
-                tie = _tie(item["tie"], arrays[f"{number}/scores"], scores, len(groups))
+                places = [int(place) for place in item["tie"][2:]]
+                scores = {place: arrays[f"{number}/scores{place}"] for place in places}
+                sizes = dict(zip(parents, map(len, lists), strict=True))
+                tie = _tie(item["tie"], scores, sizes, len(groups))
             factor = Factor(int(item["column"]), parents, lists, groups, table, shares, tie)
             if factor.column not in seen or any(parent in seen for parent in parents):
                 raise ModelError("the factors of a table in the model have no order.")
@@ -234,14 +249,19 @@ def _grouping(array: NDArray[Any]) -> Ints:
 
 
 def _tie(
-    state: Sequence[Any], scores: NDArray[Any], parents: Mapping[int, Ints], cells: int
+    state: Sequence[Any],
+    scores: Mapping[int, NDArray[Any]],
+    parents: Mapping[int, int],
+    cells: int,
 ) -> Tie:
-    place, ordered, correlation = int(state[0]), int(state[1]), float(state[2])
-    sound = place in parents and scores.shape == parents[place].shape
-    sound = sound and scores.dtype == np.float64 and bool((np.abs(scores) < 10.0).all())
-    if not sound or not 0 < ordered <= cells or not abs(correlation) < 1.0:
+    ordered, correlation = int(state[0]), float(state[1])
+    sound = bool(scores) and 0 < ordered <= cells and 0.0 <= correlation < 1.0
+    for place, held in scores.items():
+        sound = sound and held.shape == (parents.get(place),) and held.dtype == np.float64
+        sound = sound and bool((np.abs(held) < LARGEST_SCORE).all())
+    if not sound:
         raise ModelError("the order of rows within groups in the model is damaged.")
-    return Tie(place, scores, ordered, correlation)
+    return Tie(tuple(scores), tuple(scores.values()), ordered, correlation)
 
 
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
@@ -344,23 +364,35 @@ def _factor(
         own.levels[fine],
         table.reshape(-1, table.shape[-1]),
         own.shares,
-        _strongest(own, kept, column, variables),
+        _tied(own, kept, column, variables, codes),
     )
 
 
-def _strongest(
-    own: Variable, kept: Sequence[tuple[Pair, int]], column: int, variables: Sequence[Variable]
+def _tied(
+    own: Variable,
+    kept: Sequence[tuple[Pair, int]],
+    column: int,
+    variables: Sequence[Variable],
+    codes: Mapping[int, Codes],
 ) -> Tie | None:
-    """The tie to the parent of strongest association."""
-    pair = max((pair for pair, _ in kept), key=lambda item: abs(item.power))
-    place = pair.seen_from(column)[0]
-    other = variables[place]
-    if not pair.power or not own.ordered or not other.ordered:
+    """The tie to all parents that have an order: the regression of a Gaussian copula."""
+    places, wanted = [], []
+    for pair, _ in kept:
+        place = pair.seen_from(column)[0]
+        if pair.power and own.ordered and variables[place].ordered:
+            places.append(place)
+            # A copula whose density has the term λ·score·score: λ = ρ / (1 − ρ²).
+            wanted.append((np.sqrt(1.0 + 4.0 * pair.power**2) - 1.0) / (2.0 * pair.power))
+    if not places:
         return None
-    # Of the copula whose density has the term λ·score·score: λ = ρ / (1 − ρ²).
-    correlation = (np.sqrt(1.0 + 4.0 * pair.power**2) - 1.0) / (2.0 * pair.power)
-    scores = normal_scores(other.shares, other.ordered)
-    return Tie(place, scores, own.ordered, float(correlation))
+    scores = [normal_scores(variables[at].shares, variables[at].ordered) for at in places]
+    rows = np.array([held[codes[at][:COUNTED]] for held, at in zip(scores, places, strict=True)])
+    matrix = rows @ rows.T / max(rows.shape[1], 1) + RIDGE * np.eye(len(places))
+    weights = np.linalg.solve(matrix, np.array(wanted))
+    squared = float(weights @ matrix @ weights)
+    weights *= min(1.0, MOST_TOLD / np.sqrt(max(squared, 1e-12)))
+    held = tuple(weight * part for weight, part in zip(weights, scores, strict=True))
+    return Tie(tuple(places), held, own.ordered, min(float(np.sqrt(squared)), MOST_TOLD))
 
 
 def _counted(
