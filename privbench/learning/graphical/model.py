@@ -12,9 +12,9 @@ import numpy as np
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.graphical.columns import degree_name, scope_name
+from privbench.learning.graphical.columns import INSIDE, NULL_SCOPE, degree_name, scope_name
 from privbench.learning.graphical.estimate import Ints
-from privbench.learning.graphical.references import ReferenceLaw, attach
+from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import NULL, PART, Parts, SyntheticDatabase, SyntheticTable
@@ -326,6 +326,59 @@ def _edges(
     units = people.units[key.table], people.units[key.parent]
     edges = attach(law, key, scope, units, people.codes, numbers)
     return _distinct(edges, people.rows(key.parent), key, numbers) if key.unique else edges
+
+
+def attach(
+    law: ReferenceLaw,
+    key: KeySpec,
+    scope: Ints,
+    units: tuple[Ints, Ints],
+    codes: Mapping[str, Mapping[str, Codes]],
+    numbers: np.random.Generator,
+) -> Ints:
+    """Target of every row, or `NULL`.
+
+    Rows that refer into their own unit take its rows in turn; all others hit targets in proportion
+    to their popularity, by systematic sampling in random order.
+
+    Args:
+        law: The law of the reference.
+        key: The key.
+        scope: Scope of every row.
+        units: Units of the rows of both ends.
+        codes: Cells of the columns of every table.
+        numbers: Source of randomness.
+    """
+    rows, targets = units
+    edges = np.full(len(rows), NULL, np.int64)
+    if not len(targets):
+        return edges
+    inside = np.flatnonzero(scope == INSIDE)
+    edges[inside] = _within(rows[inside], targets, numbers)
+    rest = np.flatnonzero((scope != NULL_SCOPE) & (edges == NULL))
+    if not key.nullable:
+        rest = np.flatnonzero(edges == NULL)
+    if len(rest):
+        popularity = law.popularity(codes[key.parent], numbers.exponential(size=len(targets)))
+        steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
+        at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
+        found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
+        edges[numbers.permutation(rest)] = found
+    return edges
+
+
+def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
+    """A row of the same unit for each row, in turn, or `NULL` where there is none."""
+    shuffled = numbers.permutation(len(targets))
+    order = shuffled[np.argsort(targets[shuffled], kind="stable")]
+    held = targets[order]
+    first, last = (np.searchsorted(held, units, side=side) for side in ("left", "right"))
+    rows = np.argsort(units, kind="stable")
+    turn = np.empty(len(units), np.int64)
+    turn[rows] = np.arange(len(units)) - np.searchsorted(units[rows], units[rows], side="left")
+    there = last > first
+    found = order[np.minimum(first + turn % np.maximum(last - first, 1), len(order) - 1)]
+    return np.where(there, found, NULL)
 
 
 def _distinct(edges: Ints, targets: int, key: KeySpec, numbers: np.random.Generator) -> Ints:

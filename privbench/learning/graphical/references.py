@@ -24,12 +24,11 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import Answer
 from privbench.learning.graphical.budget import Budget, targets_part
-from privbench.learning.graphical.columns import DETAIL, INSIDE, NULL_SCOPE, Variable, shown
+from privbench.learning.graphical.columns import DETAIL, Variable, shown
 from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import COUNTED
 from privbench.learning.information import uncertainty_coefficient
-from privbench.learning.synthetic import NULL
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
 from privbench.privacy.queries.fanin import most_kept
@@ -418,56 +417,3 @@ def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
         weight = np.exp(fit - fit.max())
         found[:ordered] = weight @ tilted / weight.sum()
     return np.maximum(found, 0.02 * sd)
-
-
-def attach(
-    law: ReferenceLaw,
-    key: KeySpec,
-    scope: Ints,
-    units: tuple[Ints, Ints],
-    codes: Mapping[str, Mapping[str, Codes]],
-    numbers: np.random.Generator,
-) -> Ints:
-    """Target of every row, or `NULL`.
-
-    Rows that refer into their own unit take its rows in turn; all others hit targets in proportion
-    to their popularity, by systematic sampling in random order.
-
-    Args:
-        law: The law of the reference.
-        key: The key.
-        scope: Scope of every row.
-        units: Units of the rows of both ends.
-        codes: Cells of the columns of every table.
-        numbers: Source of randomness.
-    """
-    rows, targets = units
-    edges = np.full(len(rows), NULL, np.int64)
-    if not len(targets):
-        return edges
-    inside = np.flatnonzero(scope == INSIDE)
-    edges[inside] = _within(rows[inside], targets, numbers)
-    rest = np.flatnonzero((scope != NULL_SCOPE) & (edges == NULL))
-    if not key.nullable:
-        rest = np.flatnonzero(edges == NULL)
-    if len(rest):
-        popularity = law.popularity(codes[key.parent], numbers.exponential(size=len(targets)))
-        steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
-        at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
-        found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
-        edges[numbers.permutation(rest)] = found
-    return edges
-
-
-def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
-    """A row of the same unit for each row, in turn, or `NULL` where there is none."""
-    shuffled = numbers.permutation(len(targets))
-    order = shuffled[np.argsort(targets[shuffled], kind="stable")]
-    held = targets[order]
-    first, last = (np.searchsorted(held, units, side=side) for side in ("left", "right"))
-    rows = np.argsort(units, kind="stable")
-    turn = np.empty(len(units), np.int64)
-    turn[rows] = np.arange(len(units)) - np.searchsorted(units[rows], units[rows], side="left")
-    there = last > first
-    found = order[np.minimum(first + turn % np.maximum(last - first, 1), len(order) - 1)]
-    return np.where(there, found, NULL)
