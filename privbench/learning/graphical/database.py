@@ -46,11 +46,9 @@ from privbench.learning.graphical.sizes import (
     ONE,
     UnitRows,
     best_clip,
-    combine,
     contributed,
     references_per_target,
     rows_per_unit,
-    tail_rows,
     tilt,
 )
 from privbench.learning.graphical.table_model import Rows
@@ -68,9 +66,6 @@ MOST_ROWS, LEAST_UNITS = 200_000, 3_000
 PRESENT = 2.0
 #: Least share that is worth a group where no pairs are measured.
 PLAIN_FLOOR = 0.01
-#: Relative error of a size that the family of distributions tells, beside its posterior's. Half or
-#: double: not measured.
-SHAPE_ERROR = 0.1
 
 
 @dataclass
@@ -190,15 +185,9 @@ class DatabaseFit:
         free: float,
         told: list[tuple[float, float, float]],
     ) -> TableSize:
-        """Rows by the precision of clipped sums and of the family; units tilted to them."""
+        """Rows and units by the posterior of the family; units tilted to the rows."""
         found = self._units(table, answer, told)
-        units = found.units
-        spread = float(np.hypot(found.spread, SHAPE_ERROR * found.rows))
-        estimates = [(found.rows, spread)]
-        for clip, total, sd in told:
-            tail = tail_rows(units, clip)
-            estimates.append((total + tail, float(np.hypot(sd, 0.5 * tail))))
-        owned = max(combine(estimates)[0], 1.0)
+        units, owned = found.units, max(found.rows, 1.0)
         count = max(float(units.sum()), 1e-9)
         shares = units / count
         units = count * tilt(shares, MANY.means(shares), owned / count)

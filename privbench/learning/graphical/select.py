@@ -34,6 +34,8 @@ SIGNIFICANT = 2.5
 #: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
 #: same.
 FINER = 2.0
+#: Shape of the prior of a cell's rate, in rows, whose mean is what independence expects.
+SMOOTH = 0.5
 
 #: Two places of variables, the first an own column.
 Ends = tuple[int, int]
@@ -266,7 +268,9 @@ class PairLearner:
     def _predict(self, candidate: Candidate) -> Floats:
         """The pair table of the synthetic rows, in weight, with the released margins.
 
-        Counted once a round at the finest level, on evenly spaced rows where there are many.
+        Counted once a round at the finest level, on evenly spaced rows where there are many. Few
+        rows have no count in cells that the model does not rule out, so each cell's rate has a
+        gamma prior whose mean is what independence expects.
         """
         i, j = candidate.ends
         fine = candidate.level if self.wide else len(LEVELS) - 1
@@ -276,7 +280,10 @@ class PairLearner:
             weights = self.rows.weights[:: self._step]
             counts = np.bincount(index, weights, minlength=shape[0] * shape[1]).reshape(shape)
             margins = self.variables[i].mass(fine), self.variables[j].mass(fine)
-            table = rake(counts.astype(np.float64) + 1e-6, *margins, sweeps=3)
+            expected = float(counts.sum()) * np.outer(*margins)
+            prior = SMOOTH * float(weights.mean())
+            table = expected * (counts + prior) / (expected + prior) + 1e-6 * prior
+            table = rake(table, *margins, sweeps=3)
             self._fine[candidate.ends, fine] = table * self.weight
         table = self._fine[candidate.ends, fine]
         if candidate.level == fine:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log
+from math import exp
 
 import numpy as np
 from scipy.special import ndtr, pdtr
 
-from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
+from privbench.learning.graphical.estimate import MISFIT, TINY, Floats, Ints, Law, shrink
 
 #: Log likelihood by which a law of references must beat targets at random. At 4: links of stats5
 #: seem random, 2.41 for 2.28; without: pagila 1.39 for 1.32.
@@ -25,6 +25,8 @@ EVIDENCE = 0.0
 #: has one by noise. At 4 for Laplace noise: one table in twenty gets units of very
 #: many rows.
 CLEAR: dict[Law, float] = {"laplace": 7.5, "gaussian": 4.5}
+#: Least part of a shape that lies before its end.
+REACHED = 0.3
 #: Weights that targets may have, against all rows' mean, where references fall at random.
 VISIBLE = (1.0, 0.5, 0.25, 0.1, 0.03)
 
@@ -119,8 +121,7 @@ def tilt(shares: Floats, means: Floats, mean: float) -> Floats:
 def family() -> tuple[Floats, Floats, Floats]:
     """Log prior, shares of the buckets above 0, and mean count of every shape.
 
-    The prior falls with the spread of a lognormal and, slowly, with the mean: without that a table
-    of a few noisy cells gets units of very many rows, which rule the posterior mean of its size.
+    The prior falls with the spread of a lognormal.
     """
     low, high = np.log(np.array(MANY.lower[1:]) - 0.5), np.log(MANY.ends[1:] + 0.5)
     middle, width = np.exp((low + high) / 2), np.exp(high) - np.exp(low)
@@ -138,7 +139,7 @@ def family() -> tuple[Floats, Floats, Floats]:
     shapes = np.array([shape / shape.sum() for _, shape in raw if shape.sum() > 1e-3])
     priors = np.array([prior for prior, shape in raw if shape.sum() > 1e-3])
     means = shapes @ middle
-    return priors - 0.5 * np.log(means), shapes, means
+    return priors, shapes, means
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +149,19 @@ class UnitRows:
     Attributes:
         units: Units per bucket of `MANY`; they sum to the number of units.
         rows: exp of the posterior mean of the log number of rows, and clear buckets beside it.
-        spread: Standard deviation of that.
     """
 
     units: Floats
     rows: float
-    spread: float
 
 
 def rows_per_unit(
     noisy: Floats, sd: float, units: float, law: Law, told: list[tuple[float, float, float]]
 ) -> UnitRows:
     """Posterior of the family, and the histogram shrunk to its mean.
+
+    The largest number of rows of a unit may lie in any bucket: without such an end, shapes that
+    noise leaves open put units of thousands of rows into tables of few units.
 
     Args:
         noisy: Noisy units per bucket of `MANY`; bucket 0 is not looked at.
@@ -168,31 +170,34 @@ def rows_per_unit(
         law: Law of the noise.
         told: For some C, a noisy Σ min(n, C) and its standard deviation.
     """
-    prior, shapes, means = family()
-    amounts = np.geomspace(1.0, max(units, 2.0), 40)
-    expected = amounts[None, :, None] * shapes[:, None, :]
-    variance = sd * sd + (MISFIT * expected) ** 2
-    fit = -0.5 * ((noisy[1:] - expected) ** 2 / variance + np.log(variance)).sum(axis=2)
+    prior, shapes, _ = family()
+    amounts = np.geomspace(1.0, max(units, 2.0), 40)[None, :, None]
     middle = (np.array(MANY.lower[1:]) + MANY.ends[1:]) / 2
+    # Likelihoods of all ends at once: cells up to an end hold what is expected, all others nothing.
+    expected = amounts * shapes[:, None, :]
+    spread = np.hypot(sd, MISFIT * expected)
+    cells = ((noisy[1:] / sd) ** 2 - ((noisy[1:] - expected) / spread) ** 2) / 2
+    fit = np.cumsum(cells - np.log(spread / sd), axis=2)
     for most, total, noise in told:
-        guess = amounts * (shapes @ np.minimum(middle, most))[:, None]
-        variance = noise * noise + (MISFIT * guess) ** 2
-        fit += -0.5 * ((total - guess) ** 2 / variance + np.log(variance))
-    fit += prior[:, None]
+        guess = amounts * np.cumsum(shapes * np.minimum(middle, most), axis=1)[:, None, :]
+        spread = np.hypot(noise, MISFIT * guess)
+        fit -= 0.5 * ((total - guess) / spread) ** 2 + np.log(spread)
+    held, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
+    logs = np.log(np.maximum(rows, TINY))[:, None, :] + np.log(amounts)
+    fit = np.where((held > REACHED)[:, None, :], fit + prior[:, None, None], -np.inf)
     weight = np.exp(fit - fit.max())
     weight /= weight.sum()
-    prediction = (weight * amounts).sum(axis=1) @ shapes
+    going_on = (weight * amounts).sum(axis=1)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    prediction = (going_on * shapes).sum(axis=0)
     found = shrink(noisy[1:], sd, prediction, law)
     # A bucket that stands clear of the noise counts though no shape of the family has it.
     clear = noisy[1:] > CLEAR[law] * sd
     found = np.where((prediction < 0.02 * sd) & ~clear, prediction, found)
-    logs = np.log(amounts[None, :] * means[:, None])
     mean = float((weight * logs).sum())
-    spread = exp(mean) * float(np.sqrt((weight * (logs - mean) ** 2).sum()))
     found *= min(1.0, units / max(found.sum(), 1e-9))
     apart = clear & (prediction < 0.02 * sd)
-    rows = exp(mean) + float((found - prediction)[apart] @ middle[apart])
-    return UnitRows(np.append(max(units - found.sum(), 0.0), found), rows, spread)
+    all_rows = exp(mean) + float((found - prediction)[apart] @ middle[apart])
+    return UnitRows(np.append(max(units - found.sum(), 0.0), found), all_rows)
 
 
 def tail_rows(units: Floats, most: float) -> float:
@@ -254,7 +259,8 @@ def references_per_target(
     laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
     # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
     seen = slice(1 if owned else 0, None)
-    likely = _fit(noisy[seen], (weight * laws @ spread)[:, seen], sd) + prior + _room(laws, told)
+    likely = _fit(noisy[seen], (weight * laws @ spread)[:, seen], sd) + _room(laws, told)
+    likely += prior - 0.5 * np.log(means)
     likely[(mean > means) & (means < means.max())] = -np.inf
     # Beyond the largest count all targets are in the last bucket.
     random: Floats = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
@@ -289,11 +295,3 @@ def _room(laws: Floats, told: Sequence[tuple[float, float, float]]) -> Floats:
 def _fit(noisy: Floats, expected: Floats, sd: float) -> Floats:
     variance = sd * sd + (MISFIT * expected) ** 2
     return np.asarray(-0.5 * ((noisy - expected) ** 2 / variance + np.log(variance)).sum(axis=-1))
-
-
-def combine(estimates: list[tuple[float, float]]) -> tuple[float, float]:
-    """Inverse-variance mean of estimates with their standard deviations, and its own."""
-    weights = [1.0 / max(sd, 1e-9) ** 2 for _, sd in estimates]
-    total = sum(weights)
-    mean = sum(w * value for w, (value, _) in zip(weights, estimates, strict=True)) / total
-    return mean, exp(-0.5 * log(total))
