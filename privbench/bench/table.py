@@ -20,7 +20,7 @@ from privbench.domain import Domain
 from privbench.encoding import reader
 from privbench.encoding.base import literal
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec
 from privbench.errors import ConfigError
 from privbench.privacy.data import EdgesRecoding
 from privbench.rng import generator

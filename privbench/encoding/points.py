@@ -14,8 +14,7 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import AnyCodes, Codec, ColumnReader, Released
-from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.parts import PartsReader, ordered_part
 from privbench.encoding.strings import joined
 from privbench.encoding.workbench import known

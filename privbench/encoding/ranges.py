@@ -40,8 +40,7 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.categories import ListReader
-from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.parts import PartsReader, ordered_part
 from privbench.encoding.scale import Points, scale_of
 from privbench.encoding.strings import joined, quoted

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privbench.config import ColumnConfig
-from privbench.encoding import clock, floating, integer, numeric, temporal
+from privbench.encoding import dates, floating, integer, numeric, times
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine, literal
 from privbench.encoding.boolean import boolean_reader
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
@@ -20,8 +20,7 @@ from privbench.encoding.fallback import (
     skip_reader,
 )
 from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
-from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.points import PointCodec, point_reader
 from privbench.encoding.public_range import public_range
 from privbench.encoding.ranges import RangeCodec, range_reader
@@ -36,7 +35,7 @@ from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
 
 #: Modules that own a scale; importing them registers it.
-SCALE_FAMILIES = (integer, numeric, floating, temporal, clock)
+SCALE_FAMILIES = (integer, numeric, floating, dates, times)
 
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.clock import TimeScale
+from privbench.encoding.dates import TimestampScale
 from privbench.encoding.floating import FloatScale
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
-from privbench.encoding.temporal import TimestampScale
 from privbench.encoding.text_codec import TextCodec
+from privbench.encoding.times import TimeScale
 
 Floats = NDArray[np.float64]
 #: Half-open runs of grid points, or of places in a list, ascending and apart.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.encoding import Codec
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
 from privbench.encoding.within import listed
 from privbench.postgres.csvtext import csv_blocks

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
+from privbench.encoding.dates import draw_time, precision_of
 from privbench.encoding.scale import (
     LINEAR,
     Mask,
@@ -24,7 +25,6 @@ from privbench.encoding.scale import (
     octave_grids,
     register_scale,
 )
-from privbench.encoding.temporal import draw_time, precision_of
 from privbench.schema import ColumnType
 
 _DAY = 86_400_000_000
