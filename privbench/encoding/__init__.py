@@ -11,9 +11,9 @@ from privbench.encoding.base import (
     Need,
     Released,
 )
+from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.integrity import Minted
 from privbench.encoding.keys import Role, role_of, table_coverage, unkept
-from privbench.encoding.lattice import Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, reader
 
 __all__ = [

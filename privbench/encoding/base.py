@@ -21,7 +21,7 @@ from psycopg import sql
 
 from privbench.config import Scalar
 from privbench.domain import Domain
-from privbench.encoding.lattice import Decimals, DecimalsNeed
+from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.privacy.data import Attribute, Recoding
 from privbench.privacy.spec import PART
 from privbench.schema import Column, ColumnType

@@ -27,8 +27,8 @@ from privbench.encoding.base import (
     null_mask,
     type_from_json,
 )
+from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.expected import Expected
-from privbench.encoding.lattice import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.public_range import Range
 from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privbench.config import ColumnConfig
-from privbench.encoding import dates, floating, integer, numeric, times
+from privbench.encoding import dates, floats, numbers, times
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine, literal
 from privbench.encoding.boolean import boolean_reader
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
@@ -35,7 +35,7 @@ from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
 
 #: Modules that own a scale; importing them registers it.
-SCALE_FAMILIES = (integer, numeric, floating, dates, times)
+SCALE_FAMILIES = (numbers, floats, dates, times)
 
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds, BoundsNeed
-from privbench.encoding.lattice import Decimals, DecimalsNeed
+from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, coverage, reader
 from privbench.encoding.scale import scale_of
 from privbench.errors import ModelError

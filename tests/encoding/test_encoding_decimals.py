@@ -12,8 +12,7 @@ from noisy_histograms import released_by
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds
-from privbench.encoding.images import image, value
-from privbench.encoding.lattice import (
+from privbench.encoding.decimals import (
     MORE,
     MOST,
     ZERO,
@@ -21,6 +20,7 @@ from privbench.encoding.lattice import (
     Lattice,
     decimals_of,
 )
+from privbench.encoding.floats import image, value
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.within import shares
 from privbench.errors import ModelError

@@ -14,7 +14,7 @@ from noisy_histograms import released_by
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds
-from privbench.encoding.lattice import ZERO, Decimals
+from privbench.encoding.decimals import ZERO, Decimals
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.repair import repair_uniques
 from privbench.encoding.within import shares

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds
-from privbench.encoding.lattice import Decimals
+from privbench.encoding.decimals import Decimals
 from privbench.encoding.points import PointCodec
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect

@@ -8,8 +8,8 @@ from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Bounds, BoundsNeed
+from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.keys import modelled, table_coverage
-from privbench.encoding.lattice import Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.errors import SchemaError
 from privbench.postgres.csvtext import csv_blocks

@@ -1,4 +1,4 @@
-"""Decimals: how many a column's numbers have, and the floats that have no more."""
+"""How many decimals a column's numbers have, and the floats that have no more."""
 
 from __future__ import annotations
 
@@ -146,4 +146,29 @@ def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
     found = points.copy()
     real = (points > NEG_INF) & (points < POS_INF)
     found[real] = decimals_of(numbers[real], single=single)
+    return found
+
+
+def trailing_zeros(points: Steps, digits: int, told: range) -> Steps:
+    """How many decimals integers of ``10**-digits`` have; below none, tens count as −1.
+
+    Args:
+        points: Grid points and sentinels, shape (rows,); sentinels stay what they are.
+        digits: Decimals that the grid keeps, the end of ``told``.
+        told: Numbers of decimals to tell apart, ascending.
+
+    Returns:
+        Of every point the least in ``told`` that does, `ZERO` for 0.
+
+    >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
+    [1, 2, -9, -1]
+    """
+    found = points.copy()
+    real = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
+    found[real] = digits
+    left = real
+    for count in reversed(told[:-1]):
+        left = left[points[left] % 10 ** (digits - count) == 0]
+        found[left] = count
+    found[points == 0] = ZERO
     return found

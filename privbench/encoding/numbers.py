@@ -1,8 +1,8 @@
-"""numeric and money: with a declared precision the unscaled integer, else the grid of a float."""
+"""smallint, integer, bigint, numeric and money: on a grid of integers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import ClassVar, Self
@@ -12,22 +12,98 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.encoding.floating import FloatScale
-from privbench.encoding.multiples import MultiplesScale, trailing_zeros
+from privbench.encoding.decimals import trailing_zeros
 from privbench.encoding.scale import (
+    GREATEST,
+    LEAST,
+    LINEAR,
     Mask,
     Points,
     Scale,
     ceiling_number,
     floor_number,
     int64_points,
+    integer_array,
     log_grid,
     marked,
     octave_grids,
     register_scale,
 )
 from privbench.privacy.recoding import NAN, NULL
-from privbench.schema import ColumnType
+
+_TYPES = {"int2": (16, pa.int16()), "int4": (32, pa.int32()), "int8": (64, pa.int64())}
+
+
+@dataclass(frozen=True)
+class IntegerScale(Scale):
+    """Integers of 16, 32 or 64 bits.
+
+    Attributes:
+        base: ``int2``, ``int4`` or ``int8``.
+
+    >>> IntegerScale("int2").limits
+    (-32768, 32767)
+    """
+
+    octaves: ClassVar[bool] = True
+
+    base: str
+
+    @property
+    def whole(self) -> bool:
+        """All of them."""
+        return True
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The type's range; bigint without the few points that are sentinels."""
+        bits = _TYPES[self.base][0]
+        return max(-(2 ** (bits - 1)), LEAST), min(2 ** (bits - 1) - 1, GREATEST)
+
+    @property
+    def usual(self) -> tuple[str, str]:
+        """Of smallint, which mostly holds codes, a few values."""
+        return ("0", "10") if self.base == "int2" else ("0", "100")
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The column as int8."""
+        return sql.SQL("{}::bigint").format(identifier)
+
+    def read(self, array: pa.Array) -> Points:
+        """The integers."""
+        return int64_points(array)
+
+    def parse(self, text: str) -> int:
+        """An integer, also written ``3.0``; a fraction is rounded down.
+
+        Raises:
+            ValueError: Not a number.
+        """
+        return floor_number(text, 0, self.limits)
+
+    def parse_up(self, text: str) -> int:
+        """The least integer that is not below the literal."""
+        return ceiling_number(text, 0, self.limits)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """An Arrow integer array of the type's own width."""
+        return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
+
+    def unbuild(self, array: pa.Array) -> Points:
+        """The integers."""
+        return int64_points(array)
+
+    def candidates(self) -> Points:
+        """Every integer near zero, then four points an octave."""
+        return log_grid(*self.limits)
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Two points an octave, and one."""
+        return octave_grids(*self.limits)
+
+
+register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")
+
 
 #: Digits that surely fit an int64.
 _DIGITS = 18
@@ -40,7 +116,7 @@ _BARE = str.maketrans("", "", "$,")
 
 
 @dataclass(frozen=True)
-class NumericScale(MultiplesScale):
+class NumericScale(Scale):
     """numeric(p, s) on a grid of 10^-step, at most 18 digits.
 
     Attributes:
@@ -100,6 +176,65 @@ class NumericScale(MultiplesScale):
     def unit(self) -> int:
         """Grid points that values are multiples of."""
         return 1 if self.decimals is None else int(10 ** (self.digits - self.decimals))
+
+    @property
+    def step(self) -> int:
+        """Grid points that are told apart are this far from each other."""
+        return self.unit
+
+    def holds(self, lo: int, hi: int) -> bool:
+        """Whether a multiple other than zero lies in ``[lo, hi)``."""
+        return (self.least(lo) or self.unit) < hi
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Uniform over the multiples in the cell; where there are none, over the cell."""
+        if self.unit == 1:
+            return super().draw(lows, highs, rng)
+        first, end = -(-lows // self.unit), -(-highs // self.unit)
+        points = self.unit * rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
+        rest = end <= first
+        points[rest] = super().draw(lows[rest], highs[rest], rng)
+        return points
+
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
+        """See `Scale.edges`; of the multiples, counted one by one."""
+        low, high = self._counted(lo), self._counted(hi)
+        again = sorted({self._counted(edge) for edge in inner})
+        return self._points(
+            super().edges(low, max(high, low + 1), bins=bins, cells=cells, inner=again)
+        )
+
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        """See `Scale.tails`; of the multiples, counted one by one."""
+        below, above = super().tails(self._counted(lo), self._counted(hi), cells)
+        return self._points(below), self._points(above)
+
+    def snapped(self, lo: int, hi: int) -> tuple[int, int]:
+        """The multiples around a range."""
+        return lo // self.unit * self.unit, self.least(hi)
+
+    def least(self, lo: int) -> int:
+        """The first multiple that is not below a point."""
+        return self._counted(lo) * self.unit
+
+    def alone(self, low: int, high: int) -> bool:
+        """Whether a cell ``[low, high)`` holds a single multiple."""
+        return self._counted(high) - self._counted(low) == 1
+
+    def _counted(self, point: int) -> int:
+        """Which multiple is the first that is not below a point."""
+        return -(-point // self.unit)
+
+    def _points(self, counted: Sequence[int]) -> list[int]:
+        return [place * self.unit for place in counted]
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -231,11 +366,4 @@ def _unscaled(array: pa.Array) -> Points:
     return low.copy()
 
 
-def _numeric(type_: ColumnType) -> Scale:
-    if type_.precision is None:
-        return FloatScale("numeric")
-    return NumericScale(type_.precision, type_.scale or 0)
-
-
-register_scale(_numeric, "numeric")
 register_scale(lambda type_: MoneyScale(_DIGITS, 2), "money")
