@@ -18,7 +18,7 @@ from privbench.bench.config import DataConfig
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding import reader
-from privbench.encoding.base import literal
+from privbench.encoding.bounds import literal
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.ordered import OrderedCodec
 from privbench.errors import ConfigError

@@ -2,8 +2,6 @@
 
 from privbench.encoding.assemble import mint_database
 from privbench.encoding.base import (
-    Bounds,
-    BoundsNeed,
     CategoriesNeed,
     Codec,
     ColumnReader,
@@ -11,6 +9,7 @@ from privbench.encoding.base import (
     Need,
     Released,
 )
+from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.integrity import Minted
 from privbench.encoding.keys import Role, role_of, table_coverage, unkept

@@ -12,15 +12,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.config import Scalar
 from privbench.domain import Domain
+from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.privacy.data import Attribute, Recoding
 from privbench.privacy.spec import PART
@@ -28,112 +28,6 @@ from privbench.schema import Column, ColumnType
 
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
-
-#: Rows, in noise scales, below which a range is asked for in few cells, and from which in all.
-_FEW_SEEN, _MANY_SEEN = 40.0, 100.0
-#: Parts of a cell that would hold at most as many grid steps are cut into single steps.
-_FEW_STEPS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``.
-
-    Attributes:
-        lo: Lower bound.
-        hi: Upper bound.
-        cells: Number of equal cells between them that are worth telling apart; None means as
-            many as there may be.
-        inner: Edges of cells between them, ascending, where more is known than the ends.
-        seen: Whether rows told them; else they are the usual ones.
-    """
-
-    lo: int
-    hi: int
-    cells: int | None = None
-    inner: tuple[int, ...] = ()
-    seen: bool = True
-
-
-@dataclass(frozen=True)
-class BoundsNeed:
-    """A range to release before an attribute can be measured (PRIVACY P20).
-
-    Attributes:
-        attribute: The attribute.
-        candidates: Public ascending grid points, int64, shape (k,).
-        usual: What to take where noise drowns the rows.
-        dear: Whether much is lost without a release, since `usual` is no fair guess.
-        told: Whether the column's name tells what is usual: rows beyond must be clear.
-        coarser: The candidates with ever fewer points.
-        plausible: Ends of a range beyond which rows must be clear, whatever the name.
-    """
-
-    attribute: str
-    candidates: NDArray[np.int64]
-    usual: Bounds
-    dear: bool = True
-    told: bool = False
-    coarser: tuple[NDArray[np.int64], ...] = ()
-    plausible: tuple[int, int] | None = None
-
-    def asked(self, seen: float) -> tuple[Self, ...]:
-        """What to ask instead: where few rows are seen, few cells can be told apart.
-
-        Args:
-            seen: Rows in noise scales of one histogram.
-
-        Returns:
-            One need, or two for dates: of few cells, and of all, which share the budget. Where
-            many cells hold little each, the first says where they lie; where rows lie close
-            together, the second does.
-        """
-        if not self.coarser or (seen >= _MANY_SEEN and not self.dear):
-            return (self,)
-        few = self.coarser[-1 if seen < _FEW_SEEN else 0]
-        wide = replace(self, candidates=few, coarser=())
-        return (wide, self) if self.dear and seen >= _FEW_SEEN else (wide,)
-
-    @property
-    def told_cells(self) -> tuple[int, int] | None:
-        """The cells beyond which rows must be clear, inclusive, see `between`; None without any.
-
-        Those of the usual range, where the column's name tells it, else those of what is plausible.
-        """
-        told = (self.usual.lo, self.usual.hi) if self.told else self.plausible
-        if told is None:
-            return None
-        low = int(np.searchsorted(self.candidates, told[0], side="right"))
-        return low, max(int(np.searchsorted(self.candidates, told[1])), low)
-
-    def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
-        """The bounds of a run of cells between candidates.
-
-        Args:
-            first: First cell: cell i lies between candidates i − 1 and i.
-            last: Last cell, inclusive.
-            pieces: Into how many parts each cell is cut, shape (k + 1,); 0 for one that goes with
-                the one before it.
-            cells: See `Bounds`.
-        """
-        most = len(self.candidates) - 1
-        first, last = min(max(first - 1, 0), most), min(last, most)
-        ends = self.candidates[first : last + 1].tolist()
-        cuts = pieces[first + 1 : last + 1].tolist()
-        inner = {
-            edge
-            for low, high, count in zip(ends, ends[1:], cuts, strict=False)
-            for edge in parts(low, high, count)
-        }
-        low, high = ends[0], max(ends[-1], ends[0] + 1)
-        return Bounds(low, high, cells, tuple(sorted(inner - {low})))
-
-
-def parts(low: int, high: int, count: int) -> list[int]:
-    """Starts of equal parts of ``[low, high)``; of single steps, where parts would hold a few."""
-    width = high - low
-    count = width if width <= _FEW_STEPS * count else count
-    return [low + width * part // count for part in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,12 +274,3 @@ def _part_from_json(data: Mapping[str, Any]) -> ColumnType:
         labels=tuple(str(label) for label in data["labels"]),
         domain_checks=tuple(str(check) for check in data["checks"]),
     )
-
-
-def literal(value: Scalar) -> str:
-    """A config value as the text of a PostgreSQL literal.
-
-    >>> literal(True), literal(3), literal("x")
-    ('true', '3', 'x')
-    """
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encoding.orders import conditional_orders
+from privbench.encoding.checks import conditional_orders
 from privbench.encoding.sequels import sequels
 from privbench.encoding.workbench import Workbench, finite
 

@@ -18,8 +18,8 @@ from privbench.encoding.base import Codec
 from privbench.encoding.checks import unread_checks
 from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.pools import Pool, pool_of
-from privbench.encoding.semantic import made_semantic
 from privbench.encoding.strings import decimal, digits, fixed_width, joined, quoted
+from privbench.encoding.surrogates import made_semantic
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType, Table, TableName
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.encoding.base import parts
+from privbench.encoding.bounds import parts
 from privbench.encoding.decimals import MORE, Lattice, grid_decimals
 from privbench.encoding.numbers import IntegerScale, NumericScale
 from privbench.encoding.scale import LINEAR, Mask, Points, Scale, marked, register_scale

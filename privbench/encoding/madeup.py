@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encoding.lists import packaged
+from privbench.encoding.column_names import packaged
 from privbench.encoding.shapes import SHAPES
 
 Bytes = NDArray[np.uint8]

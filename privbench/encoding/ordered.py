@@ -15,8 +15,6 @@ from psycopg import sql
 from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
-    Bounds,
-    BoundsNeed,
     CategoriesNeed,
     Codec,
     ColumnReader,
@@ -27,9 +25,8 @@ from privbench.encoding.base import (
     null_mask,
     type_from_json,
 )
+from privbench.encoding.bounds import Bounds, BoundsNeed, Expected, Range
 from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
-from privbench.encoding.expected import Expected
-from privbench.encoding.public_range import Range
 from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
 

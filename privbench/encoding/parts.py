@@ -12,8 +12,8 @@ from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import ColumnReader, Need, attribute
+from privbench.encoding.bounds import public_range
 from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.public_range import public_range
 from privbench.encoding.scale import scale_of
 from privbench.privacy.data import Attribute
 from privbench.schema import Column, ColumnType

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Codec
+from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.checks import allowed, column_limits, ends, length_limits
 from privbench.encoding.ordered import OrderedCodec
-from privbench.encoding.public_range import public_range
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.strings import TEXT_BASES, digits
 from privbench.schema import Column, Table

@@ -31,14 +31,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.domain import Domain
-from privbench.encoding.base import (
-    AnyCodes,
-    Codec,
-    ColumnReader,
-    Released,
-    attribute,
-    null_mask,
-)
+from privbench.encoding.base import AnyCodes, Codec, ColumnReader, Released, attribute, null_mask
 from privbench.encoding.categories import ListReader
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.parts import PartsReader, ordered_part

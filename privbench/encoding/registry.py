@@ -7,10 +7,12 @@ from typing import Any
 
 from privbench.config import ColumnConfig
 from privbench.encoding import dates, floats, numbers, times
-from privbench.encoding.base import Codec, ColumnReader, CoverageLine, literal
+from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.boolean import boolean_reader
+from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.checks import Limits, allowed, column_limits, ends, length_limits
+from privbench.encoding.column_names import plain_name
 from privbench.encoding.enumerated import enum_reader
 from privbench.encoding.fallback import (
     FillCodec,
@@ -22,10 +24,8 @@ from privbench.encoding.fallback import (
 from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.points import PointCodec, point_reader
-from privbench.encoding.public_range import public_range
 from privbench.encoding.ranges import RangeCodec, range_reader
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.semantic import plain_name
 from privbench.encoding.sized import SizedCodec, sized_reader
 from privbench.encoding.strings import TEXT_BASES
 from privbench.encoding.text import no_delta, text_reader

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.exchange import exchange, in_turn, order_sequels
-from privbench.encoding.orders import Order, column_differences, column_orders
 from privbench.encoding.pools import Pool
 from privbench.encoding.references import NONE, Pools, one_to_one, take_key
 from privbench.encoding.uniqueness import number_texts, spread

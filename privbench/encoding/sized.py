@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.domain import Domain
-from privbench.encoding.base import (
-    AnyCodes,
-    Codec,
-    ColumnReader,
-    Released,
-    concatenate,
-    null_mask,
-)
+from privbench.encoding.base import AnyCodes, Codec, ColumnReader, Released, concatenate, null_mask
 from privbench.encoding.fillers import array_texts, part_maker
 from privbench.encoding.madeup import made_text
 from privbench.encoding.scale import int64_points

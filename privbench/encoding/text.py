@@ -22,19 +22,20 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
 from privbench.encoding.checks import Limits, length_limits
-from privbench.encoding.defaults import default_label
-from privbench.encoding.fallback import FillReader
-from privbench.encoding.scale import int64_points
-from privbench.encoding.semantic import (
+from privbench.encoding.column_names import (
     Semantic,
     by_name,
-    declared,
+    default_label,
     is_kind,
     is_own,
     of_table,
     plain_name,
+    usual_labels,
 )
+from privbench.encoding.fallback import FillReader
+from privbench.encoding.scale import int64_points
 from privbench.encoding.shapes import SHAPES, shapes
+from privbench.encoding.surrogates import declared
 from privbench.encoding.text_codec import (
     WORD,
     TextCodec,
@@ -43,7 +44,6 @@ from privbench.encoding.text_codec import (
     length_edges,
     shape_domain,
 )
-from privbench.encoding.usual import usual_labels
 from privbench.errors import ConfigError
 from privbench.privacy.data import (
     NULL,

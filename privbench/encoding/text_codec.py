@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.encoding.base import AnyCodes, Codec, attribute, null_mask
 from privbench.encoding.madeup import made_text
-from privbench.encoding.semantic import made_distinct, made_semantic, providers
 from privbench.encoding.shapes import SHAPES
-from privbench.encoding.surrogates import KIND, Surrogates, surrogates_from_json, times
+from privbench.encoding.surrogates import (
+    KIND,
+    Surrogates,
+    made_distinct,
+    made_semantic,
+    providers,
+    surrogates_from_json,
+    times,
+)
 from privbench.encoding.uniqueness import factorize, later_duplicates
 from privbench.privacy.data import EdgesRecoding, LabelsRecoding, Recoding
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
+from privbench.encoding.checks import column_differences, column_orders
 from privbench.encoding.fillers import any_pool
 from privbench.encoding.indexes import folded_uniques
-from privbench.encoding.orders import column_differences, column_orders
 from privbench.encoding.pools import Pool
 from privbench.encoding.uniqueness import combine, factorize, later_duplicates
 from privbench.schema import ForeignKey, Table, Unique

@@ -13,7 +13,7 @@ from psycopg import sql
 from privbench.encoding import Codec
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
-from privbench.encoding.within import listed
+from privbench.encoding.selectivity import listed
 from privbench.postgres.csvtext import csv_blocks
 from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF, OTHER
 

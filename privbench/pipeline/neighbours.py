@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from privbench.encoding import Released
-from privbench.encoding.base import Bounds, parts
+from privbench.encoding.bounds import Bounds, parts
 from privbench.encoding.scale import scale_of
 from privbench.encoding.sequels import DATES, sequels
 from privbench.roles.names import snake

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds, BoundsNeed
+from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.registry import codec_from_json, coverage, reader
 from privbench.encoding.scale import scale_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from noisy_histograms import released_by
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import (
     MORE,
     MOST,
@@ -22,7 +22,7 @@ from privbench.encoding.decimals import (
 )
 from privbench.encoding.floats import image, value
 from privbench.encoding.registry import codec_from_json, reader
-from privbench.encoding.within import shares
+from privbench.encoding.selectivity import shares
 from privbench.errors import ModelError
 from privbench.learning.denoise import denoise
 from privbench.learning.guard import guard

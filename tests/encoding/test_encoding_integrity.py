@@ -13,7 +13,7 @@ from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.assemble import mint_database, mint_order
-from privbench.encoding.base import Bounds
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.fillers import maker_of
 from privbench.encoding.indexes import folded_uniques, unkept_indexes

@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot

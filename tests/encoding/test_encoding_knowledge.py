@@ -9,13 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds, BoundsNeed, CategoriesNeed
-from privbench.encoding.checks import Limits, allowed, column_limits, unread_checks
+from privbench.encoding.base import CategoriesNeed
+from privbench.encoding.bounds import Bounds, BoundsNeed
+from privbench.encoding.checks import (
+    Limits,
+    Order,
+    allowed,
+    column_limits,
+    column_orders,
+    unread_checks,
+)
+from privbench.encoding.column_names import by_name
 from privbench.encoding.keys import modelled, role_of, table_coverage
 from privbench.encoding.madeup import made_text
-from privbench.encoding.orders import Order, column_orders
 from privbench.encoding.registry import reader
-from privbench.encoding.semantic import by_name
 from privbench.encoding.shapes import PATTERNS, SHAPES, shapes
 from privbench.encoding.text_codec import length_edges
 from privbench.encoding.uniqueness import number_texts, spread

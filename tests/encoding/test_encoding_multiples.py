@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from noisy_histograms import released_by
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import ZERO, Decimals
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.repair import repair_uniques
-from privbench.encoding.within import shares
+from privbench.encoding.selectivity import shares
 from privbench.encoding.workbench import Workbench
 from privbench.errors import ModelError
 from privbench.learning.denoise import denoise

@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import Decimals
 from privbench.encoding.points import PointCodec
 from privbench.encoding.registry import codec_from_json, reader

@@ -7,7 +7,7 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds, BoundsNeed
+from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.keys import modelled, table_coverage
 from privbench.encoding.registry import codec_from_json, reader

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from privbench.encoding.checks import Limits
-from privbench.encoding.spans import span_patterns
+from privbench.encoding.patterns import span_patterns
 
 
 @pytest.mark.parametrize("limits", [Limits(low="0"), Limits(low="A"), Limits(high="f")])

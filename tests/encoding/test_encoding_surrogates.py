@@ -9,9 +9,13 @@ import pytest
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
-from privbench.encoding.semantic import made_distinct, made_semantic
 from privbench.encoding.shapes import SHAPES
-from privbench.encoding.surrogates import Surrogates, surrogates_from_json
+from privbench.encoding.surrogates import (
+    Surrogates,
+    made_distinct,
+    made_semantic,
+    surrogates_from_json,
+)
 from privbench.encoding.text_codec import TextCodec
 from privbench.rng import generator
 from privbench.schema import ColumnType

@@ -10,9 +10,9 @@ import pytest
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
+from privbench.encoding.column_names import _data, usual_labels, usual_range
 from privbench.encoding.registry import reader
 from privbench.encoding.scale import scale_of
-from privbench.encoding.usual import _data, usual_labels, usual_range
 from privbench.rng import generator
 from privbench.schema import Check, Column, ColumnType, Table, TableName
 

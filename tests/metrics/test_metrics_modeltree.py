@@ -15,8 +15,8 @@ from privbench.circuit import Builder, marginal
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding import Codec, reader
-from privbench.encoding.base import Bounds, BoundsNeed
-from privbench.encoding.within import shares
+from privbench.encoding.bounds import Bounds, BoundsNeed
+from privbench.encoding.selectivity import shares
 from privbench.metrics.modelled import ModelledTable
 from privbench.metrics.modeltree import ModelNode, draw, heats
 from privbench.metrics.routes import drawable, route_of

@@ -1,4 +1,4 @@
-"""What share of a code's cell satisfies a condition, as the codec draws values in it."""
+"""The share of a code's cell that satisfies a condition, as the codec draws values in it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,271 @@
+"""What names and defaults suggest of columns: kinds of text, labels, ranges; public and free."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from privbench.roles.names import listed, noun, singular, snake
+from privbench.schema import Column, Table
+
+if TYPE_CHECKING:
+    pass
+
+
+@cache
+def packaged(name: str, package: str = "privbench.encoding") -> dict[str, Any]:
+    """A file of lists as it stands in a package's ``data``; not to be changed.
+
+    >>> sorted(packaged("names")["glued"])[:2]
+    ['category', 'continent']
+    """
+    path = resources.files(package) / "data" / f"{name}.json"
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def whole(names: str) -> re.Pattern[str]:
+    """What matches a name that a pattern matches from end to end."""
+    return re.compile(f"(?:{names})\\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """A semantic type.
+
+    Attributes:
+        provider: Faker's name of it.
+        listed: Whether common values may still be released as categories under δ (a city may,
+            an e-mail address never).
+    """
+
+    provider: str
+    listed: bool
+
+
+#: Fewest columns of a table that may share a prefix, and the part of all that must.
+_LEAST_ALIKE, _ALIKE = 3, 0.8
+
+
+def by_name(column: str) -> Semantic | None:
+    """The semantic type that a column's name tells, or None.
+
+    >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
+    ('email', True, None)
+    """
+    name = snake(column)
+    return next((kind for pattern, kind in _names() if pattern.match(name)), None)
+
+
+def plain_name(column: str, table: Table) -> str:
+    """A column's name without a prefix that nearly all columns of its table share.
+
+    Examples are ``c_phone`` beside ``c_name``, and ``ps_comment`` beside ``ps_availqty``.
+    """
+    prefix = re.match(r"[^\W_]+_(?=[^\W\d_])", column)
+    if prefix is None:
+        return column
+    names = [item.name for item in table.columns]
+    alike = sum(name.startswith(prefix[0]) for name in names)
+    enough = alike >= max(_LEAST_ALIKE, _ALIKE * len(names))
+    return column[prefix.end() :] if enough else column
+
+
+def of_table(column: str, table: str) -> Semantic | None:
+    """The semantic type of a column that says little without its table: the name of a person.
+
+    >>> of_table("name", "Customers").provider, of_table("name", "genres"), of_table("id", "users")
+    ('name', None, None)
+    """
+    people = listed("tables", "subject") | listed("tables", "work")
+    person = snake(column) == "name" and not people.isdisjoint(noun(table)[-1:])
+    return Semantic("name", False) if person else None
+
+
+def is_kind(column: str) -> bool:
+    """Whether a column's name tells that many rows share few values.
+
+    >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
+    (True, True, False)
+    """
+    return _kinds().match(snake(column)) is not None
+
+
+def is_own(column: str) -> bool:
+    """Whether a column's name tells that few rows share a value.
+
+    >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
+    (True, True, False, False)
+    """
+    return _own().match(snake(column)) is not None
+
+
+@cache
+def _names() -> tuple[tuple[re.Pattern[str], Semantic], ...]:
+    """Semantic types by patterns of names, in the order in which they are tried."""
+    return tuple(
+        (whole(item["names"]), Semantic(item["provider"], item["listed"]))
+        for item in packaged("names")["semantic"]
+    )
+
+
+@cache
+def _own() -> re.Pattern[str]:
+    """Names by their last words, of columns in which few rows share a value."""
+    return re.compile(rf"(\w*_)?({'|'.join(packaged('names')['own'])})s?\Z")
+
+
+@cache
+def _kinds() -> re.Pattern[str]:
+    """The same of columns in which many rows share few values, some glued: ``orderstatus``."""
+    words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
+    return re.compile(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z")
+
+
+#: Columns of look-up tables that are told by the table's name.
+_PLAIN = frozenset({"name", "code", "label", "title", "value"})
+
+
+def usual_labels(
+    column: str, least: int = 0, greatest: int | None = None, *, table: str = ""
+) -> tuple[str, ...]:
+    """Labels to look for in a column of which no list is known, the most usual first.
+
+    Args:
+        column: The column's name. The choice follows names alone.
+        least: Least length of a label.
+        greatest: Greatest length, or None.
+        table: The table's name, which tells what columns such as ``name`` hold.
+
+    Returns:
+        Distinct labels of fitting lengths; none where the name tells nothing.
+
+    >>> usual_labels("gender", greatest=1)[:2], usual_labels("Ship_Country")[:2]
+    (('M', 'F'), ('USA', 'US'))
+    >>> usual_labels("name", table="Countries")[:2], usual_labels("name", table="people")
+    (('USA', 'US'), ())
+    """
+    data = _data()
+    if snake(column) in _PLAIN and table:
+        column = f"{singular(snake(table))}_{column}"
+    found = _first(data.labels, column)
+    if found is None:
+        found = data.kinds if is_kind(column) else ()
+    top = max(map(len, found), default=0) if greatest is None else greatest
+    return tuple(label for label in found if least <= len(label) <= top)
+
+
+def usual_range(column: str, *, whole: bool = True) -> tuple[str, str] | None:
+    """Literals of the ends of a range to take for a column of numbers; None without any.
+
+    Args:
+        column: The column's name.
+        whole: Whether its values are whole numbers; else no flags and no codes: ``approved`` may
+            be an amount then.
+
+    >>> usual_range("birthYear"), usual_range("points")
+    (('1950', '2030'), None)
+    """
+    told = _first(_data().ranges, column)
+    return None if told is None or (told.whole and not whole) else (told.low, told.high)
+
+
+def is_firm(column: str) -> bool:
+    """Whether the usual range of a column's name has ends that no value of its kind passes.
+
+    >>> is_firm("exp_month"), is_firm("age")
+    (True, False)
+    """
+    told = _first(_data().ranges, column)
+    return told is not None and told.firm
+
+
+_Told = TypeVar("_Told")
+#: What patterns of names tell, in the order in which they are tried.
+_Lists = tuple[tuple[re.Pattern[str], _Told], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _UsualRange:
+    """Literals of both ends; whether only whole numbers are meant, and whether ends are firm."""
+
+    low: str
+    high: str
+    whole: bool
+    firm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """The package's lists.
+
+    Attributes:
+        labels: Labels by patterns of names.
+        kinds: Labels of columns of kinds, whatever their names.
+        ranges: Ranges by patterns of names.
+    """
+
+    labels: _Lists[tuple[str, ...]]
+    kinds: tuple[str, ...]
+    ranges: _Lists[_UsualRange]
+
+
+def _first(lists: _Lists[_Told], column: str) -> _Told | None:
+    """What the first pattern tells that matches a column's name."""
+    name = snake(column)
+    return next((told for names, told in lists if names.match(name)), None)
+
+
+@lru_cache(maxsize=1)
+def _data() -> _Data:
+    data = packaged("usual")
+    return _Data(
+        tuple((whole(item["names"]), tuple(item["labels"])) for item in data["lists"]),
+        tuple(data["kinds"]),
+        tuple(
+            (
+                whole(_uncounted(item, data["counts"])),
+                _UsualRange(
+                    item["low"], item["high"], item.get("whole", False), item.get("firm", False)
+                ),
+            )
+            for item in data["ranges"]
+        ),
+    )
+
+
+def _uncounted(item: dict[str, Any], counts: str) -> str:
+    """Names of a range; those of counts and rates are none where its values are no counts."""
+    names = str(item["names"])
+    return names if item.get("count", True) else f"(?!{counts})(?:{names})"
+
+
+#: A string literal, perhaps cast to a type; escapes and expressions are none.
+_LITERAL = re.compile(r"'((?:[^'\\]|'')*)'(?:::[^':()]+(?:\(\d+\))?)?\Z")
+
+
+def default_label(column: Column, least: int, greatest: int) -> str | None:
+    """The literal that a column of text has by default; None without one of fitting length.
+
+    Rows that take it are to be expected, and it travels with the DDL.
+
+    Args:
+        column: The column.
+        least: Least length of a text.
+        greatest: Greatest length.
+
+    >>> from privbench.schema import ColumnType
+    >>> zone = Column("zone", 1, ColumnType("text", "text"), default="'It''s UTC'::text")
+    >>> default_label(zone, 0, 128), default_label(zone, 0, 3)
+    ("It's UTC", None)
+    """
+    found = _LITERAL.match(column.default or "")
+    if found is None or column.generated:
+        return None
+    text = found[1].replace("''", "'")
+    if column.type.base == "bpchar":
+        text = text.rstrip(" ")
+    return text if least <= len(text) <= greatest else None
