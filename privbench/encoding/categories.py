@@ -24,6 +24,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.scale import scale_of
 from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
+from privbench.schema import Column
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
@@ -239,3 +240,13 @@ class ListCodec(Codec):
             other=bool(data["other"]),
             settled=bool(data["settled"]),
         )
+
+
+def boolean_reader(table: str, column: Column) -> ColumnReader:
+    """Exact public cells, false before true."""
+    return ListReader(table, column, ("false", "true"), True, False, "boolean")
+
+
+def enum_reader(table: str, column: Column) -> ColumnReader:
+    """Exact public cells in the order of the labels."""
+    return ListReader(table, column, column.type.labels, True, False, "labels of the enum type")

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
-from privbench.encoding.fillers import any_pool, random_uuids
 from privbench.encoding.indexes import folded_uniques, kept_uniques
 from privbench.encoding.keys import is_counted, is_discriminator, role_of
 from privbench.encoding.patterns import column_pattern
+from privbench.encoding.placeholders import any_pool, random_uuids
 from privbench.encoding.references import remap
 from privbench.encoding.referring import end_orphans, plant, refer, refill
 from privbench.encoding.repair import part_self, repair_orders, repair_uniques

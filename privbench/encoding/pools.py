@@ -17,7 +17,7 @@ from privbench.encoding.categories import ListCodec
 from privbench.encoding.checks import allowed, column_limits, ends, length_limits
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.strings import TEXT_BASES, digits
+from privbench.encoding.surrogate_text import TEXT_BASES, digits
 from privbench.schema import Column, Table
 
 Indices = NDArray[np.int64]

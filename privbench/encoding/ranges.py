@@ -1,24 +1,8 @@
-"""Ranges of numbers, dates and times: of what kind, where they begin, and how long they are.
-
-A range becomes three attributes: its kind, and two on grids of their own.
-
-============  ==========  =========  =======
-range         ``kind``    ``lower``  ``size``
-============  ==========  =========  =======
-``[a,b)``     bounded     a          b − a
-``[a,)``      begun       a          NULL
-``(,b)``      ended       b          NULL
-``(,)``       all         NULL       NULL
-``empty``     empty       NULL       NULL
-NULL          NULL        NULL       NULL
-============  ==========  =========  =======
-
-The kind decides, since noise may part them: a bound or size that it wants and that is missing is
-another row's.
-"""
+"""Points and ranges: values that become several attributes, each on a grid of its own."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,15 +14,176 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.config import ColumnConfig
 from privbench.domain import Domain
-from privbench.encoding.base import AnyCodes, Codec, ColumnReader, Released, attribute, null_mask
+from privbench.encoding.base import (
+    AnyCodes,
+    Codec,
+    ColumnReader,
+    Need,
+    Released,
+    attribute,
+    null_mask,
+)
+from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListReader
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.parts import PartsReader, ordered_part
 from privbench.encoding.scale import Points, scale_of
-from privbench.encoding.strings import joined, quoted
-from privbench.privacy.data import Recoding
+from privbench.encoding.surrogate_text import joined, quoted
+from privbench.encoding.workbench import known
+from privbench.privacy.data import Attribute, Recoding
 from privbench.schema import Column, ColumnType
+
+
+@dataclass(frozen=True)
+class PartsReader(ColumnReader):
+    """Reads every part from an expression over the column."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[ColumnReader, ...]:
+        """The readers; each selects one expression."""
+
+    @abstractmethod
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        """What each part reads."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of all parts."""
+        return tuple(name for part in self.parts for name in part.attributes)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Those of all parts."""
+        return tuple(need for part in self.parts for need in part.needs)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """One expression a part."""
+        found = zip(self.parts, self.expressions(identifier), strict=True)
+        return [
+            (text, self.alias(f"p{place}"))
+            for place, (part, expression) in enumerate(found)
+            for text, _ in part.select(expression)
+        ]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """What the parts make of theirs."""
+        found: dict[str, Any] = {}
+        for place, part in enumerate(self.parts):
+            found |= part.read({part.alias(): batch[self.alias(f"p{place}")]})
+        return found
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """The attributes of all parts."""
+        return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
+
+
+def ordered_part(
+    table: str, column: Column, part: str, type_: ColumnType, *, not_null: bool = False
+) -> OrderedReader:
+    """The reader of a part of a column that has a type with a grid.
+
+    Args:
+        table: The table.
+        column: The column.
+        part: Name of the part.
+        type_: Its type.
+        not_null: Whether no row is without it.
+    """
+    named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
+    scale = scale_of(type_)
+    assert scale is not None
+    return OrderedReader(table, named, scale, public_range(table, named, scale, ColumnConfig(), ()))
+
+
+_COORDINATE = ColumnType("double precision", "float8", category="N")
+
+
+@dataclass(frozen=True)
+class PointReader(PartsReader):
+    """Reads both coordinates."""
+
+    @cached_property
+    def parts(self) -> tuple[OrderedReader, OrderedReader]:
+        """Readers of the coordinates."""
+        x, y = (
+            ordered_part(self.table, self.column, name, _COORDINATE, not_null=not self.nullable)
+            for name in "xy"
+        )
+        return x, y
+
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        """Both coordinates."""
+        return [sql.SQL("({})[{}]").format(identifier, sql.Literal(i)) for i in range(2)]
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec of both."""
+        x, y = (part.finish(released) for part in self.parts)
+        assert isinstance(x, OrderedCodec)
+        assert isinstance(y, OrderedCodec)
+        return PointCodec(self.name, self.column.type, self.nullable, x, y)
+
+    def describe(self) -> tuple[str, str]:
+        """Released bounds."""
+        return "point by its coordinates, bounds released", "no range is declared"
+
+
+@dataclass(frozen=True)
+class PointCodec(Codec):
+    """Points from two coordinates; the first says whether there is one.
+
+    Attributes:
+        x: Codec of the first coordinate.
+        y: Codec of the second.
+    """
+
+    kind: ClassVar[str] = "point"
+
+    x: OrderedCodec
+    y: OrderedCodec
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """The domains of both."""
+        return {**self.x.domains, **self.y.domains}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The edges of both."""
+        return {**self.x.recodings, **self.y.recodings}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Literals; a second coordinate that noise has parted from its first is another row's."""
+        x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
+        there = np.flatnonzero(known(y))
+        lost = np.flatnonzero(~known(y))
+        places = np.arange(len(y))
+        if len(there):
+            places[lost] = rng.choice(there, len(lost))
+        return joined("(", x, ",", pc.fill_null(y.take(pa.array(places)), "0"), ")")
+
+    def to_json(self) -> dict[str, Any]:
+        """Both codecs."""
+        return {**self.header(), "x": self.x.to_json(), "y": self.y.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote."""
+        return cls(
+            **cls.head_from_json(data),
+            x=OrderedCodec.from_json(data["x"]),
+            y=OrderedCodec.from_json(data["y"]),
+        )
+
+
+def point_reader(table: str, column: Column) -> ColumnReader | None:
+    """The reader of a point; None for other types."""
+    plain = column.type.kind == "b" and column.type.base == "point"
+    return PointReader(table, column) if plain and column.type.domain is None else None
+
 
 Mask = NDArray[np.bool_]
 

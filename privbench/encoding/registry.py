@@ -8,29 +8,32 @@ from typing import Any
 from privbench.config import ColumnConfig
 from privbench.encoding import dates, floats, numbers, times
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
-from privbench.encoding.boolean import boolean_reader
 from privbench.encoding.bounds import literal, public_range
-from privbench.encoding.categories import LabelReader, ListCodec, ListReader
+from privbench.encoding.categories import (
+    LabelReader,
+    ListCodec,
+    ListReader,
+    boolean_reader,
+    enum_reader,
+)
 from privbench.encoding.checks import Limits, allowed, column_limits, ends, length_limits
 from privbench.encoding.column_names import plain_name
-from privbench.encoding.enumerated import enum_reader
-from privbench.encoding.fallback import (
+from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
+from privbench.encoding.ranges import PointCodec, RangeCodec, point_reader, range_reader
+from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.surrogate_text import TEXT_BASES
+from privbench.encoding.text import TextCodec, no_delta, text_reader
+from privbench.encoding.unmodelled import (
     FillCodec,
+    SizedCodec,
     constant_of,
     fallback_reader,
     period_reader,
+    sized_reader,
     skip_reader,
+    uuid_reader,
 )
-from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
-from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.points import PointCodec, point_reader
-from privbench.encoding.ranges import RangeCodec, range_reader
-from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.sized import SizedCodec, sized_reader
-from privbench.encoding.strings import TEXT_BASES
-from privbench.encoding.text import no_delta, text_reader
-from privbench.encoding.text_codec import TextCodec
-from privbench.encoding.uuid import uuid_reader
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
 

@@ -14,7 +14,7 @@ from privbench.encoding.dates import TimestampScale
 from privbench.encoding.floats import FloatScale
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
-from privbench.encoding.text_codec import TextCodec
+from privbench.encoding.text import TextCodec
 from privbench.encoding.times import TimeScale
 
 Floats = NDArray[np.float64]

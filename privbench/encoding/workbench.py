@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_differences, column_orders
-from privbench.encoding.fillers import any_pool
 from privbench.encoding.indexes import folded_uniques
+from privbench.encoding.placeholders import any_pool
 from privbench.encoding.pools import Pool
 from privbench.encoding.uniqueness import combine, factorize, later_duplicates
 from privbench.schema import ForeignKey, Table, Unique

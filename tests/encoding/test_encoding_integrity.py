@@ -15,10 +15,10 @@ from privbench.config import ColumnConfig
 from privbench.encoding.assemble import mint_database, mint_order
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import Decimals, DecimalsNeed
-from privbench.encoding.fillers import maker_of
 from privbench.encoding.indexes import folded_uniques, unkept_indexes
 from privbench.encoding.integrity import mint
 from privbench.encoding.keys import modelled, role_of, table_coverage
+from privbench.encoding.placeholders import maker_of
 from privbench.encoding.references import ORPHAN, heirs, remap
 from privbench.encoding.registry import reader
 from privbench.errors import SchemaError

@@ -21,10 +21,8 @@ from privbench.encoding.checks import (
 )
 from privbench.encoding.column_names import by_name
 from privbench.encoding.keys import modelled, role_of, table_coverage
-from privbench.encoding.madeup import made_text
 from privbench.encoding.registry import reader
-from privbench.encoding.shapes import PATTERNS, SHAPES, shapes
-from privbench.encoding.text_codec import length_edges
+from privbench.encoding.surrogate_text import PATTERNS, SHAPES, length_edges, made_text, shapes
 from privbench.encoding.uniqueness import number_texts, spread
 from privbench.errors import ConfigError, SchemaError
 from privbench.learning.ranges import cut, find_range

@@ -12,7 +12,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import Decimals
-from privbench.encoding.points import PointCodec
+from privbench.encoding.ranges import PointCodec
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator

@@ -9,14 +9,14 @@ import pytest
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
-from privbench.encoding.shapes import SHAPES
+from privbench.encoding.surrogate_text import SHAPES
 from privbench.encoding.surrogates import (
     Surrogates,
     made_distinct,
     made_semantic,
     surrogates_from_json,
 )
-from privbench.encoding.text_codec import TextCodec
+from privbench.encoding.text import TextCodec
 from privbench.rng import generator
 from privbench.schema import ColumnType
 

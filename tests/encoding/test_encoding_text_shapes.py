@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from privbench.encoding.shapes import SHAPES
-from privbench.encoding.text_codec import shape_domain
+from privbench.encoding.surrogate_text import SHAPES, shape_domain
 from privbench.learning.junction.oneway import Raw, denoise_one_way
 from privbench.rng import generator
 

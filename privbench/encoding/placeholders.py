@@ -1,7 +1,4 @@
-"""Valid values of types that are never modelled, by number: other numbers, other values.
-
-A maker takes numbers below its room. Random numbers fill a column; consecutive ones make a key.
-"""
+"""Valid values of types that are never modelled, by number: other numbers, other values."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from privbench.encoding.base import Codec
 from privbench.encoding.checks import unread_checks
 from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.pools import Pool, pool_of
-from privbench.encoding.strings import decimal, digits, fixed_width, joined, quoted
+from privbench.encoding.surrogate_text import decimal, digits, fixed_width, joined, quoted
 from privbench.encoding.surrogates import made_semantic
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType, Table, TableName

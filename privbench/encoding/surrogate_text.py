@@ -1,17 +1,170 @@
-"""Made-up text of a given shape and length. No source value can reach it."""
+"""Surrogate text of a given shape and length: no source value can reach it."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.domain import Domain
 from privbench.encoding.column_names import packaged
-from privbench.encoding.shapes import SHAPES
+from privbench.privacy.data import EdgesRecoding
+
+#: Base types of text.
+TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
+
+_BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
+
+
+def fixed_width(characters: NDArray[np.uint8]) -> pa.Array:
+    """Strings from a matrix of ASCII codes, shape (rows, width)."""
+    rows, width = characters.shape
+    offsets = (np.arange(rows + 1, dtype=np.int64) * width).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(characters.tobytes())]
+    return pa.Array.from_buffers(pa.string(), rows, buffers)
+
+
+def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
+    """Numbers below ``base ** width`` as digits, filled up with zeros.
+
+    >>> digits(np.array([1, 40]), 3).to_pylist()
+    ['001', '014']
+    """
+    places = np.empty((len(numbers), width), dtype=np.int64)
+    left = numbers.copy()
+    for place in range(width - 1, -1, -1):
+        left, places[:, place] = np.divmod(left, base)
+    return fixed_width(np.ascontiguousarray(_BASE36[places]))
+
+
+def decimal(numbers: NDArray[np.int64]) -> pa.Array:
+    """Numbers as people write them."""
+    return pa.array(numbers, pa.int64()).cast(pa.string())
+
+
+def joined(*pieces: pa.Array | str) -> pa.Array:
+    """Arrays of strings and constants, one after another, row by row.
+
+    >>> joined("(", pa.array(["a", "b"]), ")").to_pylist()
+    ['(a)', '(b)']
+    """
+    whole: Any = [pa.scalar(piece) if isinstance(piece, str) else piece for piece in pieces]
+    return pc.binary_join_element_wise(*whole, "")
+
+
+def quoted(texts: pa.Array) -> pa.Array:
+    r"""Texts as elements of an array, range or composite literal.
+
+    >>> quoted(pa.array(['a"b'])).to_pylist()
+    ['"a\\"b"']
+    """
+    escaped = pc.replace_substring(texts, "\\", "\\\\")
+    return joined('"', pc.replace_substring(escaped, '"', '\\"'), '"')
+
+
+#: Shape classes with their patterns (RE2); the first that matches counts, `other` takes the rest.
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("digits", r"^[0-9]+$"),
+    ("decimal", r"^[+-]?[0-9]*[.,][0-9]+$"),
+    ("email", r"^[^@\s]+@[^@\s]+\.[^@\s]+$"),
+    ("url", r"^(?:[a-z]+://|www\.)\S+$"),
+    ("hex", r"^(?:0x)?(?:[0-9a-f]{8,}|[0-9A-F]{8,})$"),
+    ("lower", r"^[\p{Ll}]+$"),
+    ("capitalised", r"^[\p{Lu}][\p{Ll}]+$"),
+    ("upper", r"^[\p{Lu}]+$"),
+    ("code", r"^[\p{Lu}0-9._/#-]+$"),
+    ("title", r"^[\p{Lu}][\p{L}.'&-]*(?: [\p{Lu}0-9&][\p{L}.'&-]*)+$"),
+    ("sentence", r"\S\s+\S"),
+)
+#: The same for texts in ASCII: classes of all of Unicode's letters take milliseconds to compile.
+_ASCII = tuple(
+    (name, pattern.replace(r"\p{Lu}", "A-Z").replace(r"\p{Ll}", "a-z").replace(r"\p{L}", "A-Za-z"))
+    for name, pattern in PATTERNS
+)
+#: Names of the classes, by code.
+SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
+
+
+#: Longest text that lengths are told apart for.
+MAX_LENGTH = 2**20
+#: Greatest usual length of a text of which nothing is known.
+WORD = 9
+
+
+def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
+    """Public cells of lengths: 0 to 16 one by one, then two an octave.
+
+    >>> length_edges(0, 3), length_edges(2, 20)
+    ((0, 1, 2, 3, 4), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 21))
+    """
+    top = MAX_LENGTH if greatest is None else min(greatest, MAX_LENGTH)
+    grid = [*range(18), *(round(2 ** (k / 2)) + 1 for k in range(9, 41))]
+    inner = [edge for edge in grid if least < edge < top + 1]
+    return (min(least, top), *inner, top + 1)
+
+
+def length_cells(edges: tuple[int, ...], nullable: bool, usual: int = 0) -> EdgesRecoding:
+    """Cells of lengths; outside the usual ones they are empty unless measured otherwise.
+
+    Args:
+        edges: Edges of the cells.
+        nullable: Whether NULL is a cell.
+        usual: The greatest usual length. 0: where nothing is clear, there is nothing. Otherwise
+            cells from half of it on are usual: a text whose length is lost in noise has a word's.
+    """
+    last = max(min(bisect_right(edges, usual), len(edges) - 1), 1)
+    first = min(bisect_right(edges, (usual + 1) // 2) - 1, last - 1)
+    return EdgesRecoding(edges, (), nullable, core=(max(first, 0), last))
+
+
+def shape_domain(nullable: bool) -> Domain:
+    """The domain of shape classes; numbers, addresses and hashes only if they are seen."""
+    core = SHAPES.index("lower"), len(SHAPES)
+    return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
+
+
+def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
+    """The domain of lengths; beside labels they only shape what is made up."""
+    return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
+
+
+def shapes(text: pa.Array) -> NDArray[np.uint8]:
+    """The class of every string; what stands for NULL is arbitrary.
+
+    >>> [SHAPES[code] for code in shapes(pa.array(["12", "Ann Lee", "a@b.org", "hello", ""]))]
+    ['digits', 'title', 'email', 'lower', 'other']
+    """
+    encoded = text.dictionary_encode()
+    codes: NDArray[np.uint8] = _distinct(encoded.dictionary)[indices(encoded)]
+    return codes
+
+
+def indices(encoded: pa.DictionaryArray) -> NDArray[Any]:
+    """Positions in the dictionary; NULL takes one past its end."""
+    past = len(encoded.dictionary)
+    return np.asarray(encoded.indices.fill_null(past).to_numpy(zero_copy_only=False))
+
+
+def _distinct(text: pa.Array) -> NDArray[np.uint8]:
+    """Classes of distinct strings, with one more entry for NULL."""
+    codes = np.full(len(text) + 1, len(PATTERNS), dtype=np.uint8)
+    left = np.arange(len(text))
+    plain = pc.all(pc.string_is_ascii(text), min_count=0).as_py()
+    for code, (_, pattern) in enumerate(_ASCII if plain else PATTERNS):
+        if not len(left):
+            break
+        match = pc.match_substring_regex(text, pattern).to_numpy(zero_copy_only=False)
+        codes[left[match]] = code
+        left, text = left[~match], text.filter(pa.array(~match))
+    return codes
+
 
 Bytes = NDArray[np.uint8]
 Lengths = NDArray[np.int64]
@@ -63,7 +216,7 @@ def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) 
     """One made-up ASCII string for every row.
 
     Args:
-        shapes: Shape class codes (`privbench.encoding.shapes.SHAPES`), shape (rows,).
+        shapes: Shape class codes (`privbench.encoding.surrogate_text.SHAPES`), shape (rows,).
         lengths: Lengths in characters, shape (rows,).
         rng: Source of randomness.
 
@@ -105,12 +258,12 @@ def _random(alphabet: Bytes, layout: _Layout, rng: np.random.Generator) -> Bytes
     return alphabet[rng.integers(len(alphabet), size=layout.total, dtype=np.uint8)]
 
 
-def _digits(layout: _Layout, rng: np.random.Generator) -> Bytes:
+def _numerals(layout: _Layout, rng: np.random.Generator) -> Bytes:
     return _random(_DIGITS, layout, rng)
 
 
 def _decimal(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    flat = _digits(layout, rng)
+    flat = _numerals(layout, rng)
     rows = np.flatnonzero(layout.lengths >= 3)
     place = np.maximum(layout.lengths[rows] - 3, 1)
     layout.put(flat, rows, place, _letters("."))
@@ -236,7 +389,7 @@ def _url(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 
 _MAKERS: dict[str, Callable[[_Layout, np.random.Generator], Bytes]] = {
-    "digits": _digits,
+    "digits": _numerals,
     "decimal": _decimal,
     "email": _email,
     "url": _url,
