@@ -1,6 +1,5 @@
 """Encoders: columns to coded attributes and back, minted keys, and repaired constraints."""
 
-from privbench.encoding.assemble import mint_database
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
@@ -11,9 +10,9 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
-from privbench.encoding.integrity import Minted
-from privbench.encoding.keys import Role, role_of, table_coverage, unkept
-from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.keys.mint import Minted, mint_database
+from privbench.encoding.keys.roles import Role, role_of
+from privbench.encoding.registry import codec_from_json, reader, table_coverage, unkept
 
 __all__ = [
     "Bounds",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import unread_checks
+from privbench.encoding.keys.pools import Pool, pool_of
 from privbench.encoding.patterns import column_pattern, is_understood
-from privbench.encoding.pools import Pool, pool_of
 from privbench.encoding.surrogate_text import decimal, digits, fixed_width, joined, quoted
 from privbench.encoding.surrogates import made_semantic
 from privbench.rng import generator

@@ -27,10 +27,10 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListReader
+from privbench.encoding.keys.table import known
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import Points, scale_of
 from privbench.encoding.surrogate_text import joined, quoted
-from privbench.encoding.workbench import known
 from privbench.privacy.data import Attribute, Recoding
 from privbench.schema import Column, ColumnType
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encoding.column_names import Semantic, packaged
-from privbench.encoding.uniqueness import factorize, number_texts, ranks
+from privbench.encoding.keys.uniqueness import factorize, number_texts, ranks
 from privbench.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ from privbench.encoding.column_names import (
     plain_name,
     usual_labels,
 )
+from privbench.encoding.keys.uniqueness import factorize, later_duplicates
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
     SHAPES,
@@ -57,7 +58,6 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
-from privbench.encoding.uniqueness import factorize, later_duplicates
 from privbench.encoding.unmodelled import FillReader
 from privbench.errors import ConfigError
 from privbench.privacy.data import (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.encoding import Codec, Minted, codec_from_json, mint_database
-from privbench.encoding.indexes import folded_uniques, kept_uniques
+from privbench.encoding.keys.roles import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.sequels import sequels
 from privbench.errors import ModelError

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.assemble import mint_database, mint_order
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import Decimals, DecimalsNeed
-from privbench.encoding.indexes import folded_uniques, unkept_indexes
-from privbench.encoding.integrity import mint
-from privbench.encoding.keys import modelled, role_of, table_coverage
+from privbench.encoding.keys.mint import mint, mint_database, mint_order
+from privbench.encoding.keys.references import ORPHAN, heirs, remap
+from privbench.encoding.keys.roles import folded_uniques, modelled, role_of, unkept_indexes
 from privbench.encoding.placeholders import maker_of
-from privbench.encoding.references import ORPHAN, heirs, remap
-from privbench.encoding.registry import reader
+from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.introspect import introspect

@@ -20,10 +20,10 @@ from privbench.encoding.checks import (
     unread_checks,
 )
 from privbench.encoding.column_names import by_name
-from privbench.encoding.keys import modelled, role_of, table_coverage
-from privbench.encoding.registry import reader
+from privbench.encoding.keys.roles import modelled, role_of
+from privbench.encoding.keys.uniqueness import number_texts, spread
+from privbench.encoding.registry import reader, table_coverage
 from privbench.encoding.surrogate_text import PATTERNS, SHAPES, length_edges, made_text, shapes
-from privbench.encoding.uniqueness import number_texts, spread
 from privbench.errors import ConfigError, SchemaError
 from privbench.learning.ranges import cut, find_range
 from privbench.rng import generator

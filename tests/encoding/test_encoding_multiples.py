@@ -15,10 +15,10 @@ from noisy_histograms import released_by
 from privbench.config import ColumnConfig
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import ZERO, Decimals
+from privbench.encoding.keys.repair import repair_uniques
+from privbench.encoding.keys.table import Workbench
 from privbench.encoding.registry import codec_from_json, reader
-from privbench.encoding.repair import repair_uniques
 from privbench.encoding.selectivity import shares
-from privbench.encoding.workbench import Workbench
 from privbench.errors import ModelError
 from privbench.learning.denoise import denoise
 from privbench.learning.guard import guard

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from privbench.encoding.integrity import mint
-from privbench.encoding.keys import table_coverage, unkept
+from privbench.encoding.keys.mint import mint
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.regex import MOST, Unknown, parse
+from privbench.encoding.registry import table_coverage, unkept
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privbench.encoding.exchange import uncross
-from privbench.encoding.integrity import mint
+from privbench.encoding.keys.mint import mint
+from privbench.encoding.keys.repair import uncross
 from privbench.encoding.sequels import sequels
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 

@@ -1,10 +1,12 @@
-"""UNIQUE indexes that are no plain column sets: which can be kept, and which cannot."""
+"""Which columns are keys, how their values come about, and which UNIQUE sets are kept."""
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
-from privbench.schema import ColumnType, Index, Table, Unique
+from privbench.encoding.keys.pools import INTEGERS
+from privbench.schema import Column, ColumnType, Index, Table, Unique
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
 _LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a-z ]+)?\)\Z""")
@@ -73,7 +75,7 @@ def index_room(table: Table, name: str) -> int | None:
     bytes: of columns, of those that are only included, and of expressions over columns.
     """
     held = [set(item.columns) for item in table.unique_sets]
-    held += [_spoken_of(table, index) for index in table.indexes if _SMALL.search(index.definition)]
+    held += [_indexed(table, index) for index in table.indexes if _SMALL.search(index.definition)]
     wide = {item.name for item in table.columns if _is_wide(item.type)}
     return min((_ROOM // max(len(wide & item), 1) for item in held if name in item), default=None)
 
@@ -82,7 +84,7 @@ def _is_wide(type_: ColumnType) -> bool:
     return type_.base in _WIDE or (type_.category in "SA" and type_.base != "char")
 
 
-def _spoken_of(table: Table, index: Index) -> set[str]:
+def _indexed(table: Table, index: Index) -> set[str]:
     """Columns that an index holds, or that its expressions speak of."""
     text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]
     words = {(quoted or plain).replace('""', '"') for quoted, plain in _WORDS.findall(text)}
@@ -106,3 +108,77 @@ def _lowered(index: Index) -> tuple[str, ...]:
         return ()
     names = [match.group(1) for match in found if match is not None]
     return tuple(name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names)
+
+
+#: Names of keys that are years, days, places: a filter on them has to find something.
+_NATURAL = re.compile(
+    r"(?:^|_)(?:year|yr|season|decade|century|month|week|day|date|hour|zip|zip_?code|postal|"
+    r"post_?code|plz|port|level|grade|size|age)$"
+)
+#: Types of which nobody makes up numbers to tell rows apart.
+_MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
+Role = Literal["reference", "minted", "generated", "modelled"]
+
+
+def role_of(table: Table, column: Column) -> Role:
+    """How a column's values come about.
+
+    References take the parent's key. Minted columns are single-column primary keys, numbers of a
+    sequence and UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
+    Everything else is modelled: UNIQUE columns (they are repaired), key columns that refer to
+    themselves alone, and numbers that mean something, such as years.
+    """
+    if column.generated:
+        return "generated"
+    if column.name in table.key_columns - table.pinned_columns:
+        return "reference"
+    sets = [item for item in table.unique_sets if column.name in item.columns]
+    primary = table.primary_key is not None and table.primary_key.columns == (column.name,)
+    if primary and is_natural(column):
+        return "modelled"
+    if primary or column.identity or (sets and column.type.base == "uuid"):
+        return "minted"
+    if sets and is_counted(column):
+        return "minted"
+    return "minted" if is_discriminator(table, column) else "modelled"
+
+
+def is_natural(column: Column) -> bool:
+    """Whether a key's numbers mean something: times do, others by their name if nothing makes them.
+
+    >>> from privbench.schema import ColumnType
+    >>> whole = ColumnType("integer", "int4")
+    >>> is_natural(Column("season_year", 1, whole)), is_natural(Column("id", 1, whole))
+    (True, False)
+    """
+    if column.type.base in _MEASURED:
+        return True
+    made = column.identity or column.sequence is not None or column.default is not None
+    named = _NATURAL.search(column.name.lower()) is not None
+    return named and not made and column.type.base in (*INTEGERS, "numeric", "date")
+
+
+def is_counted(column: Column) -> bool:
+    """Whether a sequence numbers all rows of the table.
+
+    >>> from privbench.schema import ColumnType
+    >>> whole = ColumnType("integer", "int4")
+    >>> is_counted(Column("id", 1, whole, default="nextval('t_id_seq'::regclass)"))
+    True
+    """
+    made = column.identity or column.sequence is not None
+    return bool(made) or "nextval(" in (column.default or "")
+
+
+def is_discriminator(table: Table, column: Column) -> bool:
+    """Whether an integer of the primary key only numbers the rows of one parent."""
+    key = table.primary_key
+    if key is None or column.name not in key.columns or len(key.columns) < 2:
+        return False
+    others = set(key.columns) - {column.name}
+    return column.type.base in INTEGERS and others <= table.key_columns
+
+
+def modelled(table: Table) -> tuple[str, ...]:
+    """Columns that need a reader, in their order."""
+    return tuple(item.name for item in table.columns if role_of(table, item) == "modelled")

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_differences, column_orders
-from privbench.encoding.indexes import folded_uniques
+from privbench.encoding.keys.pools import Pool
+from privbench.encoding.keys.roles import folded_uniques
+from privbench.encoding.keys.uniqueness import combine, factorize, later_duplicates
 from privbench.encoding.placeholders import any_pool
-from privbench.encoding.pools import Pool
-from privbench.encoding.uniqueness import combine, factorize, later_duplicates
 from privbench.schema import ForeignKey, Table, Unique
 
 Indices = NDArray[np.int64]
