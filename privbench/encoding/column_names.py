@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -269,3 +270,85 @@ def default_label(column: Column, least: int, greatest: int) -> str | None:
     if column.type.base == "bpchar":
         text = text.rstrip(" ")
     return text if least <= len(text) <= greatest else None
+
+
+#: Types of dates.
+DATES = ("date", "timestamp", "timestamptz")
+#: Words that say only that it is a date.
+_MARKS = re.compile(
+    r"(?<=[a-z])(?<!up)(_?(date_?times?|date|times?|time_?stamps?|dt|dttm|utc|tstz)|_(at|on|ts|day))\Z"
+)
+#: Most dates of one table that are compared.
+_MOST_DATES = 40
+
+
+@cache
+def _date_words() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    """What comes before, and what after it, with the same words around."""
+    pairs = packaged("names")["orders"]
+    return tuple((re.compile(before), re.compile(after)) for before, after in pairs)
+
+
+def date_orders(table: Table) -> Iterator[tuple[str, str]]:
+    """Pairs of date columns of one type whose names say that one comes before the other.
+
+    Public, and free of charge: a return comes after its rental, an end after its beginning.
+
+    >>> from privbench.schema import ColumnType, TableName
+    >>> kind = ColumnType("date", "date", category="D")
+    >>> names = ("rental_date", "returned_on", "ShipDate", "orderdate", "note_date")
+    >>> columns = tuple(Column(name, i, kind) for i, name in enumerate(names))
+    >>> list(date_orders(Table(TableName("public", "t"), columns)))
+    [('rental_date', 'returned_on'), ('orderdate', 'ShipDate')]
+    """
+    dates = [column for column in table.columns if _is_date(column)][:_MOST_DATES]
+    cores = {column.name: _core(column.name) for column in dates}
+    for one in dates:
+        for other in dates:
+            same = one.type.base == other.type.base and one.name != other.name
+            if same and _follows(cores[one.name], cores[other.name]):
+                yield one.name, other.name
+
+
+def _is_date(column: Column) -> bool:
+    return column.type.base in DATES and column.type.kind in "bd" and not column.generated
+
+
+def _core(name: str) -> str:
+    """A name without the words that say that it is a date.
+
+    >>> _core("SellStartDate"), _core("created_at"), _core("admittime"), _core("from_date")
+    ('sell_start', 'created', 'admit', 'from')
+    """
+    return _MARKS.sub("", snake(name))
+
+
+def _follows(before: str, after: str) -> bool:
+    """Whether two names differ in one word, which says what comes first.
+
+    >>> _follows("visit_start", "visit_end"), _follows("first_seen", "last_seen")
+    (True, True)
+    >>> _follows("visit_start", "stay_end"), _follows("created", "last_login")
+    (False, True)
+    """
+    head = _common(before, after)
+    tail = _common(before[::-1][: len(before) - head], after[::-1][: len(after) - head])
+    # A common letter may belong to the words that differ ("created", "closed").
+    return any(
+        one.fullmatch(before[first : len(before) - last])
+        and other.fullmatch(after[first : len(after) - last])
+        for first in {0, head, _word(before, head)}
+        for last in {0, tail, _word(before[::-1], tail)}
+        for one, other in _date_words()
+    )
+
+
+def _common(one: str, other: str) -> int:
+    """Length of the common beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _word(text: str, place: int) -> int:
+    """Where the word at a place begins."""
+    return text.rfind("_", 0, place) + 1

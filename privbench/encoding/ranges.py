@@ -27,7 +27,6 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListReader
-from privbench.encoding.keys.table import known
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import Points, scale_of
 from privbench.encoding.surrogate_text import joined, quoted
@@ -158,8 +157,8 @@ class PointCodec(Codec):
     ) -> pa.Array:
         """Literals; a second coordinate that noise has parted from its first is another row's."""
         x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
-        there = np.flatnonzero(known(y))
-        lost = np.flatnonzero(~known(y))
+        known = y.is_valid().to_numpy(zero_copy_only=False)
+        there, lost = np.flatnonzero(known), np.flatnonzero(~known)
         places = np.arange(len(y))
         if len(there):
             places[lost] = rng.choice(there, len(lost))

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.encoding import Codec, Minted, codec_from_json, mint_database
+from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.roles import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
-from privbench.encoding.sequels import sequels
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.model import Model
@@ -259,7 +259,7 @@ def _whole(
         if key.ref_table == table.name
         for name in key.ref_columns
     }
-    wanted |= {name for pair in sequels(table) for name in pair}
+    wanted |= {name for pair in date_orders(table) for name in pair}
     synthetic = drawn.tables[table.key]
     return {
         name: _decoded(

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.mint import mint
 from privbench.encoding.keys.repair import uncross
-from privbench.encoding.sequels import sequels
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 
 DATE = ColumnType("date", "date", category="D")
@@ -69,7 +69,7 @@ def numbers(array):
     ],
 )
 def test_names_tell_what_comes_first(before, after):
-    assert list(sequels(table(after, before))) == [(before, after)]
+    assert list(date_orders(table(after, before))) == [(before, after)]
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_names_tell_what_comes_first(before, after):
     ],
 )
 def test_other_names_tell_nothing(one, other):
-    assert list(sequels(table(one, other))) == []
+    assert list(date_orders(table(one, other))) == []
 
 
 def test_only_dates_of_one_type_are_compared():
     mixed = table("start_date", "end_date")
     columns = (*mixed.columns[:2], Column("end_date", 3, STAMP))
-    assert list(sequels(Table(NAME, columns))) == []
-    assert list(sequels(table("start", "end", type_=INT))) == []
+    assert list(date_orders(Table(NAME, columns))) == []
+    assert list(date_orders(table("start", "end", type_=INT))) == []
 
 
 def test_both_columns_keep_their_values_and_their_distance_is_that_of_their_means():
@@ -191,7 +191,7 @@ def test_rows_that_have_the_other_order_keep_it():
     found = made(table("date_out", "date_in"), date_out=out, date_in=back)
     assert (numbers(found["date_out"]) == out).all()
     assert (numbers(found["date_in"]) == back).all()
-    assert list(sequels(table("started_at", "submitted_at"))) == []
+    assert list(date_orders(table("started_at", "submitted_at"))) == []
 
 
 @pytest.mark.parametrize(

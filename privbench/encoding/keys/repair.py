@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders, conditional_orders
+from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.pools import Pool
 from privbench.encoding.keys.references import NONE, Pools, one_to_one, take_key
 from privbench.encoding.keys.table import Workbench, finite, known
 from privbench.encoding.keys.uniqueness import number_texts, spread
-from privbench.encoding.sequels import sequels
 from privbench.schema import ForeignKey, Unique
 
 Indices = NDArray[np.int64]
@@ -33,7 +33,7 @@ def order_sequels(work: Workbench) -> None:
     already; where they tell one, most must not have the other. What a CHECK demands of some rows
     holds of the others too, as far as it goes.
     """
-    pairs = [pair for pair in sequels(work.table) if set(pair) <= set(work.columns)]
+    pairs = [pair for pair in date_orders(work.table) if set(pair) <= set(work.columns)]
     # All are decided before the first moves: what has moved tells nothing.
     told = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
     demanded = [pair for pair in conditional_orders(work.table) if set(pair) <= set(work.columns)]
