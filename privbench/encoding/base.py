@@ -10,9 +10,9 @@ valid input for the column's type. A codec never sees a private row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -147,7 +147,9 @@ class Codec(ABC):
         nullable: Whether the column may hold NULL.
     """
 
+    #: What a model names the codec, and what reads each field of its own from JSON.
     kind: ClassVar[str]
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
 
     column: str
     type: ColumnType
@@ -183,32 +185,52 @@ class Codec(ABC):
             An Arrow array of `rows` values whose CSV form is valid input for the type.
         """
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `privbench.encoding.registry.codec_from_json` reads back."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Codec:
-        """The codec that `to_json` wrote."""
-
-    def header(self) -> dict[str, Any]:
-        """The part of the JSON object that every codec shares."""
+        """A JSON object that `from_json` reads back; fields at their defaults are left out."""
+        own = {
+            field.name: _jsonable(getattr(self, field.name))
+            for field in fields(self)
+            if field.name in self.parsers and getattr(self, field.name) != field.default
+        }
         return {
             "codec": self.kind,
             "column": self.column,
             "type": type_to_json(self.type),
             "nullable": self.nullable,
+            **own,
         }
 
-    @staticmethod
-    def head_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that every codec shares, as `header` wrote them."""
-        return {
-            "column": str(data["column"]),
-            "type": type_from_json(data["type"]),
-            "nullable": bool(data["nullable"]),
-        }
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote; nothing in it is trusted.
+
+        Raises:
+            KeyError, TypeError, ValueError: The object describes no such codec.
+        """
+        own = {name: parse(data[name]) for name, parse in cls.parsers.items() if name in data}
+        head = (str(data["column"]), type_from_json(data["type"]), bool(data["nullable"]))
+        return cls(*head, **own)
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Codec):
+        return value.to_json()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts in a model."""
+    return tuple(str(item) for item in value)
+
+
+def integers(value: Any) -> tuple[int, ...]:
+    """A list of integers in a model."""
+    return tuple(int(item) for item in value)
+
+
+def optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Like a parser, but null stays what it is."""
+    return lambda value: None if value is None else parse(value)
 
 
 def attribute(column: str, part: str) -> str:

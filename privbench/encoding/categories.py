@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from privbench.encoding.base import (
     Released,
     concatenate,
     null_mask,
+    texts,
 )
 from privbench.encoding.scale import scale_of
 from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
@@ -180,6 +181,12 @@ class ListCodec(Codec):
     """
 
     kind: ClassVar[str] = "list"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "values": texts,
+        "ordered": bool,
+        "other": bool,
+        "settled": bool,
+    }
 
     values: tuple[str, ...]
     ordered: bool
@@ -219,27 +226,6 @@ class ListCodec(Codec):
             points = np.array([scale.parse(value) for value in self.values], dtype=np.int64)
             return scale.build(points[chosen], {"null": null})
         return pa.array(self.values, pa.string()).take(pa.array(chosen, mask=null))
-
-    def to_json(self) -> dict[str, Any]:
-        """The list."""
-        return {
-            **self.header(),
-            "values": list(self.values),
-            "ordered": self.ordered,
-            "other": self.other,
-            "settled": self.settled,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote."""
-        return cls(
-            **cls.head_from_json(data),
-            values=tuple(str(value) for value in data["values"]),
-            ordered=bool(data["ordered"]),
-            other=bool(data["other"]),
-            settled=bool(data["settled"]),
-        )
 
 
 def boolean_reader(table: str, column: Column) -> ColumnReader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -22,13 +22,20 @@ from privbench.encoding.base import (
     Released,
     attribute,
     concatenate,
+    integers,
     null_mask,
-    type_from_json,
+    optional,
+    texts,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Expected, Range
 from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    low, high = value
+    return int(low), int(high)
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,12 @@ class OrderedCodec(Codec):
     """
 
     kind: ClassVar[str] = "ordered"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "recoding": lambda made: made,
+        "settled": bool,
+        "limits": _pair,
+        "decimals": optional(int),
+    }
 
     recoding: EdgesRecoding
     settled: bool
@@ -106,19 +119,17 @@ class OrderedCodec(Codec):
         return lows, highs
 
     def to_json(self) -> dict[str, Any]:
-        """Edges, consecutive ones as a range."""
-        edges = self.recoding.edges
+        """Edges, consecutive ones as a range; decimals only where some were released."""
+        edges, core = self.recoding.edges, self.recoding.core
         unit = edges[-1] - edges[0] == len(edges) - 1
-        told = {} if self.decimals is None else {"decimals": self.decimals}
+        own = super().to_json()
+        del own["recoding"]
         return {
-            **self.header(),
+            **own,
             "unit": unit,
             "edges": [edges[0], edges[-1]] if unit else list(edges),
             "specials": list(self.recoding.specials),
-            "settled": self.settled,
-            "core": None if self.recoding.core is None else list(self.recoding.core),
-            "limits": list(self.limits),
-            **told,
+            "core": None if core is None else list(core),
         }
 
     @classmethod
@@ -129,26 +140,14 @@ class OrderedCodec(Codec):
             ValueError: Edges that are no edges, or more than a million; decimals that the type does
                 not have.
         """
-        edges = [int(edge) for edge in data["edges"]]
+        edges = integers(data["edges"])
         if data["unit"]:
             if not 0 < edges[1] - edges[0] <= 1_000_000:
                 raise ValueError("too many edges")
-            edges = list(range(edges[0], edges[1] + 1))
-        specials = tuple(str(name) for name in data["specials"])
-        nullable = bool(data["nullable"])
-        core = data["core"]
-        inner = None if core is None else (int(core[0]), int(core[1]))
-        lo, hi = data["limits"]
-        decimals = data.get("decimals")
-        codec = cls(
-            column=str(data["column"]),
-            type=type_from_json(data["type"]),
-            nullable=nullable,
-            recoding=EdgesRecoding(tuple(edges), specials, nullable, inner),
-            settled=bool(data["settled"]),
-            limits=(int(lo), int(hi)),
-            decimals=None if decimals is None else int(decimals),
-        )
+            edges = tuple(range(edges[0], edges[1] + 1))
+        core = optional(_pair)(data["core"])
+        recoding = EdgesRecoding(edges, texts(data["specials"]), bool(data["nullable"]), core)
+        codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)
         return codec
 

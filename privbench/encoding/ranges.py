@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +138,10 @@ class PointCodec(Codec):
     """
 
     kind: ClassVar[str] = "point"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "x": OrderedCodec.from_json,
+        "y": OrderedCodec.from_json,
+    }
 
     x: OrderedCodec
     y: OrderedCodec
@@ -163,19 +167,6 @@ class PointCodec(Codec):
         if len(there):
             places[lost] = rng.choice(there, len(lost))
         return joined("(", x, ",", pc.fill_null(y.take(pa.array(places)), "0"), ")")
-
-    def to_json(self) -> dict[str, Any]:
-        """Both codecs."""
-        return {**self.header(), "x": self.x.to_json(), "y": self.y.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote."""
-        return cls(
-            **cls.head_from_json(data),
-            x=OrderedCodec.from_json(data["x"]),
-            y=OrderedCodec.from_json(data["y"]),
-        )
 
 
 def point_reader(table: str, column: Column) -> ColumnReader | None:
@@ -277,9 +268,22 @@ class RangeCodec(Codec):
     """
 
     kind: ClassVar[str] = "range"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "lower": OrderedCodec.from_json,
+        "size": OrderedCodec.from_json,
+    }
 
     lower: OrderedCodec
     size: OrderedCodec
+
+    def __post_init__(self) -> None:
+        """Refuse a type without a size.
+
+        Raises:
+            ValueError: The bounds are of no type that has one.
+        """
+        if not self.type.parts or self.type.parts[0].base not in _SIZES:
+            raise ValueError(f"ranges of type {self.type.sql} have no size")
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -345,21 +349,6 @@ class RangeCodec(Codec):
         room = (hi - np.clip(start, lo, hi)) // step
         end = np.clip(start, lo, hi) + np.minimum(size, room) * step
         return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
-
-    def to_json(self) -> dict[str, Any]:
-        """Both codecs."""
-        return {**self.header(), "lower": self.lower.to_json(), "size": self.size.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote."""
-        head = cls.head_from_json(data)
-        _SIZES[head["type"].parts[0].base]
-        return cls(
-            **head,
-            lower=OrderedCodec.from_json(data["lower"]),
-            size=OrderedCodec.from_json(data["size"]),
-        )
 
 
 def range_reader(table: str, column: Column) -> ColumnReader | None:

@@ -75,6 +75,17 @@ def providers() -> frozenset[str]:
     return frozenset(packaged("names")["providers"])
 
 
+def known_provider(provider: Any) -> str:
+    """A provider that a model names.
+
+    Raises:
+        ValueError: It is not one of `providers`.
+    """
+    if provider not in providers():
+        raise ValueError("there is no such provider of made-up text")
+    return str(provider)
+
+
 def declared(provider: str, *, table: str, column: str) -> Semantic:
     """The semantic type that the config names.
 
@@ -137,8 +148,7 @@ def made_distinct(
 
 
 def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
-    if provider not in providers():
-        raise ValueError("there is no such provider of made-up text")
+    known_provider(provider)
     maker = _faker(int(rng.integers(2**62)))
     made = [_one(maker, provider) or "" for _ in range(min(POOL, max(rows, 1)))]
     return pa.array([value.replace("\x00", "")[:max_length] for value in made], pa.string())

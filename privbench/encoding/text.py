@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,10 @@ from privbench.encoding.base import (
     Released,
     attribute,
     concatenate,
+    integers,
     null_mask,
+    optional,
+    texts,
 )
 from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
 from privbench.encoding.checks import Limits, length_limits
@@ -52,9 +55,9 @@ from privbench.encoding.surrogates import (
     KIND,
     Surrogates,
     declared,
+    known_provider,
     made_distinct,
     made_semantic,
-    providers,
     surrogates_from_json,
     times,
 )
@@ -95,6 +98,12 @@ class TextCodec(Codec):
     """
 
     kind: ClassVar[str] = "text"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "labels": optional(texts),
+        "lengths": optional(integers),
+        "provider": optional(known_provider),
+        "surrogates": surrogates_from_json,
+    }
 
     labels: tuple[str, ...] | None
     lengths: tuple[int, ...] | None
@@ -196,30 +205,6 @@ class TextCodec(Codec):
             new = made_text(shape, lengths[again], rng).cast(made.type)
             made = pa.concat_arrays([made, new]).take(pa.array(places))
         return made
-
-    def to_json(self) -> dict[str, Any]:
-        """Labels, edges and the semantic type."""
-        return {
-            **self.header(),
-            "labels": None if self.labels is None else list(self.labels),
-            "lengths": None if self.lengths is None else list(self.lengths),
-            "provider": self.provider,
-            **({} if self.surrogates is None else {"surrogates": list(self.surrogates)}),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote."""
-        labels, lengths, provider = data["labels"], data["lengths"], data["provider"]
-        if provider is not None and provider not in providers():
-            raise ValueError("there is no such provider of made-up text")
-        return cls(
-            **cls.head_from_json(data),
-            labels=None if labels is None else tuple(str(label) for label in labels),
-            lengths=None if lengths is None else tuple(int(edge) for edge in lengths),
-            provider=provider,
-            surrogates=surrogates_from_json(data.get("surrogates")),
-        )
 
 
 def _present(

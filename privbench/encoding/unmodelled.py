@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, LiteralString, Self
+from typing import Any, ClassVar, LiteralString
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from privbench.encoding.base import (
     ColumnReader,
     Released,
     concatenate,
+    integers,
     null_mask,
     row_count,
 )
@@ -121,6 +122,11 @@ class FillCodec(Codec):
     """
 
     kind: ClassVar[str] = "fill"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "filler": str,
+        "measured": bool,
+        "blank": bool,
+    }
 
     filler: str
     measured: bool
@@ -153,22 +159,6 @@ class FillCodec(Codec):
             empty = pa.array(np.asarray(codes[self.column] == 1))
             made = pc.if_else(empty, pa.scalar("", made.type), made)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
-
-    def to_json(self) -> dict[str, Any]:
-        """The filler's name."""
-        return {**self.header(), "filler": self.filler, "measured": self.measured} | (
-            {"blank": True} if self.blank else {}
-        )
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote."""
-        return cls(
-            **cls.head_from_json(data),
-            filler=str(data["filler"]),
-            measured=bool(data["measured"]),
-            blank=bool(data.get("blank", False)),
-        )
 
 
 def fallback_reader(table: str, column: Column) -> ColumnReader:
@@ -344,6 +334,7 @@ class SizedCodec(Codec):
     """
 
     kind: ClassVar[str] = "sized"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"measure": str, "edges": integers}
 
     measure: str
     edges: tuple[int, ...]
@@ -365,23 +356,6 @@ class SizedCodec(Codec):
         sizes = np.minimum(np.where(null, 0, sizes), max(_MOST // max(len(sizes), 1), 1))
         made = _MAKERS[self.measure](self.type, sizes, rng)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
-
-    def to_json(self) -> dict[str, Any]:
-        """The measure and its cells."""
-        return {**self.header(), "measure": self.measure, "edges": list(self.edges)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote.
-
-        Raises:
-            KeyError: There is no such measure.
-        """
-        return cls(
-            **cls.head_from_json(data),
-            measure=str(data["measure"]),
-            edges=tuple(int(edge) for edge in data["edges"]),
-        )
 
 
 def _size_domain(edges: tuple[int, ...], nullable: bool) -> Domain:
