@@ -10,7 +10,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
-from privbench.encoding.keys.mint import Minted, mint_database
+from privbench.encoding.keys.generate import KeyedTable, generate_keys
 from privbench.encoding.keys.roles import Role, role_of
 from privbench.encoding.registry import codec_from_json, reader, table_coverage, unkept
 
@@ -23,12 +23,12 @@ __all__ = [
     "CoverageLine",
     "Decimals",
     "DecimalsNeed",
-    "Minted",
+    "KeyedTable",
     "Need",
     "Released",
     "Role",
     "codec_from_json",
-    "mint_database",
+    "generate_keys",
     "reader",
     "role_of",
     "table_coverage",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privbench.config import ColumnConfig, Scalar
 from privbench.encoding.checks import Limits
-from privbench.encoding.column_names import is_firm, usual_range
+from privbench.encoding.column_names import is_hard_limit, suggested_range
 from privbench.encoding.scale import Points, Scale
 from privbench.errors import ConfigError
 from privbench.schema import Column
@@ -238,7 +238,7 @@ _MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
 
 
 @dataclass(frozen=True)
-class Expected:
+class RangeDefault:
     """A column's usual range.
 
     Attributes:
@@ -258,7 +258,7 @@ class Expected:
     @property
     def firm(self) -> bool:
         """Whether the range that the name tells has ends that no value of its kind passes."""
-        return is_firm(self.title)
+        return is_hard_limit(self.title)
 
     def usual(self, points: Points) -> tuple[int, int]:
         """The usual range, as far as it lies within what is public.
@@ -293,7 +293,7 @@ class Expected:
     @cached_property
     def named(self) -> tuple[int, int] | None:
         """What the name tells of the range, ``low <= x < high``; None if nothing of it is left."""
-        told = usual_range(self.title, whole=self.scale.whole) if self.scale.octaves else None
+        told = suggested_range(self.title, whole=self.scale.whole) if self.scale.octaves else None
         if told is None:
             return None
         low, high = self.scale.parse(told[0]), self.scale.parse(told[1]) + 1
@@ -310,11 +310,11 @@ class Expected:
 
         A mark such as -1, 99999 or the type's own end says nothing of other rows.
         """
-        found = _NUMBER.match(self.default or "") if self.scale.octaves else None
-        if found is None or _MARK.match(found[1]):
+        result = _NUMBER.match(self.default or "") if self.scale.octaves else None
+        if result is None or _MARK.match(result[1]):
             return None
-        inside = self.range.lo < self.scale.parse(found[1]) < self.range.hi
-        return Decimal(found[1]) if inside else None
+        inside = self.range.lo < self.scale.parse(result[1]) < self.range.hi
+        return Decimal(result[1]) if inside else None
 
     @cached_property
     def by_default(self) -> tuple[int, int] | None:

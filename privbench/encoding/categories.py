@@ -75,12 +75,12 @@ class ListReader(ColumnReader):
         if scale is not None:
             listed: pa.Array = pa.array([scale.parse(value) for value in self.values], pa.int64())
             points = scale.read(array)
-            found = pc.index_in(pa.array(points), value_set=listed)
+            result = pc.index_in(pa.array(points), value_set=listed)
         else:
-            found = pc.index_in(array, value_set=pa.array(self.values, type=array.type))
+            result = pc.index_in(array, value_set=pa.array(self.values, type=array.type))
         domain = self.domain
         missing = domain.special_code("other") if self.other else domain.values - 1
-        codes = found.fill_null(missing).to_numpy(zero_copy_only=False)
+        codes = result.fill_null(missing).to_numpy(zero_copy_only=False)
         null = array.is_null().to_numpy(zero_copy_only=False)
         codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
         return {self.name: codes.astype(domain.dtype)}

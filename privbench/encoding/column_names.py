@@ -130,7 +130,7 @@ def _kinds() -> re.Pattern[str]:
 _PLAIN = frozenset({"name", "code", "label", "title", "value"})
 
 
-def usual_labels(
+def suggested_labels(
     column: str, least: int = 0, greatest: int | None = None, *, table: str = ""
 ) -> tuple[str, ...]:
     """Labels to look for in a column of which no list is known, the most usual first.
@@ -144,22 +144,22 @@ def usual_labels(
     Returns:
         Distinct labels of fitting lengths; none where the name tells nothing.
 
-    >>> usual_labels("gender", greatest=1)[:2], usual_labels("Ship_Country")[:2]
+    >>> suggested_labels("gender", greatest=1)[:2], usual_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'US'))
-    >>> usual_labels("name", table="Countries")[:2], usual_labels("name", table="people")
+    >>> suggested_labels("name", table="Countries")[:2], usual_labels("name", table="people")
     (('USA', 'US'), ())
     """
     data = _data()
     if snake(column) in _PLAIN and table:
         column = f"{singular(snake(table))}_{column}"
-    found = _first(data.labels, column)
-    if found is None:
-        found = data.kinds if is_kind(column) else ()
-    top = max(map(len, found), default=0) if greatest is None else greatest
-    return tuple(label for label in found if least <= len(label) <= top)
+    result = _first(data.labels, column)
+    if result is None:
+        result = data.kinds if is_kind(column) else ()
+    top = max(map(len, result), default=0) if greatest is None else greatest
+    return tuple(label for label in result if least <= len(label) <= top)
 
 
-def usual_range(column: str, *, whole: bool = True) -> tuple[str, str] | None:
+def suggested_range(column: str, *, whole: bool = True) -> tuple[str, str] | None:
     """Literals of the ends of a range to take for a column of numbers; None without any.
 
     Args:
@@ -167,26 +167,26 @@ def usual_range(column: str, *, whole: bool = True) -> tuple[str, str] | None:
         whole: Whether its values are whole numbers; else no flags and no codes: ``approved`` may
             be an amount then.
 
-    >>> usual_range("birthYear"), usual_range("points")
+    >>> suggested_range("birthYear"), usual_range("points")
     (('1950', '2030'), None)
     """
     told = _first(_data().ranges, column)
     return None if told is None or (told.whole and not whole) else (told.low, told.high)
 
 
-def is_firm(column: str) -> bool:
+def is_hard_limit(column: str) -> bool:
     """Whether the usual range of a column's name has ends that no value of its kind passes.
 
-    >>> is_firm("exp_month"), is_firm("age")
+    >>> is_hard_limit("exp_month"), is_firm("age")
     (True, False)
     """
     told = _first(_data().ranges, column)
     return told is not None and told.firm
 
 
-_Told = TypeVar("_Told")
+_Suggestion = TypeVar("_Suggestion")
 #: What patterns of names tell, in the order in which they are tried.
-_Lists = tuple[tuple[re.Pattern[str], _Told], ...]
+_Lists = tuple[tuple[re.Pattern[str], _Suggestion], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class _Data:
     ranges: _Lists[_UsualRange]
 
 
-def _first(lists: _Lists[_Told], column: str) -> _Told | None:
+def _first(lists: _Lists[_Suggestion], column: str) -> _Suggestion | None:
     """What the first pattern tells that matches a column's name."""
     name = snake(column)
     return next((told for names, told in lists if names.match(name)), None)
@@ -263,10 +263,10 @@ def default_label(column: Column, least: int, greatest: int) -> str | None:
     >>> default_label(zone, 0, 128), default_label(zone, 0, 3)
     ("It's UTC", None)
     """
-    found = _LITERAL.match(column.default or "")
-    if found is None or column.generated:
+    result = _LITERAL.match(column.default or "")
+    if result is None or column.generated:
         return None
-    text = found[1].replace("''", "'")
+    text = result[1].replace("''", "'")
     if column.type.base == "bpchar":
         text = text.rstrip(" ")
     return text if least <= len(text) <= greatest else None

@@ -65,8 +65,8 @@ def _zone(text: str) -> tuple[str, int, str]:
     if text.endswith("Z"):
         return text[:-1], 1, ""
     for mark, sign in (("+", 1), ("-", -1)):
-        head, found, tail = text.rpartition(mark)
-        if found and "T" in head:
+        head, result, tail = text.rpartition(mark)
+        if result and "T" in head:
             return head, sign, tail
     return text, 1, ""
 
@@ -79,7 +79,7 @@ class _Calendar(Scale):
     per_day: ClassVar[int]
 
     @property
-    def crowded(self) -> bool:
+    def hides_frequent_values(self) -> bool:
         """A day that all rows share, of a migration, is one of many in a cell."""
         return True
 
@@ -173,7 +173,7 @@ class _Calendar(Scale):
     def _text(self, typed: pa.Array) -> pa.Array:
         return typed.cast(pa.string())
 
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Grid points and sentinels of typed arrays or of their text."""
         if not pa.types.is_string(array.type):
             return self._storage(array)
@@ -265,12 +265,12 @@ class TimestampScale(_Calendar):
         text = typed.cast(pa.timestamp("us")).cast(pa.string())
         return pc.binary_join_element_wise(text, "+00", "") if self.zoned else text
 
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Grid points and sentinels of typed arrays or of their text."""
         if self.zoned and pa.types.is_string(array.type):
             array = pc.replace_substring(array, "+00", "")
-            return TimestampScale(False, self.precision).unbuild(array)
-        return super().unbuild(array)
+            return TimestampScale(False, self.precision).points_of(array)
+        return super().points_of(array)
 
     @property
     def _arrow(self) -> pa.DataType:

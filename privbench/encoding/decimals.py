@@ -62,16 +62,16 @@ class Decimals:
 
 
 @dataclass(frozen=True, slots=True)
-class Lattice:
+class DecimalGrid:
     """The floats nearest to the multiples of ``10**-decimals``; multiples are *steps*.
 
     Attributes:
         decimals: 0 to `MOST`.
         single: Whether the floats have 32 bits.
 
-    >>> Lattice(1).numbers(np.array([1, 2, 3])).tolist()
+    >>> DecimalGrid(1).numbers(np.array([1, 2, 3])).tolist()
     [0.1, 0.2, 0.3]
-    >>> Lattice(1).first(np.array([0.1, 0.11, -0.3])).tolist()
+    >>> DecimalGrid(1).first(np.array([0.1, 0.11, -0.3])).tolist()
     [1, 2, -3]
     """
 
@@ -84,8 +84,8 @@ class Lattice:
 
     def numbers(self, steps: Steps) -> Floats:
         """The float of every step: a division of two exact doubles is the nearest double."""
-        found: Floats = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
-        return found.astype(np.float32).astype(np.float64) if self.single else found
+        result: Floats = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
+        return result.astype(np.float32).astype(np.float64) if self.single else result
 
     def first(self, numbers: Floats) -> Steps:
         """The least step whose float is not below each number, where they are `within` reach."""
@@ -119,20 +119,20 @@ def decimals_of(numbers: Floats, *, single: bool = False) -> Steps:
     >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
     [-9, 0, 2, 7, 0]
     """
-    found = np.full(len(numbers), MORE, dtype=np.int64)
+    result = np.full(len(numbers), MORE, dtype=np.int64)
     left = np.arange(len(numbers))
     for count in range(MOST + 1):
         rest = numbers[left]
-        lattice = Lattice(count, single)
+        decimal_grid = DecimalGrid(count, single)
         near = np.rint(np.clip(rest * 10.0**count, -_REACH, _REACH)).astype(np.int64)
-        fits = lattice.within(rest) & (lattice.numbers(near) == rest)
+        fits = decimal_grid.within(rest) & (decimal_grid.numbers(near) == rest)
         if count == 0:
             # Numbers beyond the reach of doubles are whole.
             fits |= np.rint(rest) == rest
-        found[left[fits]] = count
+        result[left[fits]] = count
         left = left[~fits]
-    found[numbers == 0.0] = ZERO
-    return found
+    result[numbers == 0.0] = ZERO
+    return result
 
 
 def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
@@ -143,10 +143,10 @@ def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
         numbers: The float of every point, shape (rows,); of no meaning for sentinels.
         single: See `decimals_of`.
     """
-    found = points.copy()
+    result = points.copy()
     real = (points > NEG_INF) & (points < POS_INF)
-    found[real] = decimals_of(numbers[real], single=single)
-    return found
+    result[real] = decimals_of(numbers[real], single=single)
+    return result
 
 
 def trailing_zeros(points: Steps, digits: int, told: range) -> Steps:
@@ -163,12 +163,12 @@ def trailing_zeros(points: Steps, digits: int, told: range) -> Steps:
     >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
     [1, 2, -9, -1]
     """
-    found = points.copy()
+    result = points.copy()
     real = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
-    found[real] = digits
+    result[real] = digits
     left = real
     for count in reversed(told[:-1]):
         left = left[points[left] % 10 ** (digits - count) == 0]
-        found[left] = count
-    found[points == 0] = ZERO
-    return found
+        result[left] = count
+    result[points == 0] = ZERO
+    return result

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.encoding.bounds import parts
-from privbench.encoding.decimals import MORE, Lattice, grid_decimals
+from privbench.encoding.decimals import MORE, DecimalGrid, grid_decimals
 from privbench.encoding.numbers import IntegerScale, NumericScale
 from privbench.encoding.scale import LINEAR, Mask, Points, Scale, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
@@ -86,17 +86,17 @@ class FloatScale(Scale):
     decimals: int | None = None
 
     @property
-    def lattice(self) -> Lattice | None:
+    def decimal_grid(self) -> DecimalGrid | None:
         """Numbers with the released decimals, if there are any."""
-        return None if self.decimals is None else Lattice(self.decimals, self.base == "float4")
+        return None if self.decimals is None else DecimalGrid(self.decimals, self.base == "float4")
 
     @property
-    def crowded(self) -> bool:
+    def hides_frequent_values(self) -> bool:
         """All."""
         return True
 
     @property
-    def decimals_told(self) -> range:
+    def decimal_choices(self) -> range:
         """Six, and more than those."""
         return range(MORE + 1)
 
@@ -107,7 +107,7 @@ class FloatScale(Scale):
             ValueError: Not 0 to 6 decimals.
         """
         scale = replace(self, decimals=decimals)
-        scale.lattice  # noqa: B018  (refuses other numbers)
+        scale.decimal_grid  # noqa: B018  (refuses other numbers)
         return scale
 
     def count_decimals(self, points: Points) -> Points:
@@ -169,7 +169,7 @@ class FloatScale(Scale):
             return pa.array(numbers.astype(np.float32), mask=null)
         return pa.array(numbers, mask=null)
 
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Images of the floats."""
         return self.read(array)
 
@@ -189,11 +189,11 @@ class FloatScale(Scale):
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Uniform over the lattice's numbers in the cell; where there are none, over the cell."""
-        if self.lattice is None:
+        if self.decimal_grid is None:
             return self._anywhere(lows, highs, rng)
         first, count = self._steps(lows, highs)
         steps = first + rng.integers(0, np.maximum(count, 1))
-        points = image(self.lattice.numbers(steps))
+        points = image(self.decimal_grid.numbers(steps))
         rest = (count == 0) | (points < lows) | (points >= highs)
         points[rest] = self._anywhere(lows[rest], highs[rest], rng)
         return points
@@ -201,17 +201,17 @@ class FloatScale(Scale):
     def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
         """How much of what is drawn in each cell ``[lows, highs)`` falls in ``[low, high)``."""
         widths: NDArray[np.float64] = value(high) - value(low)
-        if self.lattice is None:
+        if self.decimal_grid is None:
             return widths
         whole, inside = self._steps(lows, highs)[1], self._steps(low, high)[1]
         return np.where(whole > 0, inside, widths)
 
     def _steps(self, lows: Points, highs: Points) -> tuple[Points, Points]:
         """First step in each cell, and how many there are; none out of a double's reach."""
-        assert self.lattice is not None
+        assert self.decimal_grid is not None
         a, b = value(lows), value(highs)
-        first, end = self.lattice.first(a), self.lattice.first(b)
-        near = self.lattice.within(a) & self.lattice.within(b)
+        first, end = self.decimal_grid.first(a), self.decimal_grid.first(b)
+        near = self.decimal_grid.within(a) & self.decimal_grid.within(b)
         return first, np.where(near, np.maximum(end - first, 0), 0)
 
     def _anywhere(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
@@ -242,20 +242,20 @@ class FloatScale(Scale):
         again = self._again(lo, hi, inner) if inner else ()
         return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=again))
 
-    def snapped(self, lo: int, hi: int) -> tuple[int, int]:
+    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         """The lattice's points around a range; the range itself without a lattice in reach."""
-        if self.lattice is None or not self._near(lo, hi):
+        if self.decimal_grid is None or not self._near(lo, hi):
             return lo, hi
-        low, high = self.lattice.first(value(np.array([lo, hi])))
+        low, high = self.decimal_grid.first(value(np.array([lo, hi])))
         low -= self._images([low])[0] > lo
         low, high = self._images([low, high])
         return low, high
 
-    def least(self, lo: int) -> int:
+    def first_aligned(self, lo: int) -> int:
         """The first point of the lattice that is not below a point, if it is in reach."""
-        if self.lattice is None or not self._near(lo, lo):
+        if self.decimal_grid is None or not self._near(lo, lo):
             return lo
-        return self._images(self.lattice.first(value(np.array([lo]))).tolist())[0]
+        return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
 
     def parted(self, edges: Sequence[int]) -> list[int]:
         """A cell for exact zero; on a lattice up to its next number."""
@@ -266,60 +266,60 @@ class FloatScale(Scale):
     @property
     def _after_zero(self) -> int:
         """The first point that zero's cell does not hold: the least float, or the next step."""
-        if self.lattice is not None:
+        if self.decimal_grid is not None:
             return self._images([1])[0]
         least = np.finfo(np.float32 if self.base == "float4" else np.float64).smallest_subnormal
         return int(image(np.array([least], dtype=np.float64))[0])
 
     def alone(self, low: int, high: int) -> bool:
         """Whether a cell ``[low, high)`` holds a single number of the column."""
-        if self.lattice is None:
+        if self.decimal_grid is None:
             return low == 0 and high <= self._after_zero
         return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
         """Steps of a lattice in reach, else values in units of the narrowest cell."""
         numbers = value(np.array(edges, dtype=np.int64))
-        if self.lattice is not None and self._near(edges[0], edges[-1]):
-            found = self.lattice.first(numbers).tolist()
+        if self.decimal_grid is not None and self._near(edges[0], edges[-1]):
+            result = self.decimal_grid.first(numbers).tolist()
         else:
             widths = np.diff(numbers)
             unit = widths[widths > np.abs(numbers).max() / _UNITS].min(initial=np.inf)
-            found = [int(place) for place in np.rint(numbers / unit)]
-        for at in range(1, len(found)):
+            result = [int(place) for place in np.rint(numbers / unit)]
+        for at in range(1, len(result)):
             # The cell of zero alone has no width.
-            found[at] = max(found[at], found[at - 1] + 1)
-        return tuple(found)
+            result[at] = max(result[at], result[at - 1] + 1)
+        return tuple(result)
 
     def _near(self, lo: int, hi: int) -> bool:
         """Whether doubles tell the lattice's numbers apart between two points."""
         ends = value(np.array([lo, hi]))
-        return self.lattice is not None and bool(self.lattice.within(ends).all())
+        return self.decimal_grid is not None and bool(self.decimal_grid.within(ends).all())
 
     def _ends(self, lo: int, hi: int) -> tuple[int, int] | None:
         """First step, and one past the last, of a range; None without a lattice in reach."""
-        if self.lattice is None or not self._near(lo, hi):
+        if self.decimal_grid is None or not self._near(lo, hi):
             return None
-        low, high = self.lattice.first(value(np.array([lo, hi]))).tolist()
+        low, high = self.decimal_grid.first(value(np.array([lo, hi]))).tolist()
         return low, max(high, low + 1)
 
     def _images(self, steps: Sequence[int]) -> list[int]:
         """Grid points of steps, far ones cut."""
-        assert self.lattice is not None
+        assert self.decimal_grid is not None
         kept = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
-        return [int(point) for point in image(self.lattice.numbers(kept))]
+        return [int(point) for point in image(self.decimal_grid.numbers(kept))]
 
     def _again(self, lo: int, hi: int, inner: Sequence[int]) -> list[int]:
         """Steps where cells begin: each candidate's cell in as many parts as in ``inner``."""
-        assert self.lattice is not None
+        assert self.decimal_grid is not None
         points = self.candidates()
         ends = np.concatenate([[lo], points[(points > lo) & (points < hi)], [hi]])
         cuts = np.diff(np.searchsorted(np.array(inner), ends))
-        steps = self.lattice.first(value(ends)).tolist()
-        found: list[int] = []
+        steps = self.decimal_grid.first(value(ends)).tolist()
+        result: list[int] = []
         for (low, high), count in zip(pairwise(steps), cuts.tolist(), strict=True):
-            found += parts(low, high, max(count, 1))
-        return found
+            result += parts(low, high, max(count, 1))
+        return result
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:
         """Edges equally spaced in value, not in image."""
@@ -332,10 +332,10 @@ class FloatScale(Scale):
         """Edges that halve toward the lower bound and, inside the range, toward zero."""
         a, b = value(np.array([lo, hi])).tolist()
         shares = 2.0 ** (-np.arange(1, 41) / 2)
-        found = a + (b / 2 - a / 2) * 2 * shares
+        result = a + (b / 2 - a / 2) * 2 * shares
         if a < 0 < b:
-            found = np.concatenate([found, b * shares, a * shares, [0.0]])
-        return [int(point) for point in image(found)]
+            result = np.concatenate([result, b * shares, a * shares, [0.0]])
+        return [int(point) for point in image(result)]
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Doubling cells in value, fewer for few cells; on a lattice, those of integers."""

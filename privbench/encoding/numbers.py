@@ -89,7 +89,7 @@ class IntegerScale(Scale):
         """An Arrow integer array of the type's own width."""
         return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
 
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """The integers."""
         return int64_points(array)
 
@@ -142,7 +142,7 @@ class NumericScale(Scale):
         return self.scale <= 0
 
     @property
-    def crowded(self) -> bool:
+    def hides_frequent_values(self) -> bool:
         """Those with digits after the point: prices."""
         return not self.whole
 
@@ -152,7 +152,7 @@ class NumericScale(Scale):
         return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))
 
     @property
-    def decimals_told(self) -> range | None:
+    def decimal_choices(self) -> range | None:
         """Thousands at most, and no more than the type has digits; of whole numbers nothing."""
         least = max(1 - (self.precision - self.scale), -_TENS)
         return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
@@ -163,14 +163,14 @@ class NumericScale(Scale):
         Raises:
             ValueError: The type has no such values.
         """
-        if decimals not in (self.decimals_told or ()):
+        if decimals not in (self.decimal_choices or ()):
             raise ValueError("values of this type have no such decimals")
         return replace(self, decimals=decimals)
 
     def count_decimals(self, points: Points) -> Points:
         """See `Scale.count_decimals`."""
-        assert self.decimals_told is not None
-        return trailing_zeros(points, self.digits, self.decimals_told)
+        assert self.decimal_choices is not None
+        return trailing_zeros(points, self.digits, self.decimal_choices)
 
     @property
     def unit(self) -> int:
@@ -184,7 +184,7 @@ class NumericScale(Scale):
 
     def holds(self, lo: int, hi: int) -> bool:
         """Whether a multiple other than zero lies in ``[lo, hi)``."""
-        return (self.least(lo) or self.unit) < hi
+        return (self.first_aligned(lo) or self.unit) < hi
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Uniform over the multiples in the cell; where there are none, over the cell."""
@@ -217,11 +217,11 @@ class NumericScale(Scale):
         below, above = super().tails(self._counted(lo), self._counted(hi), cells)
         return self._points(below), self._points(above)
 
-    def snapped(self, lo: int, hi: int) -> tuple[int, int]:
+    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         """The multiples around a range."""
-        return lo // self.unit * self.unit, self.least(hi)
+        return lo // self.unit * self.unit, self.first_aligned(hi)
 
-    def least(self, lo: int) -> int:
+    def first_aligned(self, lo: int) -> int:
         """The first multiple that is not below a point."""
         return self._counted(lo) * self.unit
 
@@ -289,7 +289,7 @@ class NumericScale(Scale):
         text = pc.if_else(marked(marks, "nan", len(points)), "NaN", text)
         return pc.if_else(null, pa.scalar(None, pa.string()), text)
 
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Unscaled integers of decimals or of their text."""
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
             nan = pc.equal(array, "NaN").fill_null(False)

@@ -27,7 +27,7 @@ from privbench.encoding.base import (
     optional,
     texts,
 )
-from privbench.encoding.bounds import Bounds, BoundsNeed, Expected, Range
+from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
 from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
 from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
@@ -195,14 +195,14 @@ class OrderedReader(ColumnReader):
     @property
     def _counted(self) -> bool:
         """Whether decimals are released; not for public ranges, whose cells are made at once."""
-        return self.scale.decimals_told is not None and not self.range.settled
+        return self.scale.decimal_choices is not None and not self.range.settled
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
         """Bounds and decimals, unless the range is public; made once: every stage of a fit asks."""
         if self.range.settled:
             return ()
-        told = self.scale.decimals_told
+        told = self.scale.decimal_choices
         if told is None:
             return (self._bounds, *self._shared)
         usual = USUAL if self.scale.fractions else told[-1]
@@ -211,7 +211,7 @@ class OrderedReader(ColumnReader):
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
         """Values that many units share, where cells would not tell them: prices, constant times."""
-        if not (self.per_unit and self.scale.crowded):
+        if not (self.per_unit and self.scale.hides_frequent_values):
             return ()
         name = attribute(self.name, "values")
         return (CategoriesNeed(name, self.per_unit, own=True, grid=self.name),)
@@ -242,9 +242,9 @@ class OrderedReader(ColumnReader):
         return low, high
 
     @cached_property
-    def _expected(self) -> Expected:
+    def _expected(self) -> RangeDefault:
         """The range before rows are seen."""
-        return Expected(self.scale, self.range, self._title, self.column.default, self._of_type)
+        return RangeDefault(self.scale, self.range, self._title, self.column.default, self._of_type)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -290,21 +290,21 @@ class OrderedReader(ColumnReader):
             decimals,
         )
 
-    def _lattice(self, bounds: Bounds, found: Released | None) -> int | None:
+    def _lattice(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.
 
         Where noise drowned the rows, two decimals if nothing is known of the range either.
         """
-        told = self.scale.decimals_told
-        if told is None or not isinstance(found, Decimals):
+        told = self.scale.decimal_choices
+        if told is None or not isinstance(result, Decimals):
             return None
-        if found.count is None:
+        if result.count is None:
             return USUAL if self.scale.fractions and not bounds.seen else None
-        if found.count == told[-1]:
+        if result.count == told[-1]:
             return None
         # A range that holds no such number tells of others.
-        scale = self.scale.with_decimals(found.count)
-        return found.count if scale.holds(bounds.lo, bounds.hi) else None
+        scale = self.scale.with_decimals(result.count)
+        return result.count if scale.holds(bounds.lo, bounds.hi) else None
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -336,14 +336,14 @@ class OrderedReader(ColumnReader):
         Values that many units share have cells of their own.
         """
         scale, cells_of, beyond = self._scales(bounds, decimals)
-        first, end = cells_of.least(self.range.lo), self.range.hi + 1
+        first, end = cells_of.first_aligned(self.range.lo), self.range.hi + 1
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
         expected = self._expected
         named = expected.named
         meant = named if named is not None and named[0] <= lo and hi <= named[1] else None
-        lo, hi = cells_of.snapped(lo, hi)
+        lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
@@ -384,5 +384,5 @@ def _alone(scale: Scale, values: tuple[int, ...]) -> set[int]:
     A value that the scale does not draw, since next to none has as many decimals, gets none: beside
     its cell would lie one that holds no number.
     """
-    drawn = [value for value in values if scale.least(value) == value]
-    return {*drawn, *(scale.least(value + 1) for value in drawn)}
+    drawn = [value for value in values if scale.first_aligned(value) == value]
+    return {*drawn, *(scale.first_aligned(value + 1) for value in drawn)}

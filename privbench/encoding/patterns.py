@@ -46,16 +46,16 @@ def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
     >>> span_patterns([Limits(low="10"), Limits(high="59")])[1]
     '^[1-5][0-9]$'
     """
-    found = list(limits)
-    low = max((item.low for item in found if item.low is not None), default=None)
-    high = min((item.high for item in found if item.high is not None), default=None)
-    if low is None or high is None or any(item.values is not None for item in found):
+    result = list(limits)
+    low = max((item.low for item in result if item.low is not None), default=None)
+    high = min((item.high for item in result if item.high is not None), default=None)
+    if low is None or high is None or any(item.values is not None for item in result):
         return None
     sets = [_alphabet(letter) for letter in low]
     alike = len(low) == len(high) and [_alphabet(letter) for letter in high] == sets
     if not all(sets) or not alike or len(low) > _LONGEST_BOUND or not low < high:
         return None
-    open_ = any(item.low_open or item.high_open for item in found)
+    open_ = any(item.low_open or item.high_open for item in result)
     return _patterns_between(low, high, sets, open_)
 
 
@@ -197,18 +197,18 @@ class Pattern:
 
     def distinct(self, rows: int, rng: np.random.Generator) -> pa.Array:
         """Different texts that match, up to `rows` of them."""
-        found = self.make(rows, rng).unique()
+        result = self.make(rows, rng).unique()
         for _ in range(_DRAWS):
-            if len(found) >= rows:
+            if len(result) >= rows:
                 break
-            found = pa.concat_arrays([found, self.make(2 * rows, rng)]).unique()
-        if len(found) < rows and self.wider is not None:
+            result = pa.concat_arrays([result, self.make(2 * rows, rng)]).unique()
+        if len(result) < rows and self.wider is not None:
             more = replace(self, tree=self.wider, wider=None).distinct(rows, rng)
             more = more.filter(self._matches(more))
             if self.length is not None:
                 more = more.filter(pc.less_equal(pc.utf8_length(more), self.length))
-            found = pa.concat_arrays([found, more]).unique()
-        return found.slice(0, rows)
+            result = pa.concat_arrays([result, more]).unique()
+        return result.slice(0, rows)
 
     def _matches(self, texts: pa.Array) -> pa.Array:
         try:
@@ -237,9 +237,9 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
     limits = column_limits(table, column)
     _, greatest = length_limits(limits, column.type.length)
     for expression, name in texts:
-        found = _pattern(expression, name, greatest)
-        if found is not None:
-            return found
+        result = _pattern(expression, name, greatest)
+        if result is not None:
+            return result
     for expression, name in texts:
         case = case_of(expression, name)
         if case is not None:
@@ -258,17 +258,17 @@ def is_understood(check: Check, table: Table) -> bool:
     text, names = check.expression, (*check.columns, "VALUE")
     if any(pattern_of(text, name, alone=True) and _pattern(text, name, None) for name in names):
         return True
-    found = column_pattern(table, table.column(check.columns[0]))
-    case = None if found is None or len(conjuncts(text)) != 1 else found.case
+    result = column_pattern(table, table.column(check.columns[0]))
+    case = None if result is None or len(conjuncts(text)) != 1 else result.case
     return case is not None and case in {case_of(text, name) for name in names}
 
 
 @lru_cache(maxsize=1024)
 def _pattern(expression: str, name: str, length: int | None) -> Pattern | None:
-    found = pattern_of(expression, name)
-    if found is None:
+    result = pattern_of(expression, name)
+    if result is None:
         return None
-    kind, text = found
+    kind, text = result
     regex = _from_like(text) if kind in (exp.Like, exp.ILike) else text
     try:
         return Pattern(regex, kind in (exp.ILike, exp.RegexpILike), parse(regex), length)

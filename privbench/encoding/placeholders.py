@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import unread_checks
-from privbench.encoding.keys.pools import Pool, pool_of
+from privbench.encoding.keys.values import ValueSpace, modelled_values
 from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.surrogate_text import decimal, digits, fixed_width, joined, quoted
 from privbench.encoding.surrogates import made_semantic
@@ -88,20 +88,20 @@ def part_maker(type_: ColumnType) -> Maker | None:
         # Few distinct texts will do: a value within another need not be a key.
         texts = pattern.distinct(512, generator(0, "pattern", type_.sql))
         return _listed(texts) if len(texts) else None
-    pool = pool_of(table, column, None, 36**4)
-    if pool is None:
+    space = modelled_values(table, column, None, 36**4)
+    if space is None:
         return maker_of(type_)
-    room = min(pool.capacity, _WIDE)
-    return Maker(lambda n: pool.nth(n).cast(pa.string()), room) if room > 0 else None
+    room = min(space.capacity, _WIDE)
+    return Maker(lambda n: space.nth(n).cast(pa.string()), room) if room > 0 else None
 
 
-def any_pool(table: Table, column: Column, codec: Codec | None, rows: int) -> Pool | None:
-    """`pool_of`, and the numbered values of types that are never modelled."""
-    found = pool_of(table, column, codec, rows)
-    made = maker_of(column.type) if found is None else None
-    if found is not None or made is None:
-        return found
-    return Pool(column, None, 0, made.room - 1, maker=made.make)
+def value_space(table: Table, column: Column, codec: Codec | None, rows: int) -> ValueSpace | None:
+    """`modelled_values`, and the numbered values of types that are never modelled."""
+    result = modelled_values(table, column, codec, rows)
+    made = maker_of(column.type) if result is None else None
+    if result is not None or made is None:
+        return result
+    return ValueSpace(column, None, 0, made.room - 1, maker=made.make)
 
 
 def array_texts(element: ColumnType, numbers: Numbers, sizes: Numbers) -> pa.Array | None:
@@ -121,9 +121,9 @@ def array_texts(element: ColumnType, numbers: Numbers, sizes: Numbers) -> pa.Arr
 
 
 def _composite(type_: ColumnType) -> Maker | None:
-    found = [part_maker(part) for part in type_.parts]
-    makers = [made for made in found if made is not None]
-    if len(makers) < len(found):
+    result = [part_maker(part) for part in type_.parts]
+    makers = [made for made in result if made is not None]
+    if len(makers) < len(result):
         return None
     if not makers:
         return _constant("()")
@@ -212,14 +212,14 @@ def _around(text: str, room: int = _WIDE, base: int = 10) -> Maker:
 
 
 def _vector(type_: ColumnType) -> Maker:
-    found = re.search(r"\((\d+)\)", type_.sql)
-    size = int(found.group(1)) if found else 1
+    result = re.search(r"\((\d+)\)", type_.sql)
+    size = int(result.group(1)) if result else 1
     return _around("[#" + ",1" * (size - 1) + "]", 2**20)
 
 
 def _sparse(type_: ColumnType) -> Maker:
-    found = re.search(r"\((\d+)\)", type_.sql)
-    return _around("{1:#}/" + (found.group(1) if found else "1"), 2**20)
+    result = re.search(r"\((\d+)\)", type_.sql)
+    return _around("{1:#}/" + (result.group(1) if result else "1"), 2**20)
 
 
 def _always(made: Maker) -> Callable[[ColumnType], Maker]:

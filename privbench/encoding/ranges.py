@@ -59,19 +59,19 @@ class PartsReader(ColumnReader):
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression a part."""
-        found = zip(self.parts, self.expressions(identifier), strict=True)
+        result = zip(self.parts, self.expressions(identifier), strict=True)
         return [
             (text, self.alias(f"p{place}"))
-            for place, (part, expression) in enumerate(found)
+            for place, (part, expression) in enumerate(result)
             for text, _ in part.select(expression)
         ]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """What the parts make of theirs."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for place, part in enumerate(self.parts):
-            found |= part.read({part.alias(): batch[self.alias(f"p{place}")]})
-        return found
+            result |= part.read({part.alias(): batch[self.alias(f"p{place}")]})
+        return result
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
         """The attributes of all parts."""
@@ -313,10 +313,10 @@ class RangeCodec(Codec):
         _again(start, bare, ~bare, rng)
         _again(size, open_ | (size < 0), ~open_ & (size >= 0), rng)
         low, high = self._literals(start, np.where(sort == _BOUNDED, np.maximum(size, 0), 0))
-        found = joined("[", quoted(low), ",", quoted(high), ")")
+        result = joined("[", quoted(low), ",", quoted(high), ")")
         # Equal bounds make an empty range, unless both belong to it.
         point = joined("[", quoted(low), ",", quoted(low), "]")
-        found = pc.if_else(pc.equal(low, high), point, found)
+        result = pc.if_else(pc.equal(low, high), point, result)
         others: dict[int, Any] = {
             _BEGUN: joined("[", quoted(low), ",)"),
             _ENDED: joined("(,", quoted(low), ")"),
@@ -324,9 +324,9 @@ class RangeCodec(Codec):
             _EMPTY: "empty",
         }
         for number, text in others.items():
-            found = pc.if_else(pa.array(sort == number), text, found)
+            result = pc.if_else(pa.array(sort == number), text, result)
         none = null_mask(sort, _kinds(nullable=self.nullable))
-        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), found)
+        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), result)
 
     def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
         """Both bounds as text."""

@@ -60,7 +60,7 @@ class Scale(ABC):
     fractions: ClassVar[bool] = False
 
     @property
-    def crowded(self) -> bool:
+    def hides_frequent_values(self) -> bool:
         """See the class's docstring."""
         return False
 
@@ -70,7 +70,7 @@ class Scale(ABC):
         return False
 
     @property
-    def decimals_told(self) -> range | None:
+    def decimal_choices(self) -> range | None:
         """See the class's docstring."""
         return None
 
@@ -124,7 +124,7 @@ class Scale(ABC):
         """
 
     @abstractmethod
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Grid points and sentinels of an array that `build` made."""
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Scale(ABC):
         return sorted(edges)
 
     def with_decimals(self, decimals: int) -> Scale:
-        """The same grid for values of so many decimals (scales with `decimals_told`).
+        """The same grid for values of so many decimals (scales with `decimal_choices`).
 
         Raises:
             ValueError: The type has no such values.
@@ -179,7 +179,7 @@ class Scale(ABC):
         raise ValueError("values of this type have no decimals to tell")
 
     def count_decimals(self, points: Points) -> Points:
-        """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimals_told`).
+        """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimal_choices`).
 
         Raises:
             ValueError: The type has no such values.
@@ -190,11 +190,11 @@ class Scale(ABC):
         """Whether a value other than zero may lie in ``[lo, hi)``, with the released decimals."""
         return True
 
-    def snapped(self, lo: int, hi: int) -> tuple[int, int]:
+    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         """The range ``[lo, hi)``, widened to points where cells may begin."""
         return lo, hi
 
-    def least(self, lo: int) -> int:
+    def first_aligned(self, lo: int) -> int:
         """The first point from ``lo`` on where a cell may begin."""
         return lo
 
@@ -218,10 +218,10 @@ class Scale(ABC):
     def octave_edges(self, lo: int, hi: int) -> list[int]:
         """Edges that grow from the lower bound and, inside the range, from zero."""
         steps = [*range(17), *(round(2 ** (k / 2)) for k in range(8, 127))]
-        found = [lo + step for step in steps]
+        result = [lo + step for step in steps]
         if lo < 0 < hi:
-            found += [sign * step for sign in (-1, 1) for step in steps]
-        return found
+            result += [sign * step for sign in (-1, 1) for step in steps]
+        return result
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Edges of the growing cells below and above released bounds; fewer for few cells.
@@ -262,10 +262,10 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     positive = {*range(near + 1), *grown}
     points = {sign * step for sign in (-1, 1) for step in positive}
     kept = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
-    found = np.array(kept, dtype=np.int64)
+    result = np.array(kept, dtype=np.int64)
     # Columns of one type share it.
-    found.flags.writeable = False
-    return found
+    result.flags.writeable = False
+    return result
 
 
 def octave_grids(lo: int, hi: int) -> tuple[Points, ...]:

@@ -53,15 +53,15 @@ def shares(codec: Codec, spans: Spans, null: bool) -> Floats | None:
     [0.0, 1.0, 0.0]
     """
     if isinstance(codec, OrderedCodec):
-        found = _ordered(codec, spans)
+        result = _ordered(codec, spans)
     elif listed(codec) is not None:
-        found = _listed(codec, spans)
+        result = _listed(codec, spans)
     else:
         return None
     code = codec.domains[codec.column].null_code
     if code is not None:
-        found[code] = float(null)
-    return found
+        result[code] = float(null)
+    return result
 
 
 def _listed(codec: Codec, spans: Spans) -> Floats:
@@ -76,9 +76,9 @@ def _listed(codec: Codec, spans: Spans) -> Floats:
         inside[(places >= first) & (places <= end - 1)] = 1.0
     if isinstance(codec, ListCodec):
         inside[-1] = inside[:-1].mean() if values else 0.0
-    found = np.full(domain.size, inside[-1])
-    found[: domain.values] = inside[:-1]
-    return found
+    result = np.full(domain.size, inside[-1])
+    result[: domain.values] = inside[:-1]
+    return result
 
 
 def _ordered(codec: OrderedCodec, spans: Spans) -> Floats:
@@ -90,14 +90,14 @@ def _ordered(codec: OrderedCodec, spans: Spans) -> Floats:
         high = np.clip(highs, None, min(end, GREATEST))
         inside += _mass(scale, low, np.maximum(low, high), lows, highs)
     whole = _mass(scale, lows, highs, lows, highs)
-    found = np.divide(inside, whole, out=np.zeros(len(lows)), where=whole > 0)
+    result = np.divide(inside, whole, out=np.zeros(len(lows)), where=whole > 0)
     domain = codec.domains[codec.column]
     ends = {"-inf": FIRST, "inf": END, "nan": END}
     for name in domain.specials:
         if name in scale.specials:
             # PostgreSQL sorts NaN after all numbers.
-            found[domain.special_code(name)] = any(ends[name] in span for span in spans)
-    return np.clip(found, 0.0, 1.0)
+            result[domain.special_code(name)] = any(ends[name] in span for span in spans)
+    return np.clip(result, 0.0, 1.0)
 
 
 def _mass(scale: Scale, low: Points, high: Points, lows: Points, highs: Points) -> Floats:

@@ -318,10 +318,10 @@ def _spoken() -> NDArray[np.object_]:
 @lru_cache(maxsize=1)
 def _by_length() -> dict[int, Bytes]:
     """The words of every length, as rows of letters."""
-    found: dict[int, list[Bytes]] = {}
+    result: dict[int, list[Bytes]] = {}
     for word in (*_SHORT, *words()):
-        found.setdefault(len(word), []).append(_letters(word))
-    return {length: np.stack(group) for length, group in found.items()}
+        result.setdefault(len(word), []).append(_letters(word))
+    return {length: np.stack(group) for length, group in result.items()}
 
 
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:

@@ -52,11 +52,11 @@ def surrogates_from_json(data: Any) -> Surrogates | None:
     """
     if data is None:
         return None
-    found = tuple((count, float(share)) for count, share in data)
-    sound = all(type(n) is int and n >= 0 and 0 < share < math.inf for n, share in found)
-    if not sound or sum(count for count, _ in found) > _MOST:
+    result = tuple((count, float(share)) for count, share in data)
+    sound = all(type(n) is int and n >= 0 and 0 < share < math.inf for n, share in result)
+    if not sound or sum(count for count, _ in result) > _MOST:
         raise ValueError("these are no blocks of surrogate values")
-    return found
+    return result
 
 
 #: Imported when a text is made up: it looks through all its languages.
@@ -141,10 +141,10 @@ def made_distinct(
 ) -> pa.Array:
     """The same, all different as far as their length allows: a number tells like ones apart."""
     pool = _pool(provider, rows, rng, max_length)
-    found = pool.take(pa.array(np.arange(rows) % len(pool)))
-    number = ranks(factorize(found))
+    result = pool.take(pa.array(np.arange(rows) % len(pool)))
+    number = ranks(factorize(result))
     again = np.flatnonzero(number)
-    return number_texts(found, again, number[again] + 1, max_length)
+    return number_texts(result, again, number[again] + 1, max_length)
 
 
 def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:

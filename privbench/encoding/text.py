@@ -37,7 +37,7 @@ from privbench.encoding.column_names import (
     is_own,
     of_table,
     plain_name,
-    usual_labels,
+    suggested_labels,
 )
 from privbench.encoding.keys.uniqueness import factorize, later_duplicates
 from privbench.encoding.scale import int64_points
@@ -113,14 +113,14 @@ class TextCodec(Codec):
     @property
     def domains(self) -> dict[str, Domain]:
         """Label, length and shape, as far as they are modelled."""
-        found = {}
+        result = {}
         if self.labels is not None:
-            found[self.column] = self._labels.domain
+            result[self.column] = self._labels.domain
         if self.lengths is not None:
             lengths = length_domain(self.lengths, self.nullable, self.labels is not None)
-            found[attribute(self.column, "length")] = lengths
-            found[attribute(self.column, "shape")] = shape_domain(self.nullable)
-        return found
+            result[attribute(self.column, "length")] = lengths
+            result[attribute(self.column, "shape")] = shape_domain(self.nullable)
+        return result
 
     @property
     def _labels(self) -> LabelsRecoding:
@@ -214,12 +214,12 @@ def _present(
 
     A learner may sample a text that is there with the length of one that is not.
     """
-    found = codes[chosen].astype(np.int64)
-    lost = np.flatnonzero(found >= cells)
+    result = codes[chosen].astype(np.int64)
+    lost = np.flatnonzero(result >= cells)
     known = np.flatnonzero(codes < cells)
     if len(lost):
-        found[lost] = codes[rng.choice(known, len(lost))] if len(known) else 0
-    return found
+        result[lost] = codes[rng.choice(known, len(lost))] if len(known) else 0
+    return result
 
 
 #: Usual labels to count where no list could be released at all (δ = 0).
@@ -307,15 +307,15 @@ class TextReader(ColumnReader):
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
         """Labels and cells."""
-        found: dict[str, Attribute] = {}
+        result: dict[str, Attribute] = {}
         if self.labelled:
-            found[self.name] = collect_labels([piece[self.name] for piece in pieces])
+            result[self.name] = collect_labels([piece[self.name] for piece in pieces])
         if self.shaped:
             lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
             domains = (lengths, shape_domain(self.nullable))
             for name, domain in zip(self.attributes[-2:], domains, strict=True):
-                found[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
-        return found
+                result[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
+        return result
 
     @property
     def _lengths(self) -> EdgesRecoding:
@@ -408,7 +408,7 @@ def _public_labels(
     if not allowed:
         return (), False
     least, greatest = lengths
-    usual = usual_labels(title, least, greatest, table=table.name.name)
+    usual = suggested_labels(title, least, greatest, table=table.name.name)
     longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
     default = default_label(column, least, longest)
     first = () if default is None else (default,)

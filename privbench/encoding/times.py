@@ -49,10 +49,10 @@ def clock_seconds(text: str) -> float:
     Raises:
         ValueError: Not a time of day.
     """
-    found = _CLOCK.search(text)
-    if found is None:
+    result = _CLOCK.search(text)
+    if result is None:
         raise ValueError("not a time")
-    sign, hours, minutes, seconds = found.groups()
+    sign, hours, minutes, seconds = result.groups()
     size = int(hours) * 3600 + int(minutes) * 60 + float(seconds or 0)
     return -size if sign == "-" else size
 
@@ -153,7 +153,7 @@ class TimeScale(Scale):
             return typed
         return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
 
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Microseconds since midnight."""
         if pa.types.is_string(array.type):
             clock = pc.replace_substring(array, "+00", "")
@@ -179,7 +179,7 @@ class IntervalScale(Scale):
     unit: str = "second"
 
     @property
-    def crowded(self) -> bool:
+    def hides_frequent_values(self) -> bool:
         """Durations are mostly a few round ones, such as three hours or thirty days."""
         return True
 
@@ -228,7 +228,7 @@ class IntervalScale(Scale):
         text = integer_array(whole, null, pa.int64()).cast(pa.string())
         return pc.binary_join_element_wise(text, self.unit + "s", " ")
 
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Seconds."""
         number = pc.replace_substring(array, f" {self.unit}s", "").cast(pa.int64())
         return int64_points(pc.multiply(number, _UNITS[self.unit]))

@@ -376,10 +376,10 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
 
 
 def _arrays(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    found = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
-    if found is None:
+    result = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
+    if result is None:
         raise ValueError(f"no element of {type_.sql} can be made")
-    return found
+    return result
 
 
 def _bytes(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.encoding import Codec, Minted, codec_from_json, mint_database
+from privbench.encoding import Codec, KeyedTable, codec_from_json, generate_keys
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.roles import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
@@ -48,7 +48,7 @@ class CloneTable:
     rows: int
     dropped: int
     public: bool
-    _minted: Minted | None
+    _minted: KeyedTable | None
     _codecs: Mapping[str, Codec]
     _synthetic: SyntheticTable | None
     _verbatim: pa.Table | None
@@ -161,7 +161,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
     tables = [model.schema.table(key) for key in sorted(model.tables)]
     codecs = {table.key: codecs_of(model, table.key) for table in tables}
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
-    minted = mint_database(
+    minted = generate_keys(
         tables,
         {t.key: _whole(t, tables, codecs[t.key], drawn, seed) for t in tables},
         {t.key: drawn.tables[t.key].parents for t in tables},
@@ -289,7 +289,7 @@ def _decoded(
 
 def _private(
     table: Table,
-    minted: Minted,
+    minted: KeyedTable,
     codecs: Mapping[str, Codec],
     drawn: SyntheticDatabase,
     seed: int | None,

@@ -155,7 +155,7 @@ class GridContract(Contract):
 
     def check(self, codec, codes, decoded):
         scale = scale_of(self.type)
-        points = scale.unbuild(decoded)
+        points = scale.points_of(decoded)
         again = codec.recoding.apply(points)
         inside = ~np.isin(codes["c"], self.outer(codec))
         np.testing.assert_array_equal(again[inside], codes["c"][inside])

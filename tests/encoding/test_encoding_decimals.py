@@ -16,8 +16,8 @@ from privbench.encoding.decimals import (
     MORE,
     MOST,
     ZERO,
+    DecimalGrid,
     Decimals,
-    Lattice,
     decimals_of,
 )
 from privbench.encoding.floats import image, value
@@ -115,7 +115,7 @@ def test_values_lie_on_the_lattice_and_in_their_cells(base, count, low, high, ce
     size = codec.recoding.domain.size
     codes = np.tile(np.arange(size), 3)
     column = codec.decode({"c": codes}, generator(seed))
-    points = codec.scale.unbuild(column)
+    points = codec.scale.points_of(column)
     again = codec.recoding.apply(points)
     first, end = codec.recoding.core
     inside = (codes >= first) & (codes < end)
@@ -214,7 +214,7 @@ def test_huge_numbers_are_drawn_as_before():
     codec = codec_of(plan(), 1e18, 1e20, 2)
     first, end = codec.recoding.core
     codes = np.arange(first, end)
-    again = codec.recoding.apply(codec.scale.unbuild(codec.decode({"c": codes}, generator(1))))
+    again = codec.recoding.apply(codec.scale.points_of(codec.decode({"c": codes}, generator(1))))
     np.testing.assert_array_equal(again, codes)
 
 
@@ -234,9 +234,9 @@ def test_open_ends_keep_checks():
 @example(True, 6, 839.0)
 @example(True, 2, 16777217.5)
 def test_the_first_step_is_the_least(single, count, number):
-    lattice = Lattice(count, single)
-    (step,) = lattice.first(np.array([number]))
-    below, at = lattice.numbers(np.array([step - 1, step]))
+    decimal_grid = DecimalGrid(count, single)
+    (step,) = decimal_grid.first(np.array([number]))
+    below, at = decimal_grid.numbers(np.array([step - 1, step]))
     assert below < number <= at
 
 
@@ -249,7 +249,7 @@ def test_shares_are_those_of_what_is_drawn(count, low, high, literal):
     told = shares(codec, [(point, point + 1)], null=False)[first:end]
     lows, highs = (side[first:end] for side in codec.cells())
     many = np.repeat(np.arange(first, end), 40)
-    drawn = codec.scale.unbuild(codec.decode({"c": many}, generator(4)))
+    drawn = codec.scale.points_of(codec.decode({"c": many}, generator(4)))
     hit = np.unique(many[drawn == point]) - first
     assert (told[hit] > 0).all()
     assert ((told == 0) | ((lows <= point) & (point < highs))).all()

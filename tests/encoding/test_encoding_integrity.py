@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
 from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import Decimals, DecimalsNeed
-from privbench.encoding.keys.mint import mint, mint_database, mint_order
-from privbench.encoding.keys.references import ORPHAN, heirs, remap
+from privbench.encoding.keys.references import DANGLING, remap, surviving_ancestors
 from privbench.encoding.keys.roles import folded_uniques, modelled, role_of, unkept_indexes
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
@@ -112,7 +112,7 @@ def run(tables, rows, decoded, seed, **more):
         }
         for item in tables
     }
-    return mint_database(tables, decoded, parents, rows, seed=seed, **more)
+    return generate_keys(tables, decoded, parents, rows, seed=seed, **more)
 
 
 def values(rng, column, rows):
@@ -230,12 +230,12 @@ def test_the_owner_of_a_row_is_kept_where_it_can_be():
     rng = generator(1)
     owner, other = rng.integers(0, 50, 200), np.zeros(200, dtype=np.int64)
     keys = pa.array(np.arange(1, 51, dtype=np.int32))
-    made = mint(
+    made = fill_keys(
         link, {}, {"l_f0": owner, "l_f1": other}, lambda key: [keys], rng, rows=200, own="l_f0"
     )
     assert made.dropped == 0
     np.testing.assert_array_equal(made.parents["l_f0"], owner)
-    verify([parent, link], {"public.p": mint(parent, {}, {}, lambda key: [], rng, rows=50),
+    verify([parent, link], {"public.p": fill_keys(parent, {}, {}, lambda key: [], rng, rows=50),
                             "public.l": made})  # fmt: skip
 
 
@@ -280,7 +280,7 @@ def test_remap_knows_none_and_orphans():
 def test_cycles_break_at_the_cheapest_key():
     one = table("a", col("id"), col("b", null=True), primary=("id",), keys=[(("b",), "b", ("id",))])
     two = table("b", col("id"), col("a"), primary=("id",), keys=[(("a",), "a", ("id",))])
-    steps = mint_order([two, one])
+    steps = table_order([two, one])
     assert [(step.table.key, step.deferred) for step in steps] == [
         ("public.a", ("a_f0",)), ("public.b", ()),
     ]  # fmt: skip
@@ -333,12 +333,12 @@ def test_a_tree_within_each_tenant():
 def test_a_key_to_nowhere_is_refused():
     child = table("c", col("id"), col("p"), primary=("id",), keys=[(("p",), "p", ("id",))])
     with pytest.raises(SchemaError, match="no rows to refer to"):
-        mint_database([child], {}, {}, {"public.c": 3}, seed=1)
+        generate_keys([child], {}, {}, {"public.c": 3}, seed=1)
 
 
 def test_public_parents_give_their_own_keys():
     child = table("c", col("id"), col("p", TEXT), primary=("id",), keys=[(("p",), "p", ("id",))])
-    made = mint_database(
+    made = generate_keys(
         [child], {}, {"public.c": {"c_f0": np.array([1, 0, 1])}}, {"public.c": 3},
         seed=1, public_keys=lambda key: [pa.array(["de", "at"])],
     )  # fmt: skip
@@ -380,7 +380,7 @@ def test_numbers_of_a_narrow_sequence_count_within_their_parent():
 def test_unique_text_keeps_its_length_and_at_sign():
     item = table("t", col("id"), col("e", TEXT), primary=("id",), uniques=[("e",)])
     text = pa.array(["a@b"] * 400 + ["abcd"] * 400)
-    made = mint(item, {"e": text}, {}, lambda key: [], generator(1), rows=800)
+    made = fill_keys(item, {"e": text}, {}, lambda key: [], generator(1), rows=800)
     found = made.columns["e"].to_pylist()
     assert made.dropped == 0
     assert len(set(found)) == 800
@@ -392,14 +392,14 @@ def test_unique_values_move_to_their_neighbours_within_the_check():
     item = table("t", col("id"), col("n"), primary=("id",), uniques=[("n",)],
                  checks=["((n >= 1) AND (n <= 10))"])  # fmt: skip
     numbers = pa.array(np.array([9, 9, 9, 9, 1], dtype=np.int32))
-    made = mint(item, {"n": numbers}, {}, lambda key: [], generator(1), rows=5)
+    made = fill_keys(item, {"n": numbers}, {}, lambda key: [], generator(1), rows=5)
     assert sorted(made.columns["n"].to_pylist()) == [1, 7, 8, 9, 10]
 
 
 def test_a_declared_list_stays_in_force():
     item = table("t", col("id"), col("n"), primary=("id",), uniques=[("n",)])
     codec = reader(item.column("n"), item, ColumnConfig(values=[5, 10, 15]), 0.0).finish({})
-    made = mint(item, {"n": pa.array(np.array([5, 5, 5, 5], dtype=np.int32))}, {}, lambda key: [],
+    made = fill_keys(item, {"n": pa.array(np.array([5] * 4, np.int32))}, {}, lambda key: [],
                 generator(1), rows=4, codecs={"n": codec})  # fmt: skip
     assert sorted(made.columns["n"].to_pylist()) == [5, 10, 15]
     assert made.dropped == 1
@@ -409,7 +409,7 @@ def test_ordered_checks_hold():
     item = table("t", col("id"), col("a", DATE), col("b", DATE, null=True), primary=("id",),
                  checks=["((b IS NULL) OR (a < b))"])  # fmt: skip
     decoded = modelled_values(item, 500, 1)
-    made = mint(item, decoded, {}, lambda key: [], generator(1), rows=500).columns
+    made = fill_keys(item, decoded, {}, lambda key: [], generator(1), rows=500).columns
     pairs = list(zip(made["a"].to_pylist(), made["b"].to_pylist(), strict=True))
     assert all(b is None or a < b for a, b in pairs)
     assert made["b"].null_count == decoded["b"].null_count
@@ -419,7 +419,7 @@ def test_precision_limits_what_is_distinct():
     type_ = ColumnType("timestamp(0) without time zone", "timestamp", precision=0)
     item = table("t", col("id"), col("at", type_), primary=("id",), uniques=[("at",)])
     same = pa.array([1_600_000_000_000_000] * 50, pa.timestamp("us"))
-    made = mint(item, {"at": same}, {}, lambda key: [], generator(1), rows=50).columns["at"]
+    made = fill_keys(item, {"at": same}, {}, lambda key: [], generator(1), rows=50).columns["at"]
     assert len({value.replace(microsecond=0) for value in made.to_pylist()}) == 50
 
 
@@ -555,7 +555,7 @@ def test_case_does_not_make_texts_unique():
     )  # fmt: skip
     item = replace(table("t", col("id"), column, primary=("id",)), indexes=(index,))
     text = pa.array(["Ab", "aB", "ab", "AB"])
-    made = mint(item, {"e": text}, {}, lambda key: [], generator(1), rows=4).columns["e"]
+    made = fill_keys(item, {"e": text}, {}, lambda key: [], generator(1), rows=4).columns["e"]
     assert len({value.lower() for value in made.to_pylist()}) == 4
 
 
@@ -569,7 +569,7 @@ def test_case_does_not_make_texts_of_a_tenant_unique():
     item = replace(table("t", *columns, primary=("id",)), indexes=(index,))
     assert unkept_indexes(item) == ()
     values = {"e": pa.array(["Ab", "aB", "ab", "AB"]), "tenant": pa.array([1, 1, 1, 2], pa.int32())}
-    made = mint(item, values, {}, lambda key: [], generator(1), rows=4)
+    made = fill_keys(item, values, {}, lambda key: [], generator(1), rows=4)
     assert made.rows == 4
     pairs = zip(*(made.columns[name].to_pylist() for name in ("tenant", "e")), strict=True)
     assert len({(tenant, text.lower()) for tenant, text in pairs}) == 4
@@ -582,7 +582,7 @@ def test_two_references_to_one_parent_keep_their_check(pairs, seed):
     keys = [(["a"], "p", ["id"]), (["b"], "p", ["id"])]
     child = table("c", col("a"), col("b"), keys=keys, checks=["(a < b)"])
     index = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    made = mint_database(
+    made = generate_keys(
         [parent, child],
         {},
         {"public.c": {"c_f0": index[:, 0], "c_f1": index[:, 1]}},
@@ -621,7 +621,7 @@ def test_rows_are_not_their_own_parents_where_a_check_forbids_it():
     item = table("t", col("id"), col("boss", null=True), primary=("id",), keys=keys,
                  checks=("(boss <> id)",))  # fmt: skip
     own = {"t_f0": np.arange(50)}
-    made = mint(item, {}, own, lambda key: [], generator(1), rows=50).columns
+    made = fill_keys(item, {}, own, lambda key: [], generator(1), rows=50).columns
     pairs = list(zip(made["id"].to_pylist(), made["boss"].to_pylist(), strict=True))
     assert len(pairs) == 50
     roots = [id_ for id_, boss in pairs if boss is None]
@@ -632,7 +632,7 @@ def test_rows_are_not_their_own_parents_where_a_check_forbids_it():
 def test_text_keys_with_room_for_a_uuid_hold_one():
     wide = ColumnType("character varying(36)", "varchar", category="S", length=36)
     item = table("t", col("id", wide), primary=("id",))
-    found = mint(item, {}, {}, lambda key: [], generator(1), rows=9).columns["id"].to_pylist()
+    found = fill_keys(item, {}, {}, lambda key: [], generator(1), rows=9).columns["id"].to_pylist()
     assert len({*found}) == 9
     assert all(len(text) == 36 and text[14] == "4" for text in found)
 
@@ -654,7 +654,7 @@ def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
     index = np.roll(np.arange(40), 1)
     index[:own] = np.arange(own)
     index[own:] = np.append(np.arange(own + 1, 40), own)
-    made = mint(chain, {}, {"chain_f0": index}, lambda key: [], generator(1), rows=40)
+    made = fill_keys(chain, {}, {"chain_f0": index}, lambda key: [], generator(1), rows=40)
     assert made.rows == 40
     numbers, next_ = (made.columns[name].to_pylist() for name in ("id", "next"))
     assert all(one != other for one, other in zip(numbers, next_, strict=True))
@@ -677,7 +677,7 @@ def test_pairs_of_a_dense_junction_are_kept():
     }
     sizes = {"pair_f0": 100, "pair_f1": 25}
     ids = lambda key: [pa.array(np.arange(sizes[key.name], dtype=np.int32))]  # noqa: E731
-    made = mint(pair, {}, parents, ids, rng, rows=2000, own="pair_f0")
+    made = fill_keys(pair, {}, parents, ids, rng, rows=2000, own="pair_f0")
     assert made.rows >= 1997
     assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
 
@@ -691,7 +691,7 @@ def test_repairs_draw_no_parents_that_nothing_can_refer_to(rule):
     codes = pa.array([i if i % 3 == 0 else None for i in range(60)], pa.int32())
     rng = generator(1)
     drawn = {key.name: rng.integers(60, size=200) for key in item.foreign_keys}
-    made = mint(item, {}, drawn, lambda key: [codes], rng, rows=200)
+    made = fill_keys(item, {}, drawn, lambda key: [codes], rng, rows=200)
     assert made.rows > 150
     pairs = list(zip(*(made.columns[name].to_pylist() for name in "ab"), strict=True))
     assert None not in {code for pair in pairs for code in pair}
@@ -704,7 +704,7 @@ def test_rows_not_their_own_parents_refer_to_filled_columns():
     item = table("t", col("code", null=True), col("boss"), keys=keys, checks=["(boss <> code)"])
     codes = pa.array([i if i % 3 == 0 else None for i in range(90)], pa.int32())
     own = {"t_f0": np.arange(90)}
-    made = mint(item, {"code": codes}, own, lambda key: [], generator(1), rows=90)
+    made = fill_keys(item, {"code": codes}, own, lambda key: [], generator(1), rows=90)
     assert made.rows == 90
     assert made.columns["boss"].null_count == 0
 
@@ -714,7 +714,7 @@ def test_a_column_that_must_be_filled_in_takes_any_value_that_parents_have():
     c = table("c", col("x", null=True), col("y"), keys=[(("x", "y"), "p", ("a", "b"))])
     parents = [pa.array([1, 2, 3, 4], pa.int32()), pa.array([None, 5, 6, None], pa.int32())]
     index = np.array([-1, 1, -1, 2, -1, -1])
-    made = mint(c, {}, {"c_f0": index}, lambda key: parents, generator(1), rows=6)
+    made = fill_keys(c, {}, {"c_f0": index}, lambda key: parents, generator(1), rows=6)
     assert made.columns["x"].to_pylist() == [None, 2, None, 3, None, None]
     assert made.columns["y"].null_count == 0
     assert set(made.columns["y"].to_pylist()) == {5, 6}
@@ -724,7 +724,7 @@ def test_a_column_that_must_be_filled_in_is_made_up_where_no_parent_has_a_value(
     keys = [(("x", "y"), "p", ("a", "b"))]
     c = table("c", col("x", null=True), col("y"), uniques=[("y",)], keys=keys)
     none = [pa.array([], pa.int32())] * 2
-    made = mint(c, {}, {"c_f0": np.zeros(7)}, lambda key: none, generator(1), rows=7)
+    made = fill_keys(c, {}, {"c_f0": np.zeros(7)}, lambda key: none, generator(1), rows=7)
     assert made.rows == 7
     assert made.columns["x"].null_count == 7
     assert len(set(made.columns["y"].to_pylist()) - {None}) == 7
@@ -735,7 +735,7 @@ def test_a_full_match_of_mixed_columns_is_no_reference_that_may_end():
     (key,) = c.foreign_keys
     c = replace(c, foreign_keys=(replace(key, match="f"),))
     parents = [pa.array([1, 2], pa.int32()), pa.array([8, 9], pa.int32())]
-    made = mint(c, {}, {"c_f0": np.full(40, -1)}, lambda key: parents, generator(1), rows=40)
+    made = fill_keys(c, {}, {"c_f0": np.full(40, -1)}, lambda key: parents, generator(1), rows=40)
     found = set(zip(*(made.columns[n].to_pylist() for n in ("x", "y")), strict=True))
     assert found == {(1, 8), (2, 9)}
 
@@ -744,12 +744,15 @@ def test_heirs_of_rows_that_are_gone():
     index = np.array([-1, 0, 1, 2, 3, 6, 5, 7, -1, 8])
     alive = np.array([True, False, False, False, True, False, False, True, False, True])
     # A chain, a circle of gone rows, a row that is its own parent, and a root that is gone.
-    assert heirs(index, alive)[alive].tolist() == [-1, 0, 7, -1]
-    assert heirs(np.array([2, 1, 1]), np.array([True, False, False])).tolist()[0] == ORPHAN
+    assert surviving_ancestors(index, alive)[alive].tolist() == [-1, 0, 7, -1]
+    assert (
+        surviving_ancestors(np.array([2, 1, 1]), np.array([True, False, False])).tolist()[0]
+        == DANGLING
+    )
     long = np.arange(-1, 999)
     some = np.zeros(1000, bool)
     some[[0, 999]] = True
-    assert heirs(long, some)[999] == 0
+    assert surviving_ancestors(long, some)[999] == 0
 
 
 @pytest.mark.parametrize("null", [True, False])
@@ -761,7 +764,7 @@ def test_children_of_dropped_rows_go_to_what_these_referred_to(null):
     up = np.maximum(np.arange(rows) - 1, 0)
     up[0] = -1 if null else 0
     values = pa.array(np.arange(rows) % 60 + 1, pa.int32())
-    made = mint(t, {"v": values}, {"t_f0": up}, None, generator(1), rows=rows)
+    made = fill_keys(t, {"v": values}, {"t_f0": up}, None, generator(1), rows=rows)
     assert made.rows == 60
     parents = made.parents["t_f0"]
     roots = np.flatnonzero((parents < 0) | (parents == np.arange(60)))
@@ -775,7 +778,7 @@ def test_who_referred_to_a_dropped_partner_does_not_refer_to_itself():
               keys=[(("spouse",), "t", ("id",))], checks=["((v >= 1) AND (v <= 60))"])  # fmt: skip
     rows = np.arange(120)
     values = pa.array(np.where(rows % 2, 60, rows // 2 + 1), pa.int32())
-    made = mint(t, {"v": values}, {"t_f0": rows ^ 1}, None, generator(1), rows=120)
+    made = fill_keys(t, {"v": values}, {"t_f0": rows ^ 1}, None, generator(1), rows=120)
     assert made.rows == 60
     assert made.columns["spouse"].null_count > 50
     assert not (made.parents["t_f0"] == np.arange(made.rows)).any()
@@ -800,7 +803,7 @@ def test_the_stricter_of_two_checks_on_one_pair_holds(checks):
     numbers = generator(1, "pair").integers(1, 50, (2, 400)).astype(np.int32)
     numbers[1, :150] = numbers[0, :150]
     decoded = dict(zip("ab", map(pa.array, numbers), strict=True))
-    made = mint(t, decoded, {}, None, generator(2), rows=400)
+    made = fill_keys(t, decoded, {}, None, generator(2), rows=400)
     a, b = (np.array(made.columns[name].to_pylist()) for name in "ab")
     assert made.rows == 400
     assert (a < b).all()
@@ -820,7 +823,7 @@ def test_self_references_are_a_forest(null, seed):
     """All rows refer to some row, as where noise hides that a few refer to none."""
     t = table("t", col("id"), col("up", null=null), primary=("id",), keys=[(("up",), "t", ("id",))])
     drawn = {"t_f0": generator(seed).integers(0, 400, 400)}
-    made = mint(t, {}, drawn, None, generator(seed), rows=400)
+    made = fill_keys(t, {}, drawn, None, generator(seed), rows=400)
     assert made.rows == 400
     parents = made.parents["t_f0"]
     roots, ends = roots_above(parents)
@@ -840,7 +843,7 @@ def test_a_tree_of_every_tenant_has_a_root_and_no_circle(null):
     rng = generator(3)
     tenants = pa.array(np.arange(300) % 3, pa.int32())
     drawn = {"leaf_f0": rng.integers(0, 300, 300)}
-    made = mint(leaf, {"tenant": tenants}, drawn, None, rng, rows=300)
+    made = fill_keys(leaf, {"tenant": tenants}, drawn, None, rng, rows=300)
     parents = made.parents["leaf_f0"]
     roots, ends = roots_above(parents)
     assert ends
@@ -854,6 +857,6 @@ def test_a_tree_of_every_tenant_has_a_root_and_no_circle(null):
 def test_one_to_one_circles_that_must_go_on_are_left():
     t = table("t", col("id"), col("next"), primary=("id",), uniques=[("next",)],
               keys=[(("next",), "t", ("id",))])  # fmt: skip
-    made = mint(t, {}, {"t_f0": np.roll(np.arange(30), 1)}, None, generator(1), rows=30)
+    made = fill_keys(t, {}, {"t_f0": np.roll(np.arange(30), 1)}, None, generator(1), rows=30)
     assert made.rows == 30
     assert sorted(made.columns["next"].to_pylist()) == list(range(1, 31))

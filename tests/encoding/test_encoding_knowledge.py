@@ -21,7 +21,7 @@ from privbench.encoding.checks import (
 )
 from privbench.encoding.column_names import by_name
 from privbench.encoding.keys.roles import modelled, role_of
-from privbench.encoding.keys.uniqueness import number_texts, spread
+from privbench.encoding.keys.uniqueness import move_apart, number_texts
 from privbench.encoding.registry import reader, table_coverage
 from privbench.encoding.surrogate_text import PATTERNS, SHAPES, length_edges, made_text, shapes
 from privbench.errors import ConfigError, SchemaError
@@ -375,7 +375,7 @@ def test_spread_is_unique_near_and_within(data, lo, width):
     points = np.array(data.draw(st.lists(st.integers(lo, hi), max_size=30)), dtype=np.int64)
     size = len(points)
     groups = np.array(data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)), int)
-    found, full = spread(points, groups, lo, hi)
+    found, full = move_apart(points, groups, lo, hi)
     kept = list(zip(groups[~full].tolist(), found[~full].tolist(), strict=True))
     assert len(set(kept)) == len(kept)
     assert ((found >= lo) & (found <= hi)).all()

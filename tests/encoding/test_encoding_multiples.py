@@ -16,7 +16,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import ZERO, Decimals
 from privbench.encoding.keys.repair import repair_uniques
-from privbench.encoding.keys.table import Workbench
+from privbench.encoding.keys.table import TableRows
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.selectivity import shares
 from privbench.errors import ModelError
@@ -64,7 +64,7 @@ def counted(type_, points):
 @given(types, st.integers(-(10**9), 10**9), st.integers(0, 8))
 def test_decimals_are_those_of_the_number(type_, base, zeros):
     found = plan(type_).scale
-    told = found.decimals_told
+    told = found.decimal_choices
     point = int(np.clip(base * 10**zeros, *found.limits))
     if point == 0:
         assert counted(type_, [0]) == [ZERO]
@@ -86,7 +86,7 @@ def test_decimals_are_those_of_the_number(type_, base, zeros):
 )  # fmt: skip
 def test_what_there_is_to_be_told(type_, told):
     found = plan(type_)
-    assert found.scale.decimals_told == told
+    assert found.scale.decimal_choices == told
     assert len(found.needs) == (1 if told is None else 2)
     if told is not None:
         need = found.needs[1]
@@ -138,7 +138,7 @@ def test_values_are_multiples_and_lie_in_their_cells(type_, data, low, high, cel
     first, end = codec.recoding.core
     assert 0 <= first < end < len(edges)
     codes = np.tile(np.arange(size), 3)
-    points = codec.scale.unbuild(codec.decode({"c": codes}, generator(seed)))
+    points = codec.scale.points_of(codec.decode({"c": codes}, generator(seed)))
     lows, highs = codec.cells()
     real = (points > NEG_INF) & (points < POS_INF)
     assert (points[real] >= lows[codes][real]).all()
@@ -168,7 +168,7 @@ def test_narrow_ranges_give_every_multiple_back(type_, data, start, width):
     told = Bounds(int(points[0]), int(points[-1]))
     codec = found.finish({bounds.attribute: told, need.attribute: Decimals(count)})
     codes = codec.recoding.apply(found.read({"c1": pa.array(points)})["c"])
-    drawn = codec.scale.unbuild(codec.decode({"c": codes}, generator(0)))
+    drawn = codec.scale.points_of(codec.decode({"c": codes}, generator(0)))
     assert drawn[:-1].tolist() == points[:-1].tolist()
 
 
@@ -204,7 +204,7 @@ def test_open_ends_keep_checks():
     top = codec_of(plan(PRICE, "(c <= 9.30)"), 0, 30, 0)
     for item in (codec, top):
         codes = np.tile(np.arange(item.recoding.domain.size), 20)
-        drawn = item.scale.unbuild(item.decode({"c": codes}, generator(3)))
+        drawn = item.scale.points_of(item.decode({"c": codes}, generator(3)))
         drawn = drawn[(drawn > NEG_INF) & (drawn < POS_INF)]
         assert (drawn >= item.limits[0]).all()
         assert (drawn <= item.limits[1]).all()
@@ -251,10 +251,10 @@ def test_unique_values_stay_multiples_where_there_are_enough(text):
     for rows, whole in ((50, True), (100, False)):
         points = generator(rows, "unique").integers(1, 51, rows) * 100
         values = codec.scale.build(points, {"nan": np.zeros(rows, bool)} if text else {})
-        work = Workbench(table, {"c": values}, {}, generator(1), rows, {"c": codec})
+        work = TableRows(table, {"c": values}, {}, generator(1), rows, {"c": codec})
         repair_uniques(work, [item])
         assert work.alive.all()
-        moved = codec.scale.unbuild(work.columns["c"])
+        moved = codec.scale.points_of(work.columns["c"])
         assert len(set(moved.tolist())) == rows
         assert bool((moved % 100 == 0).all()) == whole
         assert moved.min() >= 1
@@ -287,7 +287,7 @@ def released(points, sd, seed, type_=PRICE, cells=64):
     )
     kept = guard(denoise(noisy, sd, len(points), "laplace"), noisy, sd, domain)
     codes = rng.choice(domain.size, len(points), p=kept / kept.sum())
-    return codec, codec.scale.unbuild(codec.decode({"c": codes}, rng))
+    return codec, codec.scale.points_of(codec.decode({"c": codes}, rng))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,9 +3,9 @@
 import psycopg
 import pyarrow as pa
 import pytest
+from privbench.encoding.keys.generate import fill_keys
 from psycopg import sql
 
-from privbench.encoding.keys.mint import mint
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.regex import MOST, Unknown, parse
 from privbench.encoding.registry import table_coverage, unkept
@@ -100,7 +100,7 @@ def test_keys_keep_their_pattern(table):
     skus = column_pattern(item, item.column("sku")).make(300, generator(5))
     zips = column_pattern(item, item.column("z")).make(300, generator(6))
     likes = column_pattern(item, item.column("lk")).make(300, generator(7))
-    made = mint(
+    made = fill_keys(
         item, {"sku": skus, "z": zips, "lk": likes}, {}, lambda key: [], generator(2), rows=300
     )
     assert made.rows > 250
@@ -131,7 +131,7 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
         connection.execute(f"CREATE TABLE t (k {type_} PRIMARY KEY CHECK (k {text}))")
         table = introspect(connection).table("t")
         rng = generator(1)
-        keys = mint(table, {}, {}, lambda key: [], rng, rows=rows).columns["k"]
+        keys = fill_keys(table, {}, {}, lambda key: [], rng, rows=rows).columns["k"]
         assert len(keys) == rows
         pattern = column_pattern(table, table.column("k"))
         mended = pattern.mend(pa.array(["0", "m", "B", "~", "2345", keys[0].as_py(), None]), rng)

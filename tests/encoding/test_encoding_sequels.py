@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from privbench.encoding.keys.generate import fill_keys
 
 from privbench.encoding.column_names import date_orders
-from privbench.encoding.keys.mint import mint
-from privbench.encoding.keys.repair import uncross
+from privbench.encoding.keys.repair import order_by_swaps
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 
 DATE = ColumnType("date", "date", category="D")
@@ -39,7 +39,7 @@ def made(item, seed=0, **values):
     rng = np.random.default_rng(seed)
     columns = {name: days(np.asarray(found, dtype=float)) for name, found in values.items()}
     rows = len(next(iter(columns.values())))
-    return mint(item, columns, {}, nothing, rng, rows=rows).columns
+    return fill_keys(item, columns, {}, nothing, rng, rows=rows).columns
 
 
 def nothing(key: ForeignKey):
@@ -166,7 +166,7 @@ def test_a_few_rows_that_cannot_be_in_order_do_not_disturb_the_others():
     rng = np.random.default_rng(7)
     left, right = rng.integers(0, 100, 1000), rng.integers(100, 200, 1000)
     left[:5] = 300
-    order = uncross(left, right, rng)
+    order = order_by_swaps(left, right, rng)
     assert sorted(order) == list(range(1000))
     assert (left > right[order]).sum() == 5
     assert (order != np.arange(1000)).sum() <= 100
@@ -219,7 +219,7 @@ def test_what_exchanges_have_mended_is_not_sorted(seed):
     right = left + rng.uniform(0, 60, 300)
     some = rng.choice(300, 60, replace=False)
     right[some] = rng.permutation(right[some])
-    order = uncross(left, right, rng)
+    order = order_by_swaps(left, right, rng)
     assert (left <= right[order]).all()
     assert (order == np.arange(300)).mean() > 0.5
 

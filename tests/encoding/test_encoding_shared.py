@@ -67,7 +67,7 @@ def test_a_value_that_many_share_is_drawn_exactly(name):
     code, *others = recoding.apply(near).tolist()
     assert code not in others
     made = codec.decode({"c": np.full(50, code)}, generator(3))
-    assert scale.unbuild(made).tolist() == [point] * 50
+    assert scale.points_of(made).tolist() == [point] * 50
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -82,7 +82,7 @@ def test_shared_values_at_the_ends_of_what_is_public(name):
     for point in (lo, hi):
         (code,) = codec.recodings["c"].apply(np.array([point]))
         made = codec.decode({"c": np.array([code])}, generator(3))
-        assert readers.scale.unbuild(made).tolist() == [point]
+        assert readers.scale.points_of(made).tolist() == [point]
 
 
 def test_where_no_value_is_looked_for():
@@ -114,7 +114,7 @@ def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, 
     for point in points:
         (code,) = codec.recodings["c"].apply(np.array([point]))
         made = codec.decode({"c": np.full(20, code)}, generator(1))
-        assert scale.unbuild(made).tolist() == [point] * 20
+        assert scale.points_of(made).tolist() == [point] * 20
         beside = np.repeat([code - 1, code + 1], 50)
         values = codec.decode({"c": beside}, generator(2)).cast(pa.float64()).to_numpy()
         unit = 10.0**-decimals

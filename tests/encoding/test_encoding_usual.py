@@ -10,7 +10,7 @@ import pytest
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
-from privbench.encoding.column_names import _data, usual_labels, usual_range
+from privbench.encoding.column_names import _data, suggested_labels, suggested_range
 from privbench.encoding.registry import reader
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
@@ -50,30 +50,30 @@ def test_lists_are_distinct_and_every_pattern_tells_something():
     ],
 )  # fmt: skip
 def test_names_tell_labels(name, label):
-    assert label in usual_labels(name)
+    assert label in suggested_labels(name)
 
 
 @pytest.mark.parametrize("name", ["title", "body", "name", "remarks", "description", "q1"])
 def test_other_names_tell_none(name):
-    assert usual_labels(name) == ()
-    assert usual_range(name) is None
+    assert suggested_labels(name) == ()
+    assert suggested_range(name) is None
 
 
 @pytest.mark.parametrize("name", ["posttypeid", "PostTypeId", "vote_type_id", "class", "statusid"])
 def test_names_of_codes_tell_few_values(name):
-    assert usual_range(name) == ("0", "10")
-    assert usual_range(f"{name}_count") is None
+    assert suggested_range(name) == ("0", "10")
+    assert suggested_range(f"{name}_count") is None
 
 
 def test_a_status_of_people_is_not_that_of_orders():
-    assert "shipped" not in usual_labels("marital_status")
+    assert "shipped" not in suggested_labels("marital_status")
 
 
 def test_the_first_few_hold_every_way_to_write_them():
-    assert {"USA", "US", "Germany", "DE"} <= set(usual_labels("country")[:32])
-    assert {"active", "CA"} <= set(usual_labels("state")[:32])
-    assert "active" in usual_labels("order_state")[:32]
-    assert "CA" not in usual_labels("order_state")
+    assert {"USA", "US", "Germany", "DE"} <= set(suggested_labels("country")[:32])
+    assert {"active", "CA"} <= set(suggested_labels("state")[:32])
+    assert "active" in suggested_labels("order_state")[:32]
+    assert "CA" not in suggested_labels("order_state")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_first_few_hold_every_way_to_write_them():
     ],
 )
 def test_rates_and_sums_are_no_parts_of_calendars(name):
-    assert usual_range(name) is None
+    assert suggested_range(name) is None
 
 
 @pytest.mark.parametrize("type_", [INT, NUMERIC, FLOAT])
@@ -110,8 +110,8 @@ def value(need, type_, point):
 
 
 def test_labels_fit_the_column():
-    assert all(len(label) == 2 for label in usual_labels("country", 2, 2))
-    assert plan("country", TWO).usual == usual_labels("country", 0, 2)
+    assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
+    assert plan("country", TWO).usual == suggested_labels("country", 0, 2)
 
 
 def test_no_label_might_break_a_check_or_was_asked_not_to_be():
@@ -125,7 +125,7 @@ def test_no_label_might_break_a_check_or_was_asked_not_to_be():
     parted = Table(TableName("public", "t"), (column,), partition_key="LIST (status)")
     assert reader(column, parted, ColumnConfig(), 1e-9).usual == ()
     assert plan("status", TEXT, ColumnConfig(kind="text")).usual == ()
-    labels = usual_labels("status")
+    labels = suggested_labels("status")
     (need,) = plan("status").needs
     assert need == CategoriesNeed("status", 64, True, labels, public=("", *labels))
 
@@ -199,7 +199,7 @@ def test_amounts_are_no_flags(name, type_):
      "show_limit", "allowed_hours", "deleted_at_count", "includes"],
 )  # fmt: skip
 def test_names_of_numbers_are_no_flags(name):
-    assert usual_range(name) != ("0", "1")
+    assert suggested_range(name) != ("0", "1")
 
 
 @pytest.mark.parametrize(
@@ -304,6 +304,9 @@ def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default,
 def test_a_default_comes_before_what_a_name_tells_and_not_where_a_check_may_forbid_it():
     column = Column("status", 1, TEXT, default="'fresh'::text")
     free = Table(TableName("public", "t"), (column,))
-    assert reader(column, free, ColumnConfig(), 1e-9).usual == ("fresh", *usual_labels("status"))
+    assert reader(column, free, ColumnConfig(), 1e-9).usual == (
+        "fresh",
+        *suggested_labels("status"),
+    )
     checked = replace(free, checks=(Check("k", "status <> lower(status)", ("status",)),))
     assert reader(column, checked, ColumnConfig(), 1e-9).usual == ()

@@ -299,7 +299,7 @@ def test_a_cell_counts_as_much_as_its_draws_satisfy(name: str) -> None:
     drawn = codec.decode({name: np.full(20_000, widest)}, numbers)
     points = reader(
         Column(name, 1, kind), Table(TableName("public", "t"), ()), ColumnConfig(**config), 0.0
-    ).scale.unbuild(drawn)  # type: ignore[attr-defined]
+    ).scale.points_of(drawn)  # type: ignore[attr-defined]
     found = shares(codec, [(low, middle)], null=False)
     assert found is not None
     assert found[widest] == pytest.approx((points < middle).mean(), abs=0.015)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encoding.keys.table import Workbench, known
+from privbench.encoding.keys.table import TableRows, known
 from privbench.encoding.keys.uniqueness import combine, factorize, ranks
 from privbench.forest import circle_heads
 from privbench.schema import ForeignKey, Table
@@ -19,24 +19,24 @@ Mask = NDArray[np.bool_]
 #: No reference.
 NONE = -1
 #: The parent row was dropped: another one is to be found.
-ORPHAN = -3
+DANGLING = -3
 
 
 def remap(parents: Indices, keep: Mask) -> Indices:
-    """Parent indices after some parent rows were dropped; rows that lost theirs get `ORPHAN`.
+    """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`.
 
     Args:
         parents: Row indices into all rows of the parent table, negative for none.
         keep: Which of the parent's rows are kept.
     """
-    moved = np.where(keep, np.cumsum(keep) - 1, ORPHAN)
+    moved = np.where(keep, np.cumsum(keep) - 1, DANGLING)
     # One more entry, reached by the index −1, stands for "no reference".
     table = np.append(moved, NONE)
-    found: Indices = table[np.where(parents >= 0, parents, -1)]
-    return found
+    result: Indices = table[np.where(parents >= 0, parents, -1)]
+    return result
 
 
-class Pools:
+class ParentSampler:
     """Parent rows to draw from, by group; popular parents as often as they were drawn before."""
 
     def __init__(self, drawn: Indices, groups: Indices) -> None:
@@ -50,13 +50,13 @@ class Pools:
         first = np.searchsorted(self._groups, wanted, side="left")
         count = np.searchsorted(self._groups, wanted, side="right") - first
         place = first + (rng.random(len(wanted)) * count).astype(np.int64)
-        found = np.full(len(wanted), NONE, dtype=np.int64)
+        result = np.full(len(wanted), NONE, dtype=np.int64)
         some = count > 0
-        found[some] = self._rows[np.minimum(place, first + count - 1)[some]]
-        return found
+        result[some] = self._rows[np.minimum(place, first + count - 1)[some]]
+        return result
 
 
-def agreement(
+def shared_groups(
     fixed: Sequence[pa.Array], referred: Sequence[pa.Array], rows: int, parents: int
 ) -> tuple[Indices, Indices, Mask]:
     """Groups by the columns that earlier keys have set.
@@ -101,9 +101,9 @@ def without_repeats(
     again[rows] = ranks(index[rows]) > 0 if len(rows) else False
     needy = np.flatnonzero(again)
     free = rng.permutation(np.flatnonzero(~taken))
-    found = index.copy()
-    found[needy] = _deal(child_groups[needy], free, parent_groups[free])
-    return found
+    result = index.copy()
+    result[needy] = _deal(child_groups[needy], free, parent_groups[free])
+    return result
 
 
 def _deal(wanted: Indices, free: Indices, groups: Indices) -> Indices:
@@ -113,10 +113,10 @@ def _deal(wanted: Indices, free: Indices, groups: Indices) -> Indices:
     first = np.searchsorted(groups, wanted, side="left")
     count = np.searchsorted(groups, wanted, side="right") - first
     rank = ranks(wanted) if len(wanted) else np.empty(0, dtype=np.int64)
-    found = np.full(len(wanted), NONE, dtype=np.int64)
+    result = np.full(len(wanted), NONE, dtype=np.int64)
     some = rank < count
-    found[some] = free[(first + rank)[some]]
-    return found
+    result[some] = free[(first + rank)[some]]
+    return result
 
 
 def one_to_one(table: Table, key: ForeignKey) -> bool:
@@ -126,8 +126,8 @@ def one_to_one(table: Table, key: ForeignKey) -> bool:
 
 def nullable_columns(table: Table, key: ForeignKey) -> tuple[str, ...]:
     """The key's columns that may be NULL so that it refers to nothing; under MATCH FULL, all."""
-    found = tuple(name for name in key.columns if not table.column(name).not_null)
-    return () if key.match == "f" and len(found) < len(key.columns) else found
+    result = tuple(name for name in key.columns if not table.column(name).not_null)
+    return () if key.match == "f" and len(result) < len(key.columns) else result
 
 
 def take_key(
@@ -153,19 +153,19 @@ def take_key(
     if not none.any():
         whole = pa.array(index)
         return {name: referred[name].take(whole) for name in columns}
-    found = {}
+    result = {}
     for name in columns:
         values = referred[name]
         filled = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         if table.column(name).not_null and len(filled):
             turn = filled[np.arange(len(index)) % len(filled)]
-            found[name] = values.take(pa.array(np.where(none, turn, index)))
+            result[name] = values.take(pa.array(np.where(none, turn, index)))
         else:
-            found[name] = values.take(pa.array(np.where(none, 0, index), mask=none))
-    return found
+            result[name] = values.take(pa.array(np.where(none, 0, index), mask=none))
+    return result
 
 
-def heirs(index: Indices, alive: Mask) -> Indices:
+def surviving_ancestors(index: Indices, alive: Mask) -> Indices:
     """Parents among the rows themselves once some rows are gone: those of gone parents.
 
     Args:
@@ -173,28 +173,28 @@ def heirs(index: Indices, alive: Mask) -> Indices:
         alive: Rows that stay.
 
     Returns:
-        The nearest ancestor that stays; negative where there is none, `ORPHAN` where gone rows
+        The nearest ancestor that stays; negative where there is none, `DANGLING` where gone rows
         go round in a circle.
 
-    >>> heirs(np.array([-1, 0, 1, 2]), np.array([True, False, False, True])).tolist()
+    >>> surviving_ancestors(np.array([-1, 0, 1, 2]), np.array([True, False, False, True])).tolist()
     [-1, 0, 0, 0]
     """
-    found, above = index.copy(), index
+    result, above = index.copy(), index
     # Every round doubles the number of gone rows that are passed.
     for _ in range(len(index).bit_length() + 1):
-        gone = (found >= 0) & ~alive[np.maximum(found, 0)]
+        gone = (result >= 0) & ~alive[np.maximum(result, 0)]
         if not gone.any():
-            return found
-        found = np.where(gone, above[np.maximum(found, 0)], found)
-        above = found
-    return np.where((found >= 0) & ~alive[np.maximum(found, 0)], ORPHAN, found)
+            return result
+        result = np.where(gone, above[np.maximum(result, 0)], result)
+        above = result
+    return np.where((result >= 0) & ~alive[np.maximum(result, 0)], DANGLING, result)
 
 
 #: A group of parents that no row is in.
 _NOBODY = -1
 
 
-def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> None:
+def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Array]) -> None:
     """Settle the parent of every row and fill in the key's columns.
 
     The parent agrees on the columns that earlier keys have filled; where it does not, another one
@@ -209,7 +209,7 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
     work.referred[key.name] = referred
     count = len(next(iter(referred.values())))
     shared = [name for name in key.columns if name in work.fixed]
-    mine, theirs, null = agreement(
+    mine, theirs, null = shared_groups(
         [work.columns[name] for name in shared],
         [referred[name] for name in shared],
         work.rows,
@@ -221,10 +221,10 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
     work.targets[key.name] = np.flatnonzero(~empty)
     given = work.parents.get(key.name)
     given = np.full(work.rows, NONE, dtype=np.int64) if given is None else given
-    index = np.where(given >= count, ORPHAN, given)
+    index = np.where(given >= count, DANGLING, given)
     index[null] = NONE
     free = _free(work, key, shared)
-    wrong = (index == ORPHAN) | ((index < 0) & (~null & (not free)))
+    wrong = (index == DANGLING) | ((index < 0) & (~null & (not free)))
     if shared or empty.any():
         seen = np.flatnonzero(index >= 0)
         wrong[seen] |= mine[seen] != theirs[index[seen]]
@@ -240,50 +240,50 @@ def refer(work: Workbench, key: ForeignKey, referred: dict[str, pa.Array]) -> No
 
 
 def _fill(
-    work: Workbench, key: ForeignKey, referred: dict[str, pa.Array], columns: Sequence[str]
+    work: TableRows, key: ForeignKey, referred: dict[str, pa.Array], columns: Sequence[str]
 ) -> None:
     """Fill in some of a key's columns; what must not be NULL, and no parent has, is made up."""
-    found = take_key(work.table, key, work.parents[key.name], referred, columns)
+    result = take_key(work.table, key, work.parents[key.name], referred, columns)
     for name in columns:
-        if work.table.column(name).not_null and found[name].null_count:
-            pool = work.pool(name)
-            if pool is None:
-                work.alive &= known(found[name])
+        if work.table.column(name).not_null and result[name].null_count:
+            space = work.space(name)
+            if space is None:
+                work.alive &= known(result[name])
             else:
-                found[name] = pool.nth(np.arange(work.rows) % pool.capacity)
-    work.columns.update(found)
+                result[name] = space.nth(np.arange(work.rows) % space.capacity)
+    work.columns.update(result)
 
 
 def _with_null(referred: Mapping[str, pa.Array]) -> Mask:
     """Parent rows with a NULL among the columns that a key refers to."""
     nulls = [values.is_null().to_numpy(zero_copy_only=False) for values in referred.values()]
-    found: Mask = np.logical_or.reduce(nulls)
-    return found
+    result: Mask = np.logical_or.reduce(nulls)
+    return result
 
 
-def _free(work: Workbench, key: ForeignKey, shared: Sequence[str]) -> list[str]:
+def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
     """Columns that can be NULL without touching another key."""
     if key.match == "f" and shared:
         return []
     return [name for name in nullable_columns(work.table, key) if name not in shared]
 
 
-def _redraw(work: Workbench, index: Indices, mine: Indices, theirs: Indices, rows: Indices) -> None:
+def _redraw(work: TableRows, index: Indices, mine: Indices, theirs: Indices, rows: Indices) -> None:
     """Draw again where the parent is gone, disagrees, or is missing and must not be."""
-    index[rows] = Pools(index, theirs).draw(mine[rows], work.rng)
+    index[rows] = ParentSampler(index, theirs).draw(mine[rows], work.rng)
 
 
-def refill(work: Workbench, key: ForeignKey) -> None:
+def refill_self_reference(work: TableRows, key: ForeignKey) -> None:
     """A self-reference's columns again, after a repair may have moved what they refer to."""
     own = [name for name in key.columns if not _filled_by_others(work, key, name)]
     _fill(work, key, work.own_keys(key), own)
 
 
-def plant(work: Workbench, key: ForeignKey) -> None:
+def break_cycles(work: TableRows, key: ForeignKey) -> None:
     """End circles of a self-reference at a row each, so that no row is its own ancestor.
 
     Where a reference must lead somewhere, that row refers to itself, as roots do then; unless a
-    row has at most one child, or a CHECK forbids it (`part_self`).
+    row has at most one child, or a CHECK forbids it (`separate_from_self`).
     """
     if not work.rows:
         return
@@ -298,28 +298,28 @@ def plant(work: Workbench, key: ForeignKey) -> None:
             index[heads] = heads
 
 
-def _filled_by_others(work: Workbench, key: ForeignKey, name: str) -> bool:
+def _filled_by_others(work: TableRows, key: ForeignKey, name: str) -> bool:
     others = (other for other in work.table.foreign_keys if other.name != key.name)
     return name in work.table.pinned_columns or any(name in other.columns for other in others)
 
 
-def end_orphans(work: Workbench, key: ForeignKey) -> None:
+def redirect_dangling(work: TableRows, key: ForeignKey) -> None:
     """References to dropped rows of the table itself lead to what these referred to.
 
     Where that is nothing, or a row might no longer be unique, they end, or point at their own row.
     """
     index = work.parents[key.name]
-    found = heirs(index, work.alive)
-    if (found == index).all():
+    result = surviving_ancestors(index, work.alive)
+    if (result == index).all():
         return
     # A row that was dropped as a duplicate refers to what another row refers to as well.
     if any(set(item.columns) & set(key.columns) for item in work.table.unique_sets):
-        found = np.where(found == index, index, NONE)
+        result = np.where(result == index, index, NONE)
     rows = np.arange(work.rows)
     if nullable_columns(work.table, key):
         # Of two rows that refer to each other, one that stays must not refer to itself.
-        found = np.where((found == rows) & (index != rows), NONE, found)
+        result = np.where((result == rows) & (index != rows), NONE, result)
     else:
-        found = np.where(found < 0, rows, found)
-    work.parents[key.name] = found
-    refill(work, key)
+        result = np.where(result < 0, rows, result)
+    work.parents[key.name] = result
+    refill_self_reference(work, key)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders, conditional_orders
 from privbench.encoding.column_names import date_orders
-from privbench.encoding.keys.pools import Pool
-from privbench.encoding.keys.references import NONE, Pools, one_to_one, take_key
-from privbench.encoding.keys.table import Workbench, finite, known
-from privbench.encoding.keys.uniqueness import number_texts, spread
+from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
+from privbench.encoding.keys.table import TableRows, finite, known
+from privbench.encoding.keys.uniqueness import move_apart, number_texts
+from privbench.encoding.keys.values import ValueSpace
 from privbench.schema import ForeignKey, Unique
 
 Indices = NDArray[np.int64]
@@ -26,7 +26,7 @@ _ROUNDS, _HELPERS = 16, 3
 _EITHER, _AGAINST = 0.35, 0.65
 
 
-def order_sequels(work: Workbench) -> None:
+def order_dates_by_name(work: TableRows) -> None:
     """Bring dates in the order that their columns' names tell (`sequels`).
 
     Where names tell either (arrivals and departures), most synthetic rows must have that order
@@ -39,16 +39,16 @@ def order_sequels(work: Workbench) -> None:
     demanded = [pair for pair in conditional_orders(work.table) if set(pair) <= set(work.columns)]
     demanded = [pair for pair in demanded if pair[::-1] not in demanded]
     told = [pair for pair in told if pair[::-1] not in demanded]
-    for low, high in in_turn(list(dict.fromkeys((*told, *demanded)))):
+    for low, high in dependency_order(list(dict.fromkeys((*told, *demanded)))):
         both = _points(work, low, high)
         if both is None:
             continue
         rows, left, right = both
-        _bring(work, low, high, rows, uncross(left, right, work.rng))
-        _follow(work, low, high)
+        _permute(work, low, high, rows, order_by_swaps(left, right, work.rng))
+        _redraw_gaps(work, low, high)
 
 
-def _agrees(work: Workbench, low: str, high: str, *, either: bool) -> bool:
+def _agrees(work: TableRows, low: str, high: str, *, either: bool) -> bool:
     """Whether two columns can be brought in an order, and are not mostly in the other."""
     both = _points(work, low, high)
     if both is None:
@@ -57,10 +57,10 @@ def _agrees(work: Workbench, low: str, high: str, *, either: bool) -> bool:
     return float((left > right).mean()) <= (_EITHER if either else _AGAINST)
 
 
-def in_turn(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def dependency_order(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Pairs in an order in which a column has moved before another is brought in line with it.
 
-    >>> in_turn([("ship", "arrive"), ("order", "ship")])
+    >>> dependency_order([("ship", "arrive"), ("order", "ship")])
     [('order', 'ship'), ('ship', 'arrive')]
     """
     before: dict[str, set[str]] = {}
@@ -75,7 +75,7 @@ def in_turn(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: turn[pair[0]])
 
 
-def exchange(work: Workbench, low: str, high: str, *, strict: bool) -> None:
+def swap_between_rows(work: TableRows, low: str, high: str, *, strict: bool) -> None:
     """Bring two columns in an order that a CHECK demands, as far as exchanges do.
 
     Args:
@@ -85,16 +85,16 @@ def exchange(work: Workbench, low: str, high: str, *, strict: bool) -> None:
         strict: Whether equal values are out of order.
     """
     both = _points(work, low, high)
-    pool = work.pool(low)
-    if both is not None and pool is not None and pool.scale is not None:
+    space = work.space(low)
+    if both is not None and space is not None and space.scale is not None:
         rows, left, right = both
-        step = pool.scale.step if strict else 0
-        _bring(work, low, high, rows, uncross(left, right - step, work.rng))
+        step = space.scale.step if strict else 0
+        _permute(work, low, high, rows, order_by_swaps(left, right - step, work.rng))
 
 
-def _points(work: Workbench, low: str, high: str) -> tuple[Indices, Indices, Indices] | None:
+def _points(work: TableRows, low: str, high: str) -> tuple[Indices, Indices, Indices] | None:
     """Rows that have both values, and these; None where there is nothing to be moved."""
-    one, other = work.pool(low), work.pool(high)
+    one, other = work.space(low), work.space(high)
     if one is None or other is None or one.values or other.values or not _movable(work, low, high):
         return None
     if one.scale is None or one.scale != other.scale:
@@ -104,14 +104,14 @@ def _points(work: Workbench, low: str, high: str) -> tuple[Indices, Indices, Ind
     return (rows, left[rows], right[rows]) if len(rows) else None
 
 
-def _movable(work: Workbench, low: str, high: str) -> str | None:
+def _movable(work: TableRows, low: str, high: str) -> str | None:
     """The column whose values may move: the greater one, if nothing hangs on it."""
     tied = {column for item in work.table.unique_sets for column in item.columns}
     tied |= work.table.key_columns | work.fixed
     return next((name for name in (high, low) if name not in tied), None)
 
 
-def _bring(work: Workbench, low: str, high: str, rows: Indices, order: Indices) -> None:
+def _permute(work: TableRows, low: str, high: str, rows: Indices, order: Indices) -> None:
     name = _movable(work, low, high)
     assert name is not None
     places = np.arange(work.rows)
@@ -122,24 +122,24 @@ def _bring(work: Workbench, low: str, high: str, rows: Indices, order: Indices) 
     work.columns[name] = work.columns[name].take(pa.array(places))
 
 
-def _follow(work: Workbench, low: str, high: str) -> None:
+def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
     """Rows that no exchange could mend: as far apart as others are."""
     name, both = _movable(work, low, high), _points(work, low, high)
-    pool = None if name is None else work.pool(name)
-    if both is None or pool is None:
+    space = None if name is None else work.space(name)
+    if both is None or space is None:
         return
     rows, left, right = both
     bad, gaps = left > right, np.sort((right - left)[left <= right])
     if not bad.any():
         return
     drawn = work.rng.choice(gaps, int(bad.sum())) if len(gaps) else np.zeros(int(bad.sum()))
-    points, moved = pool.to_points(work.columns[pool.column.name]), np.zeros(work.rows, np.bool_)
+    points, moved = space.to_points(work.columns[space.column.name]), np.zeros(work.rows, np.bool_)
     points[rows[bad]] = left[bad] + drawn if name == high else right[bad] - drawn
     moved[rows[bad]] = True
-    work.move(pool, moved, points)
+    work.move(space, moved, points)
 
 
-def uncross(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
+def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
     """Which row's greater value every row takes.
 
     Two rows of which one has the lesser value on the left and the greater on the right exchange the
@@ -153,7 +153,7 @@ def uncross(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
     Returns:
         A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
 
-    >>> uncross(np.array([1, 5]), np.array([9, 2]), np.random.default_rng(0)).tolist()
+    >>> order_by_swaps(np.array([1, 5]), np.array([9, 2]), np.random.default_rng(0)).tolist()
     [1, 0]
     """
     order = np.arange(len(left))
@@ -211,26 +211,26 @@ REDRAWS = 20
 ROUNDS = 3
 
 
-def repair_orders(work: Workbench) -> None:
+def repair_orders(work: TableRows) -> None:
     """Bring column pairs in order: where a CHECK demands it, and where their names tell it.
 
     Values are exchanged between rows as far as that does it, else swapped within the row.
     """
-    order_sequels(work)
+    order_dates_by_name(work)
     for left, right in column_differences(work.table):
-        _part(work, left, right)
+        _separate(work, left, right)
     orders = column_orders(work.table)
-    turn = in_turn([(order.low, order.high) for order in orders])
+    turn = dependency_order([(order.low, order.high) for order in orders])
     for order in sorted(orders, key=lambda order: turn.index((order.low, order.high))):
         if order.low in work.columns and order.high in work.columns:
             if order.strict:
-                _part(work, order.low, order.high)
-            exchange(work, order.low, order.high, strict=order.strict)
+                _separate(work, order.low, order.high)
+            swap_between_rows(work, order.low, order.high, strict=order.strict)
             _swap(work, order)
             _repair_order(work, order)
 
 
-def _twins(work: Workbench, left: str, right: str) -> tuple[ForeignKey, ForeignKey] | None:
+def _twins(work: TableRows, left: str, right: str) -> tuple[ForeignKey, ForeignKey] | None:
     """The two keys that fill two columns from the same column of one parent, or None."""
     keys = {key.columns[0]: key for key in work.table.foreign_keys if len(key.columns) == 1}
     one, other = keys.get(left), keys.get(right)
@@ -241,7 +241,7 @@ def _twins(work: Workbench, left: str, right: str) -> tuple[ForeignKey, ForeignK
     return (one, other) if same and alone else None
 
 
-def _part(work: Workbench, left: str, right: str) -> None:
+def _separate(work: TableRows, left: str, right: str) -> None:
     """Draw the second parent again where two references that must differ do not."""
     twins = _twins(work, left, right)
     if twins is None:
@@ -250,11 +250,11 @@ def _part(work: Workbench, left: str, right: str) -> None:
     index, other = (work.parents[key.name] for key in keys)
     referred = work.referred[keys[0].name]
     same = np.flatnonzero((index >= 0) & (index == other))
-    if _move_on(work, keys[0], same):
+    if _redraw_parents(work, keys[0], same):
         work.columns.update(take_key(work.table, keys[0], index, referred, keys[0].columns))
 
 
-def _move_on(work: Workbench, key: ForeignKey, rows: Indices) -> bool:
+def _redraw_parents(work: TableRows, key: ForeignKey, rows: Indices) -> bool:
     """Give some rows, all of which have a parent, another one; whether there was any."""
     index, targets = work.parents[key.name], work.targets[key.name]
     if len(targets) < 2 or not len(rows):
@@ -264,7 +264,7 @@ def _move_on(work: Workbench, key: ForeignKey, rows: Indices) -> bool:
     return True
 
 
-def part_self(work: Workbench, key: ForeignKey) -> None:
+def separate_from_self(work: TableRows, key: ForeignKey) -> None:
     """Draw another parent for rows that would be their own, where a CHECK forbids that."""
     if not work.may_not_be_own_parent(key) or work.rows < 2:
         return
@@ -276,10 +276,10 @@ def part_self(work: Workbench, key: ForeignKey) -> None:
         own = np.append(own, others[:1]) if len(own) == 1 else own
         index[own] = np.roll(index[own], 1)
     else:
-        _move_on(work, key, own)
+        _redraw_parents(work, key, own)
 
 
-def _swap(work: Workbench, order: Order) -> None:
+def _swap(work: TableRows, order: Order) -> None:
     """Swap two references to one parent that a CHECK wants the other way round."""
     twins = _twins(work, order.low, order.high)
     low, high = work.columns[order.low], work.columns[order.high]
@@ -295,8 +295,8 @@ def _swap(work: Workbench, order: Order) -> None:
     work.parents[other.name] = np.where(rows, first, second)
 
 
-def _repair_order(work: Workbench, order: Order) -> None:
-    low, high = work.pool(order.low), work.pool(order.high)
+def _repair_order(work: TableRows, order: Order) -> None:
+    low, high = work.space(order.low), work.space(order.high)
     if low is None or high is None or low.scale is None or high.scale is None:
         return
     if low.scale != high.scale or low.values or high.values:
@@ -311,7 +311,7 @@ def _repair_order(work: Workbench, order: Order) -> None:
     work.move(high, wrong, second)
 
 
-def repair_uniques(work: Workbench, sets: Collection[Unique]) -> None:
+def repair_uniques(work: TableRows, sets: Collection[Unique]) -> None:
     """Make UNIQUE sets unique; rows for which that fails are dropped."""
     for _ in range(ROUNDS):
         if not any([_repair(work, item) for item in sets]):
@@ -320,31 +320,31 @@ def repair_uniques(work: Workbench, sets: Collection[Unique]) -> None:
         work.alive &= ~work.duplicates(item)
 
 
-def _repair(work: Workbench, item: Unique) -> bool:
+def _repair(work: TableRows, item: Unique) -> bool:
     """Repair one set; whether anything had to change."""
     if not work.duplicates(item).any():
         return False
-    pools = _free_pools(work, item)
-    if not pools:
+    spaces = _free_pools(work, item)
+    if not spaces:
         _redraw(work, item)
-    elif pools[0].gridded:
-        _spread(work, item, pools[0])
+    elif spaces[0].gridded:
+        _spread(work, item, spaces[0])
     else:
-        _renumber(work, item, pools[0])
+        _renumber(work, item, spaces[0])
     work.alive &= ~work.duplicates(item)
     return True
 
 
-def _free_pools(work: Workbench, item: Unique) -> list[Pool]:
+def _free_pools(work: TableRows, item: Unique) -> list[ValueSpace]:
     """Columns that may change, the roomiest first."""
     names = [name for name in item.columns if name not in work.table.key_columns]
-    pools = [pool for pool in map(work.pool, names) if pool is not None]
-    return sorted(pools, key=lambda pool: -pool.capacity)
+    spaces = [space for space in map(work.space, names) if space is not None]
+    return sorted(spaces, key=lambda space: -space.capacity)
 
 
-def _spread(work: Workbench, item: Unique, pool: Pool) -> None:
+def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
     """Move repeated values of one column to the nearest unused ones."""
-    name = pool.column.name
+    name = space.column.name
     counted = work.alive & finite(work.columns[name])
     if not item.nulls_not_distinct:
         for other in item.columns:
@@ -352,33 +352,33 @@ def _spread(work: Workbench, item: Unique, pool: Pool) -> None:
     rows = np.flatnonzero(counted)
     others = [other for other in item.columns if other != name]
     groups = work.group(others, fold=work.folds(item))
-    step = _step(pool, groups[rows])
-    points = pool.to_points(work.columns[name])
-    lo, hi = -(-pool.lo // step), pool.hi // step
-    moved, full = spread(points[rows] // step, groups[rows], lo, hi)
+    step = _step(space, groups[rows])
+    points = space.to_points(work.columns[name])
+    lo, hi = -(-space.lo // step), space.hi // step
+    moved, full = move_apart(points[rows] // step, groups[rows], lo, hi)
     changed = moved != points[rows] // step
     points[rows[changed]] = moved[changed] * step
     work.alive[rows[full]] = False
     marks = np.zeros(work.rows, dtype=np.bool_)
     marks[rows[changed & ~full]] = True
-    work.move(pool, marks, points)
+    work.move(space, marks, points)
 
 
-def _step(pool: Pool, groups: Indices) -> int:
+def _step(space: ValueSpace, groups: Indices) -> int:
     """What values are to be apart: multiples stay multiples, where there are enough of them."""
-    if pool.values or pool.scale is None:
+    if space.values or space.scale is None:
         return 1
-    step = max(pool.unit, pool.scale.step)
+    step = max(space.unit, space.scale.step)
     most = np.unique(groups, return_counts=True)[1].max(initial=0)
-    enough = pool.hi // step - -(-pool.lo // step) + 1 >= most
-    return step if enough else pool.scale.step
+    enough = space.hi // step - -(-space.lo // step) + 1 >= most
+    return step if enough else space.scale.step
 
 
-def _renumber(work: Workbench, item: Unique, pool: Pool) -> None:
+def _renumber(work: TableRows, item: Unique, space: ValueSpace) -> None:
     """Append numbers to repeated texts; as a last resort give them minted ones."""
-    name, top = pool.column.name, pool.column.type.length
+    name, top = space.column.name, space.column.type.length
     offset = 1
-    for _ in range(0 if pool.maker else 4):
+    for _ in range(0 if space.maker else 4):
         rows = np.flatnonzero(work.duplicates(item))
         if not len(rows):
             return
@@ -389,14 +389,14 @@ def _renumber(work: Workbench, item: Unique, pool: Pool) -> None:
         work.columns[name] = pc.if_else(pa.array(mask), numbered, text)
         offset = offset * 10 + len(rows)
     rows = np.flatnonzero(work.duplicates(item))
-    index = pool.capacity - 1 - np.arange(min(len(rows), pool.capacity))
-    both = pa.concat_arrays([work.columns[name], pool.nth(index)])
+    index = space.capacity - 1 - np.arange(min(len(rows), space.capacity))
+    both = pa.concat_arrays([work.columns[name], space.nth(index)])
     places = np.arange(work.rows)
     places[rows[: len(index)]] = work.rows + np.arange(len(index))
     work.columns[name] = both.take(pa.array(places))
 
 
-def _redraw(work: Workbench, item: Unique) -> None:
+def _redraw(work: TableRows, item: Unique) -> None:
     """Draw one parent again for repeated combinations of parents; the owner last."""
     keys = [key for key in work.table.foreign_keys if set(key.columns) & set(item.columns)]
     usable = [key for key in keys if key.name in work.referred and not _shares(work, key)]
@@ -416,11 +416,11 @@ def _redraw(work: Workbench, item: Unique) -> None:
         else:
             groups = np.full(len(next(iter(referred.values()))), NONE)
             groups[targets] = 0
-            index[rows] = Pools(index, groups).draw(np.zeros(len(rows), np.int64), work.rng)
+            index[rows] = ParentSampler(index, groups).draw(np.zeros(len(rows), np.int64), work.rng)
         work.columns.update(take_key(work.table, key, index, referred, key.columns))
 
 
-def _shares(work: Workbench, key: ForeignKey) -> bool:
+def _shares(work: TableRows, key: ForeignKey) -> bool:
     """Whether another key has a column in common, so that parents are not free."""
     return any(
         set(other.columns) & set(key.columns)

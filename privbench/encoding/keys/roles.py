@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from privbench.encoding.keys.pools import INTEGERS
+from privbench.encoding.keys.values import INTEGERS
 from privbench.schema import Column, ColumnType, Index, Table, Unique
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
@@ -46,13 +46,13 @@ def folded_uniques(table: Table) -> tuple[Unique, ...]:
     >>> folded_uniques(Table(TableName("public", "t"), (mail,), indexes=(index,)))[0].columns
     ('mail',)
     """
-    found = []
+    result = []
     known = {column.name for column in table.columns}
     for index in table.indexes:
         names = _lowered(index) if index.unique else ()
         if names and set(names) <= known:
-            found.append(Unique(index.name, names))
-    return tuple(found)
+            result.append(Unique(index.name, names))
+    return tuple(result)
 
 
 def unkept_indexes(table: Table) -> tuple[Index, ...]:
@@ -103,10 +103,10 @@ def _lowered(index: Index) -> tuple[str, ...]:
         return ()
     parts = _PARTS.split(keys.group(1))
     lowered = [_LOWER.match(part) for part in parts]
-    found = [match or _PLAIN.match(part) for part, match in zip(parts, lowered, strict=True)]
-    if not any(lowered) or None in found:
+    result = [match or _PLAIN.match(part) for part, match in zip(parts, lowered, strict=True)]
+    if not any(lowered) or None in result:
         return ()
-    names = [match.group(1) for match in found if match is not None]
+    names = [match.group(1) for match in result if match is not None]
     return tuple(name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names)
 
 

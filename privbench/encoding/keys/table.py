@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_differences, column_orders
-from privbench.encoding.keys.pools import Pool
 from privbench.encoding.keys.roles import folded_uniques
 from privbench.encoding.keys.uniqueness import combine, factorize, later_duplicates
-from privbench.encoding.placeholders import any_pool
+from privbench.encoding.keys.values import ValueSpace
+from privbench.encoding.placeholders import value_space
 from privbench.schema import ForeignKey, Table, Unique
 
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Workbench:
+class TableRows:
     """A table in the making.
 
     Attributes:
@@ -61,9 +61,9 @@ class Workbench:
         self.referred: dict[str, dict[str, pa.Array]] = {}
         self.targets: dict[str, Indices] = {}
 
-    def pool(self, name: str) -> Pool | None:
+    def space(self, name: str) -> ValueSpace | None:
         """The values that a column can take."""
-        return any_pool(self.table, self.table.column(name), self.codecs.get(name), self.rows)
+        return value_space(self.table, self.table.column(name), self.codecs.get(name), self.rows)
 
     def own_keys(self, key: ForeignKey) -> dict[str, pa.Array]:
         """The table's own key values by referencing column, for a self-reference."""
@@ -98,17 +98,17 @@ class Workbench:
                 counted &= code >= 0
         return later_duplicates(combine(codes, self.rows), counted)
 
-    def move(self, pool: Pool, rows: Mask, points: Indices) -> None:
+    def move(self, space: ValueSpace, rows: Mask, points: Indices) -> None:
         """Give some rows the values at new grid points (or list positions)."""
         if not rows.any():
             return
-        old = self.columns[pool.column.name]
+        old = self.columns[space.column.name]
         points = np.where(rows, points, points[np.argmax(rows)])
-        inside = np.clip(points, pool.lo, pool.hi)
-        new = pool.from_points(inside, text=pa.types.is_string(old.type))
+        inside = np.clip(points, space.lo, space.hi)
+        new = space.from_points(inside, text=pa.types.is_string(old.type))
         if new.type != old.type:
             new = new.cast(old.type)
-        self.columns[pool.column.name] = pc.if_else(pa.array(rows), new, old)
+        self.columns[space.column.name] = pc.if_else(pa.array(rows), new, old)
 
 
 def known(array: pa.Array) -> Mask:

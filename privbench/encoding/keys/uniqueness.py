@@ -49,9 +49,9 @@ def ranks(groups: Indices) -> Indices:
     ordered = groups[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     starts = np.repeat(first, np.diff(np.append(first, len(groups))))
-    found = np.empty(len(groups), dtype=np.int64)
-    found[order] = np.arange(len(groups)) - starts
-    return found
+    result = np.empty(len(groups), dtype=np.int64)
+    result[order] = np.arange(len(groups)) - starts
+    return result
 
 
 def later_duplicates(keys: Indices, counted: Mask) -> Mask:
@@ -63,7 +63,7 @@ def later_duplicates(keys: Indices, counted: Mask) -> Mask:
     return later
 
 
-def spread(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices, Mask]:
+def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices, Mask]:
     """Points that are distinct within each group, each as near as may be to where it was.
 
     Within a group, sorted points are pushed up to be strictly ascending, then pushed down from
@@ -78,7 +78,7 @@ def spread(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices,
     Returns:
         The points, and which rows found no room (their group has more rows than points).
 
-    >>> spread(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
+    >>> move_apart(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
     [1, 2, 3]
     """
     if not len(points):
@@ -93,17 +93,17 @@ def spread(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices,
     moved = value + _push(value, new, rank, size)
     moved = np.minimum(moved, _ceilings(size, rank, lo, hi))
     full = rank >= hi - lo + 1
-    found, bad = points.copy(), np.zeros(len(points), dtype=np.bool_)
-    found[order], bad[order] = np.where(full, value, moved), full
-    return found, bad
+    result, bad = points.copy(), np.zeros(len(points), dtype=np.bool_)
+    result[order], bad[order] = np.where(full, value, moved), full
+    return result, bad
 
 
 def _ceilings(size: Indices, rank: Indices, lo: int, hi: int) -> Indices:
     """The highest place that leaves room for the rest of the group, but not below ``lo + rank``."""
     sizes, place = np.unique(size, return_inverse=True)
     base = np.array([max(hi - int(count) + 1, lo) for count in sizes], dtype=np.int64)
-    found: Indices = base[place] + rank
-    return found
+    result: Indices = base[place] + rank
+    return result
 
 
 def _push(value: Indices, new: Mask, rank: Indices, size: Indices) -> Indices:

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
-from privbench.encoding.keys.references import end_orphans, plant, refer, refill, remap
-from privbench.encoding.keys.repair import part_self, repair_orders, repair_uniques
+from privbench.encoding.keys.references import (
+    break_cycles,
+    fill_reference,
+    redirect_dangling,
+    refill_self_reference,
+    remap,
+)
+from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
 from privbench.encoding.keys.roles import (
     folded_uniques,
     is_counted,
@@ -20,10 +26,10 @@ from privbench.encoding.keys.roles import (
     kept_uniques,
     role_of,
 )
-from privbench.encoding.keys.table import Workbench
+from privbench.encoding.keys.table import TableRows
 from privbench.encoding.keys.uniqueness import ranks
 from privbench.encoding.patterns import column_pattern
-from privbench.encoding.placeholders import any_pool, random_uuids
+from privbench.encoding.placeholders import random_uuids, value_space
 from privbench.errors import SchemaError
 from privbench.rng import generator
 from privbench.schema import Column, ForeignKey, Table, Unique
@@ -39,7 +45,7 @@ ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
 
 
 @dataclass(frozen=True)
-class Minted:
+class KeyedTable:
     """A synthetic table whose keys are filled in.
 
     Attributes:
@@ -66,7 +72,7 @@ class Minted:
         return len(self.keep) - self.rows
 
 
-def mint(
+def fill_keys(
     table: Table,
     decoded: Mapping[str, pa.Array],
     parents: Mapping[str, Indices],
@@ -78,7 +84,7 @@ def mint(
     deferred: Collection[str] = (),
     wanted: Collection[str] = (),
     own: str | None = None,
-) -> Minted:
+) -> KeyedTable:
     """Fill in all keys of a table and repair its UNIQUE sets.
 
     Args:
@@ -91,27 +97,27 @@ def mint(
         rng: Source of randomness.
         rows: Number of rows.
         codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
-        deferred: Keys that are filled in later (`fill_deferred`), when their parent exists.
+        deferred: Keys that are filled in later (`fill_deferred_key`), when their parent exists.
         wanted: Columns of deferred keys that others refer to already: they are minted.
         own: The key whose parents should change last.
 
     Returns:
         The table; rows for which no valid key is left are dropped.
     """
-    work = Workbench(table, decoded, parents, rng, rows, codecs, own)
+    work = TableRows(table, decoded, parents, rng, rows, codecs, own)
     work.fixed |= table.pinned_columns & set(work.columns)
     outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
     for key in sorted(outer, key=lambda key: (key.name != own, -len(key.columns))):
         values = parent_keys(key)
-        refer(work, key, dict(zip(key.columns, values, strict=True)))
+        fill_reference(work, key, dict(zip(key.columns, values, strict=True)))
     repair_orders(work)
-    _mint_keys(work, wanted)
+    _generate_keys(work, wanted)
     selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
     for key in selves:
-        refer(work, key, work.own_keys(key))
-        part_self(work, key)
-        plant(work, key)
-        refill(work, key)
+        fill_reference(work, key, work.own_keys(key))
+        separate_from_self(work, key)
+        break_cycles(work, key)
+        refill_self_reference(work, key)
     open_sets = [
         item
         for item in _unique_sets(table, work.columns)
@@ -119,8 +125,8 @@ def mint(
     ]
     repair_uniques(work, open_sets)
     for key in selves:
-        plant(work, key)
-        refill(work, key)
+        break_cycles(work, key)
+        refill_self_reference(work, key)
     # What rows refer to may have moved, and their references with it.
     moved = {name for key in selves for name in key.columns}
     for item in open_sets:
@@ -129,14 +135,14 @@ def mint(
     return _result(work, selves)
 
 
-def fill_deferred(
+def fill_deferred_key(
     table: Table,
-    minted: Minted,
+    minted: KeyedTable,
     key: ForeignKey,
     index: Indices,
     parent_keys: Sequence[pa.Array],
     rng: np.random.Generator,
-) -> Minted:
+) -> KeyedTable:
     """Fill in a key that was deferred to break a cycle, now that its parent's rows exist.
 
     Args:
@@ -147,9 +153,9 @@ def fill_deferred(
         parent_keys: The parent's key values.
         rng: Source of randomness.
     """
-    work = Workbench(table, minted.columns, {key.name: index}, rng, minted.rows)
+    work = TableRows(table, minted.columns, {key.name: index}, rng, minted.rows)
     work.fixed = set(table.key_columns) & set(minted.columns)
-    refer(work, key, dict(zip(key.columns, parent_keys, strict=True)))
+    fill_reference(work, key, dict(zip(key.columns, parent_keys, strict=True)))
     repair_uniques(
         work,
         [
@@ -158,12 +164,12 @@ def fill_deferred(
             if set(item.columns) & set(key.columns)
         ],
     )
-    found = _result(work, [])
+    result = _result(work, [])
     keep = minted.keep.copy()
-    keep[np.flatnonzero(keep)] = found.keep
-    kept = {name: values[found.keep] for name, values in minted.parents.items()}
-    torn = minted.torn or found.rows < minted.rows
-    return Minted(found.columns, {**kept, **found.parents}, keep, torn)
+    keep[np.flatnonzero(keep)] = result.keep
+    kept = {name: values[result.keep] for name, values in minted.parents.items()}
+    torn = minted.torn or result.rows < minted.rows
+    return KeyedTable(result.columns, {**kept, **result.parents}, keep, torn)
 
 
 def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
@@ -172,7 +178,7 @@ def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
     return [item for item in sets if set(item.columns) <= set(columns)]
 
 
-def _mint_keys(work: Workbench, wanted: Collection[str]) -> None:
+def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
     """Values of all columns that are neither modelled nor refer to others."""
     for column in work.table.columns:
         made = role_of(work.table, column) == "minted" or column.name in wanted
@@ -191,11 +197,11 @@ def _mint_keys(work: Workbench, wanted: Collection[str]) -> None:
                 work.distinct.add(column.name)
 
 
-def _counts_all(work: Workbench, column: Column) -> bool:
+def _counts_all(work: TableRows, column: Column) -> bool:
     """Whether a sequence numbers all rows; not where its type has too few numbers above 0."""
-    pool = any_pool(work.table, column, None, work.rows) if is_counted(column) else None
+    space = value_space(work.table, column, None, work.rows) if is_counted(column) else None
     rows = int(np.count_nonzero(work.alive))
-    return pool is not None and min(pool.capacity, pool.hi) >= rows
+    return space is not None and min(space.capacity, space.hi) >= rows
 
 
 def _is_uuid_text(table: Table, column: Column) -> bool:
@@ -204,20 +210,20 @@ def _is_uuid_text(table: Table, column: Column) -> bool:
     return texts and not column_limits(table, column) and column_pattern(table, column) is None
 
 
-def _number(work: Workbench, column: Column, index: Indices) -> bool:
+def _number(work: TableRows, column: Column, index: Indices) -> bool:
     """Give a key column the values of the given numbers; rows past the last value are dropped.
 
     Returns:
         Whether distinct numbers gave distinct values.
     """
-    pool = any_pool(work.table, column, None, work.rows)
+    space = value_space(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)
-    if pattern is not None and not (pool and pool.values) and work.rows:
+    if pattern is not None and not (space and space.values) and work.rows:
         made = pattern.distinct(work.rows, work.rng)
         work.alive &= index < len(made)
         work.columns[column.name] = made.take(pa.array(np.clip(index, 0, len(made) - 1)))
         return True
-    if pool is None:
+    if space is None:
         # No numbering is known for the type: what distinguishes rows must be left to repair.
         work.columns[column.name] = pa.nulls(work.rows, pa.string())
         return False
@@ -225,16 +231,16 @@ def _number(work: Workbench, column: Column, index: Indices) -> bool:
     for first in range(0, max(work.rows, 1), _BLOCK):
         some = slice(first, first + _BLOCK)
         number = np.maximum(index[some], 0)
-        work.alive[some] &= number < pool.capacity
-        made.append(pool.nth(np.minimum(number, pool.capacity - 1)))
+        work.alive[some] &= number < space.capacity
+        made.append(space.nth(np.minimum(number, space.capacity - 1)))
     work.columns[column.name] = made[0] if len(made) == 1 else pa.concat_arrays(made)
     return True
 
 
-def _result(work: Workbench, selves: Sequence[ForeignKey]) -> Minted:
+def _result(work: TableRows, selves: Sequence[ForeignKey]) -> KeyedTable:
     """The rows that are kept, self-references in their new numbers."""
     for key in selves:
-        end_orphans(work, key)
+        redirect_dangling(work, key)
     keep = work.alive
     columns, parents = dict(work.columns), dict(work.parents)
     if not keep.all():
@@ -242,7 +248,7 @@ def _result(work: Workbench, selves: Sequence[ForeignKey]) -> Minted:
         parents = {name: index[keep] for name, index in parents.items()}
     for key in selves:
         parents[key.name] = remap(parents[key.name], keep)
-    return Minted(columns, parents, keep)
+    return KeyedTable(columns, parents, keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +264,7 @@ class Step:
     deferred: tuple[str, ...] = ()
 
 
-def mint_order(tables: Iterable[Table]) -> list[Step]:
+def table_order(tables: Iterable[Table]) -> list[Step]:
     """Parents before children; a cycle breaks at the keys that matter least.
 
     Keys whose columns stand in no UNIQUE set and are referred to by nobody come first, nullable
@@ -306,7 +312,7 @@ def _cost(
     return hard, stiff, len(pending), table.key
 
 
-def mint_database(
+def generate_keys(
     tables: Sequence[Table],
     decoded: Mapping[str, Mapping[str, pa.Array]],
     parents: Mapping[str, Mapping[str, Indices]],
@@ -317,7 +323,7 @@ def mint_database(
     own: Mapping[str, str] | None = None,
     public_keys: ParentKeys | None = None,
     references: bool = True,
-) -> dict[str, Minted]:
+) -> dict[str, KeyedTable]:
     """Keys of all private tables.
 
     Args:
@@ -340,8 +346,8 @@ def mint_database(
     """
     rows = _viable(tables, rows)
     wanted = _referred_columns(tables)
-    made: dict[str, Minted] = {}
-    steps = mint_order(tables)
+    made: dict[str, KeyedTable] = {}
+    steps = table_order(tables)
     private = {table.key for table in tables}
     for step in steps:
         table = step.table
@@ -352,7 +358,7 @@ def mint_database(
             if key.name not in step.deferred
         }
         columns = decoded.get(table.key, {})
-        made[table.key] = mint(
+        made[table.key] = fill_keys(
             table,
             {name: values.slice(0, count) for name, values in columns.items()},
             index,
@@ -405,7 +411,7 @@ def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
 
 
 def _index(
-    key: ForeignKey, given: Mapping[str, Indices], made: Mapping[str, Minted], rows: int
+    key: ForeignKey, given: Mapping[str, Indices], made: Mapping[str, KeyedTable], rows: int
 ) -> Indices:
     index = np.asarray(given.get(key.name, np.full(rows, -1)), dtype=np.int64)[:rows]
     parent = made.get(str(key.ref_table))
@@ -418,7 +424,7 @@ def _index(
 
 
 def _keys_of(
-    made: Mapping[str, Minted], private: set[str], public_keys: ParentKeys | None
+    made: Mapping[str, KeyedTable], private: set[str], public_keys: ParentKeys | None
 ) -> ParentKeys:
     def keys(key: ForeignKey) -> Sequence[pa.Array]:
         parent = str(key.ref_table)
@@ -438,7 +444,7 @@ def _keys_of(
 def _defer(
     table: Table,
     name: str,
-    made: dict[str, Minted],
+    made: dict[str, KeyedTable],
     parents: Mapping[str, Mapping[str, Indices]],
     rows: Mapping[str, int],
     seed: int | None,
@@ -448,4 +454,4 @@ def _defer(
     key, mine = table.foreign_key(name), made[table.key]
     index = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
     rng = generator(seed, "defer", table.key, name)
-    made[table.key] = fill_deferred(table, mine, key, index, keys(key), rng)
+    made[table.key] = fill_deferred_key(table, mine, key, index, keys(key), rng)

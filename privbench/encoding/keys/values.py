@@ -29,7 +29,7 @@ _SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Pool:
+class ValueSpace:
     """All values that a column can take, numbered from 0.
 
     Attributes:
@@ -75,11 +75,11 @@ class Pool:
     def to_points(self, array: pa.Array) -> Indices:
         """Grid points (or positions in the list) of values that were made for the column."""
         if self.scale is not None:
-            points = self.scale.unbuild(array)
+            points = self.scale.points_of(array)
             return np.searchsorted(self._listed, points) if self.values else points
         text = array.cast(pa.string()) if pa.types.is_boolean(array.type) else array
-        found = pc.index_in(text, value_set=pa.array(self.values, text.type))
-        return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+        result = pc.index_in(text, value_set=pa.array(self.values, text.type))
+        return np.asarray(result.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def from_points(self, points: Indices, *, text: bool = False) -> pa.Array:
         """Values at grid points or list positions.
@@ -92,8 +92,8 @@ class Pool:
             real = self._listed[points] if self.values else points
             none = np.zeros(len(points), dtype=np.bool_)
             return self.scale.build(real, dict.fromkeys(self.scale.specials, none) if text else {})
-        found = pa.array(self.values, pa.string()).take(pa.array(points))
-        return found.cast(pa.bool_()) if self.column.type.base == "bool" else found
+        result = pa.array(self.values, pa.string()).take(pa.array(points))
+        return result.cast(pa.bool_()) if self.column.type.base == "bool" else result
 
     @property
     def _listed(self) -> Indices:
@@ -125,7 +125,9 @@ def _start(column: Column, scale: Scale) -> tuple[int, int]:
     return (one, one) if column.type.precision is not None else (one, 2**20)
 
 
-def pool_of(table: Table, column: Column, codec: Codec | None, rows: int) -> Pool | None:
+def modelled_values(
+    table: Table, column: Column, codec: Codec | None, rows: int
+) -> ValueSpace | None:
     """The values that a column can take, by its type, its CHECKs and its codec; None if unknown.
 
     Args:
@@ -137,21 +139,21 @@ def pool_of(table: Table, column: Column, codec: Codec | None, rows: int) -> Poo
     scale = scale_of(column.type)
     if isinstance(codec, ListCodec):
         grid = scale if codec.settled else None
-        return Pool(column, grid, 0, len(codec.values) - 1, codec.values)
+        return ValueSpace(column, grid, 0, len(codec.values) - 1, codec.values)
     limits = column_limits(table, column)
     finite = _finite(column, allowed(limits))
     if finite:
-        return Pool(column, None, 0, len(finite) - 1, finite)
+        return ValueSpace(column, None, 0, len(finite) - 1, finite)
     if scale is not None:
         if isinstance(codec, OrderedCodec):
-            return Pool(column, scale, *codec.limits, unit=codec.scale.step)
+            return ValueSpace(column, scale, *codec.limits, unit=codec.scale.step)
         known = public_range(table.key, column, scale, ColumnConfig(), ends(limits))
-        return Pool(column, scale, known.lo, known.hi)
+        return ValueSpace(column, scale, known.lo, known.hi)
     if column.type.base in TEXT_BASES:
         least, greatest = length_limits(limits, column.type.length)
         width = max(_digits(rows), least, 1)
         width = width if greatest is None else min(width, greatest)
-        return Pool(column, None, 0, min(36**width, 2**62) - 1, width=width)
+        return ValueSpace(column, None, 0, min(36**width, 2**62) - 1, width=width)
     return None
 
 
