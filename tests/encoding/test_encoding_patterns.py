@@ -3,9 +3,9 @@
 import psycopg
 import pyarrow as pa
 import pytest
-from privbench.encoding.keys.generate import fill_keys
 from psycopg import sql
 
+from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.regex import MOST, Unknown, parse
 from privbench.encoding.registry import table_coverage, unkept

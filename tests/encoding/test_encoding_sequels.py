@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from privbench.encoding.keys.generate import fill_keys
 
 from privbench.encoding.column_names import date_orders
+from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.repair import order_by_swaps
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 
