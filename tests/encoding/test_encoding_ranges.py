@@ -1,4 +1,4 @@
-"""Ranges: what is read of them on a real server, and the literals that come back."""
+"""Ranges and points come back from a real server."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Made-up texts that occur as often as their blocks say."""
+"""Text: how often surrogate values occur, and shapes that noise hides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
-from privbench.encoding.surrogate_text import SHAPES
+from privbench.encoding.surrogate_text import SHAPES, shape_domain
 from privbench.encoding.surrogates import (
     Surrogates,
     made_distinct,
@@ -17,6 +17,7 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
 )
 from privbench.encoding.text import TextCodec
+from privbench.learning.junction.oneway import Raw, denoise_one_way
 from privbench.rng import generator
 from privbench.schema import ColumnType
 
@@ -92,3 +93,26 @@ def test_semantic_types_of_which_few_rows_share_a_value_are_different():
 def test_blocks_of_a_hostile_model_are_refused(blocks):
     with pytest.raises(ValueError, match="no blocks"):
         surrogates_from_json(blocks)
+
+
+ODD = ["digits", "decimal", "email", "url", "hex"]
+
+
+def denoised(counts: dict[str, float], sd: float, seed: int) -> dict[str, float]:
+    true = np.array([counts.get(name, 0.0) for name in SHAPES])
+    noisy = true + generator(seed, "shapes").laplace(0.0, sd / np.sqrt(2.0), len(true))
+    raw = Raw(np.arange(len(true)), noisy, sd)
+    found = denoise_one_way(raw, shape_domain(False), float(true.sum()), "laplace")
+    return dict(zip(SHAPES, found / found.sum(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_titles_that_noise_hides_are_words(seed):
+    found = denoised({"title": 90.0, "capitalised": 10.0}, 60.0, seed)
+    assert sum(found[name] for name in ODD) < 0.05
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_addresses_and_numbers_that_are_seen_stay(name):
+    found = denoised({name: 500.0, "lower": 20.0}, 10.0, 3)
+    assert found[name] > 0.8
