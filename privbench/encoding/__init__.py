@@ -1,4 +1,4 @@
-"""Encoders: columns to coded attributes and back, minted keys, and repaired constraints."""
+"""Encoders: columns to coded attributes and back, and the keys of synthetic rows."""
 
 from privbench.encoding.base import (
     CategoriesNeed,

@@ -32,15 +32,15 @@ AnyCodes = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True)
 class CategoriesNeed:
-    """A category list to release by a stability threshold (PRIVACY P19).
+    """A category list to release by a stability threshold, under δ.
 
     Attributes:
         attribute: The attribute, a `Labels`.
         per_unit: In how many distinct values one unit counts.
-        dear: Whether much is lost without a release, since the column's name tells that many rows
+        dear: Whether much is lost without a release: the column's name suggests that many rows
             share few values.
         usual: Labels to take where none are released, the most usual first.
-        own: Whether the column's name or type tells that few rows share a value.
+        own: Whether the column's name or type suggests that few rows share a value.
         length: Greatest length of a value: longer ones are shared less often.
         grid: The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
         public: Candidates that are counted whether or not a row has them, distinct.

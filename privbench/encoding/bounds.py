@@ -32,10 +32,10 @@ class Bounds:
     Attributes:
         lo: Lower bound.
         hi: Upper bound.
-        cells: Number of equal cells between them that are worth telling apart; None means as
-            many as there may be.
+        cells: Number of equal cells between them that the noise leaves worth having; None means
+            as many as there may be.
         inner: Edges of cells between them, ascending, where more is known than the ends.
-        seen: Whether rows told them; else they are the usual ones.
+        seen: Whether they follow from rows; else they are the default.
     """
 
     lo: int
@@ -47,16 +47,17 @@ class Bounds:
 
 @dataclass(frozen=True)
 class BoundsNeed:
-    """A range to release before an attribute can be measured (PRIVACY P20).
+    """A range to release by noisy counts before an attribute can be measured.
 
     Attributes:
         attribute: The attribute.
         candidates: Public ascending grid points, int64, shape (k,).
-        usual: What to take where noise drowns the rows.
-        dear: Whether much is lost without a release, since `usual` is no fair guess.
-        told: Whether the column's name tells what is usual: rows beyond must be clear.
+        usual: The default, where the signal is below the noise.
+        dear: Whether much is lost without a release, since the default is no fair guess.
+        told: Whether the default follows from the column's name: counts beyond it must be clear of
+            noise.
         coarser: The candidates with ever fewer points.
-        plausible: Ends of a range beyond which rows must be clear, whatever the name.
+        plausible: Ends of a range beyond which counts must be clear of noise, whatever the name.
     """
 
     attribute: str
@@ -68,7 +69,7 @@ class BoundsNeed:
     plausible: tuple[int, int] | None = None
 
     def asked(self, seen: float) -> tuple[Self, ...]:
-        """What to ask instead: where few rows are seen, few cells can be told apart.
+        """What to ask instead: with few rows, noise leaves only few cells worth having.
 
         Args:
             seen: Rows in noise scales of one histogram.
@@ -86,15 +87,15 @@ class BoundsNeed:
 
     @property
     def told_cells(self) -> tuple[int, int] | None:
-        """The cells beyond which rows must be clear, inclusive, see `between`; None without any.
+        """The cells beyond which counts must be clear of noise, inclusive; None without any.
 
-        Those of the usual range, where the column's name tells it, else those of what is plausible.
+        Those of the default that the name suggests, else those of what is plausible.
         """
-        told = (self.usual.lo, self.usual.hi) if self.told else self.plausible
-        if told is None:
+        inside = (self.usual.lo, self.usual.hi) if self.told else self.plausible
+        if inside is None:
             return None
-        low = int(np.searchsorted(self.candidates, told[0], side="right"))
-        return low, max(int(np.searchsorted(self.candidates, told[1])), low)
+        low = int(np.searchsorted(self.candidates, inside[0], side="right"))
+        return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
         """The bounds of a run of cells between candidates.
@@ -188,8 +189,8 @@ def public_range(
         )
     declared = config.min is not None or config.max is not None
     # A CHECK's wide range is a limit; rows mostly lie in a small part of it (`discount` in 0 to 1).
-    told = low_known and high_known and (declared or hi - lo < CLOSE)
-    settled = told or not scale.open_range
+    narrow = low_known and high_known and (declared or hi - lo < CLOSE)
+    settled = narrow or not scale.open_range
     if settled:
         specials = tuple(name for name in specials if name == "nan")
     return Range(lo, hi, settled, specials)
@@ -227,7 +228,7 @@ def _config_end(table: str, column: Column, scale: Scale, value: Any) -> int:
         ) from None
 
 
-#: A CHECK's ends beyond these keep out what is absurd, and tell nothing of where rows lie.
+#: A CHECK's ends beyond these keep out what is absurd, and say nothing of where rows lie.
 _NEAR = ("-10000", "10000")
 #: Candidates of bounds in two octaves.
 _OCTAVES = 8
@@ -244,7 +245,7 @@ class RangeDefault:
     Attributes:
         scale: The type's grid.
         range: What is publicly known of its range.
-        title: The name it is told by.
+        title: The name that suggestions are looked up by.
         default: The column's default as the catalog prints it, or None.
         of_type: The usual range of the type.
     """
@@ -256,14 +257,14 @@ class RangeDefault:
     of_type: tuple[int, int]
 
     @property
-    def firm(self) -> bool:
-        """Whether the range that the name tells has ends that no value of its kind passes."""
+    def hard(self) -> bool:
+        """Whether the range that the name suggests has ends that no value of its kind passes."""
         return is_hard_limit(self.title)
 
-    def usual(self, points: Points) -> tuple[int, int]:
+    def default_range(self, points: Points) -> tuple[int, int]:
         """The usual range, as far as it lies within what is public.
 
-        What the name tells first, then a CHECK's ends, if they are near; where nothing is left of
+        The name's suggestion first, then a CHECK's ends, if they are near; where nothing is left of
         the usual range, two octaves from the nearer public end on.
 
         Args:
@@ -292,11 +293,13 @@ class RangeDefault:
 
     @cached_property
     def named(self) -> tuple[int, int] | None:
-        """What the name tells of the range, ``low <= x < high``; None if nothing of it is left."""
-        told = suggested_range(self.title, whole=self.scale.whole) if self.scale.octaves else None
-        if told is None:
+        """The range that the name suggests, ``low <= x < high``; None if nothing of it is left."""
+        suggestion = (
+            suggested_range(self.title, whole=self.scale.whole) if self.scale.octaves else None
+        )
+        if suggestion is None:
             return None
-        low, high = self.scale.parse(told[0]), self.scale.parse(told[1]) + 1
+        low, high = self.scale.parse(suggestion[0]), self.scale.parse(suggestion[1]) + 1
         if self.number is not None:
             point = self.scale.parse(str(self.number))
             low, high = min(low, point), max(high, point + 1)
@@ -318,7 +321,7 @@ class RangeDefault:
 
     @cached_property
     def by_default(self) -> tuple[int, int] | None:
-        """The range that the default tells: its order of magnitude, if the usual one lacks it."""
+        """The order of magnitude of the column's DEFAULT, if the type's default range lacks it."""
         if self.number is None:
             return None
         low, high = self.of_type

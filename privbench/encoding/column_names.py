@@ -52,7 +52,7 @@ _LEAST_ALIKE, _ALIKE = 3, 0.8
 
 
 def by_name(column: str) -> Semantic | None:
-    """The semantic type that a column's name tells, or None.
+    """The semantic type that a column's name suggests, or None.
 
     >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
     ('email', True, None)
@@ -87,7 +87,7 @@ def of_table(column: str, table: str) -> Semantic | None:
 
 
 def is_kind(column: str) -> bool:
-    """Whether a column's name tells that many rows share few values.
+    """Whether a column's name suggests that many rows share few values.
 
     >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
     (True, True, False)
@@ -96,7 +96,7 @@ def is_kind(column: str) -> bool:
 
 
 def is_own(column: str) -> bool:
-    """Whether a column's name tells that few rows share a value.
+    """Whether a column's name suggests that few rows share a value.
 
     >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
     (True, True, False, False)
@@ -126,7 +126,7 @@ def _kinds() -> re.Pattern[str]:
     return re.compile(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z")
 
 
-#: Columns of look-up tables that are told by the table's name.
+#: Columns of look-up tables whose content the table's name suggests.
 _PLAIN = frozenset({"name", "code", "label", "title", "value"})
 
 
@@ -139,10 +139,10 @@ def suggested_labels(
         column: The column's name. The choice follows names alone.
         least: Least length of a label.
         greatest: Greatest length, or None.
-        table: The table's name, which tells what columns such as ``name`` hold.
+        table: The table's name, which says what columns such as ``name`` hold.
 
     Returns:
-        Distinct labels of fitting lengths; none where the name tells nothing.
+        Distinct labels of fitting lengths; none where the name suggests none.
 
     >>> suggested_labels("gender", greatest=1)[:2], usual_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'US'))
@@ -170,8 +170,12 @@ def suggested_range(column: str, *, whole: bool = True) -> tuple[str, str] | Non
     >>> suggested_range("birthYear"), usual_range("points")
     (('1950', '2030'), None)
     """
-    told = _first(_data().ranges, column)
-    return None if told is None or (told.whole and not whole) else (told.low, told.high)
+    suggestion = _first(_data().ranges, column)
+    return (
+        None
+        if suggestion is None or (suggestion.whole and not whole)
+        else (suggestion.low, suggestion.high)
+    )
 
 
 def is_hard_limit(column: str) -> bool:
@@ -180,12 +184,12 @@ def is_hard_limit(column: str) -> bool:
     >>> is_hard_limit("exp_month"), is_firm("age")
     (True, False)
     """
-    told = _first(_data().ranges, column)
-    return told is not None and told.firm
+    suggestion = _first(_data().ranges, column)
+    return suggestion is not None and suggestion.hard
 
 
 _Suggestion = TypeVar("_Suggestion")
-#: What patterns of names tell, in the order in which they are tried.
+#: Suggestions by patterns of names, in the order in which they are tried.
 _Lists = tuple[tuple[re.Pattern[str], _Suggestion], ...]
 
 
@@ -196,7 +200,7 @@ class _UsualRange:
     low: str
     high: str
     whole: bool
-    firm: bool
+    hard: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +219,9 @@ class _Data:
 
 
 def _first(lists: _Lists[_Suggestion], column: str) -> _Suggestion | None:
-    """What the first pattern tells that matches a column's name."""
+    """The suggestion of the first pattern that matches a column's name."""
     name = snake(column)
-    return next((told for names, told in lists if names.match(name)), None)
+    return next((suggestion for names, suggestion in lists if names.match(name)), None)
 
 
 @lru_cache(maxsize=1)

@@ -12,13 +12,13 @@ from privbench.privacy.recoding import NEG_INF, POS_INF
 Floats = NDArray[np.float64]
 Steps = NDArray[np.int64]
 
-#: Most decimals that make a lattice, and what numbers with more count as.
+#: Most decimals of a decimal grid, and what numbers with more count as.
 MOST, MORE = 6, 7
-#: What zero counts as: it has a cell of its own, and lies on every lattice.
+#: What zero counts as: it has a cell of its own, and lies on every decimal grid.
 ZERO = -9
 #: Decimals to take where nothing is known of a column.
 USUAL = 2
-#: Steps further from zero are not told apart by a double; numbers further are cut.
+#: A double does not distinguish steps further from zero; numbers further are cut.
 _REACH, _HUGE = 2**53, 1e38
 
 
@@ -32,8 +32,8 @@ class DecimalsNeed:
 
     Attributes:
         attribute: A `Grid` of small integers (see `decimals_of`), for this release alone.
-        told: Numbers of decimals to tell apart, ascending; the last is for numbers without a
-            lattice.
+        told: Numbers of decimals to distinguish, ascending; the last is for numbers on no
+            decimal grid.
         usual: What to say of a column where nothing but zeros is seen.
         dear: Whether much is lost without a release: no, the usual ones are a fair guess.
     """
@@ -54,8 +54,8 @@ class Decimals:
     """Released: decimals that nearly all values do with.
 
     Attributes:
-        count: One of those that the need tells apart, its last for numbers without a lattice, or
-            None where noise drowned the rows. Numbers of −2 decimals are multiples of 100.
+        count: One of those that the need distinguishes, its last for numbers on no decimal grid,
+            or None where the signal is below the noise. −2 means multiples of 100.
     """
 
     count: int | None = None
@@ -104,7 +104,7 @@ class DecimalGrid:
         return steps
 
     def within(self, numbers: Floats) -> NDArray[np.bool_]:
-        """Where a double tells steps apart."""
+        """Where a double distinguishes steps."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
 
@@ -149,16 +149,16 @@ def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
     return result
 
 
-def trailing_zeros(points: Steps, digits: int, told: range) -> Steps:
+def trailing_zeros(points: Steps, digits: int, choices: range) -> Steps:
     """How many decimals integers of ``10**-digits`` have; below none, tens count as −1.
 
     Args:
         points: Grid points and sentinels, shape (rows,); sentinels stay what they are.
-        digits: Decimals that the grid keeps, the end of ``told``.
-        told: Numbers of decimals to tell apart, ascending.
+        digits: Decimals that the grid keeps, the end of ``choices``.
+        choices: Numbers of decimals to distinguish, ascending.
 
     Returns:
-        Of every point the least in ``told`` that does, `ZERO` for 0.
+        Of every point the least in ``choices`` that does, `ZERO` for 0.
 
     >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
     [1, 2, -9, -1]
@@ -167,7 +167,7 @@ def trailing_zeros(points: Steps, digits: int, told: range) -> Steps:
     real = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
     result[real] = digits
     left = real
-    for count in reversed(told[:-1]):
+    for count in reversed(choices[:-1]):
         left = left[points[left] % 10 ** (digits - count) == 0]
         result[left] = count
     result[points == 0] = ZERO

@@ -58,7 +58,7 @@ def rounded_to(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDAr
     return rounded
 
 
-#: Makes the cells of a lattice, whose steps are integers.
+#: Makes the cells of a decimal grid, whose steps are integers.
 _STEPS = IntegerScale("int8")
 #: Steps of far tails are cut to this, and places of cells to so many units.
 _FAR, _UNITS = 2**60, 2.0**60
@@ -101,7 +101,7 @@ class FloatScale(Scale):
         return range(MORE + 1)
 
     def with_decimals(self, decimals: int) -> FloatScale:
-        """The same grid, with cells and draws on a lattice.
+        """The same grid, with cells and draws on a decimal grid.
 
         Raises:
             ValueError: Not 0 to 6 decimals.
@@ -188,7 +188,7 @@ class FloatScale(Scale):
         return (np.unique(image(numbers)),)
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Uniform over the lattice's numbers in the cell; where there are none, over the cell."""
+        """Uniform over the decimal grid within the cell; where that is empty, over the cell."""
         if self.decimal_grid is None:
             return self._anywhere(lows, highs, rng)
         first, count = self._steps(lows, highs)
@@ -235,7 +235,7 @@ class FloatScale(Scale):
         cells: int = LINEAR,
         inner: Sequence[int] = (),
     ) -> list[int]:
-        """See `Scale.edges`; on a lattice, those of integers."""
+        """See `Scale.edges`; on a decimal grid, those of integers."""
         ends = self._ends(lo, hi)
         if ends is None:
             return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
@@ -243,7 +243,7 @@ class FloatScale(Scale):
         return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=again))
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        """The lattice's points around a range; the range itself without a lattice in reach."""
+        """The range, widened to the decimal grid; the range itself without one in reach."""
         if self.decimal_grid is None or not self._near(lo, hi):
             return lo, hi
         low, high = self.decimal_grid.first(value(np.array([lo, hi])))
@@ -252,13 +252,13 @@ class FloatScale(Scale):
         return low, high
 
     def first_aligned(self, lo: int) -> int:
-        """The first point of the lattice that is not below a point, if it is in reach."""
+        """The first point of the decimal grid that is not below a point, if it is in reach."""
         if self.decimal_grid is None or not self._near(lo, lo):
             return lo
         return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
 
     def parted(self, edges: Sequence[int]) -> list[int]:
-        """A cell for exact zero; on a lattice up to its next number."""
+        """A cell for exact zero; on a decimal grid up to its next number."""
         end = self._after_zero
         zero = {0, min(end, edges[-1])} if edges[0] <= 0 < edges[-1] else set()
         return sorted({*edges, *zero})
@@ -278,7 +278,7 @@ class FloatScale(Scale):
         return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
-        """Steps of a lattice in reach, else values in units of the narrowest cell."""
+        """Steps of a decimal grid in reach, else values in units of the narrowest cell."""
         numbers = value(np.array(edges, dtype=np.int64))
         if self.decimal_grid is not None and self._near(edges[0], edges[-1]):
             result = self.decimal_grid.first(numbers).tolist()
@@ -292,12 +292,12 @@ class FloatScale(Scale):
         return tuple(result)
 
     def _near(self, lo: int, hi: int) -> bool:
-        """Whether doubles tell the lattice's numbers apart between two points."""
+        """Whether doubles distinguish the decimal grid's numbers between two points."""
         ends = value(np.array([lo, hi]))
         return self.decimal_grid is not None and bool(self.decimal_grid.within(ends).all())
 
     def _ends(self, lo: int, hi: int) -> tuple[int, int] | None:
-        """First step, and one past the last, of a range; None without a lattice in reach."""
+        """First step, and one past the last, of a range; None without a decimal grid in reach."""
         if self.decimal_grid is None or not self._near(lo, hi):
             return None
         low, high = self.decimal_grid.first(value(np.array([lo, hi]))).tolist()
@@ -338,7 +338,7 @@ class FloatScale(Scale):
         return [int(point) for point in image(result)]
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Doubling cells in value, fewer for few cells; on a lattice, those of integers."""
+        """Doubling cells in value, fewer for few cells; on a decimal grid, those of integers."""
         ends = self._ends(lo, hi)
         if ends is not None:
             outer = _STEPS.tails(*ends, cells)

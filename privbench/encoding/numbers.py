@@ -109,7 +109,7 @@ register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")
 _DIGITS = 18
 #: Digits after the point that are kept even where the whole range does not fit then.
 _DECIMALS = 6
-#: Multiples of so many tens are told: thousands.
+#: Multiples of up to so many tens are distinguished: thousands.
 _TENS = 3
 #: What money is printed with.
 _BARE = str.maketrans("", "", "$,")
@@ -179,7 +179,7 @@ class NumericScale(Scale):
 
     @property
     def step(self) -> int:
-        """Grid points that are told apart are this far from each other."""
+        """Distance of neighbouring values, in grid points."""
         return self.unit
 
     def holds(self, lo: int, hi: int) -> bool:

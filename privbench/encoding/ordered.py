@@ -185,7 +185,7 @@ class OrderedReader(ColumnReader):
 
     @property
     def _title(self) -> str:
-        """What names are told by; parts of columns have none of their own."""
+        """The name that suggestions are looked up by."""
         return self.title or self.name
 
     @property
@@ -202,15 +202,15 @@ class OrderedReader(ColumnReader):
         """Bounds and decimals, unless the range is public; made once: every stage of a fit asks."""
         if self.range.settled:
             return ()
-        told = self.scale.decimal_choices
-        if told is None:
+        choices = self.scale.decimal_choices
+        if choices is None:
             return (self._bounds, *self._shared)
-        usual = USUAL if self.scale.fractions else told[-1]
-        return (self._bounds, DecimalsNeed(self._decimals, told, usual), *self._shared)
+        usual = USUAL if self.scale.fractions else choices[-1]
+        return (self._bounds, DecimalsNeed(self._decimals, choices, usual), *self._shared)
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
-        """Values that many units share, where cells would not tell them: prices, constant times."""
+        """Values that many units share, which cells would hide: prices, constant times."""
         if not (self.per_unit and self.scale.hides_frequent_values):
             return ()
         name = attribute(self.name, "values")
@@ -218,8 +218,8 @@ class OrderedReader(ColumnReader):
 
     @property
     def _bounds(self) -> BoundsNeed:
-        points, named = self.scale.candidates(), self._expected.named
-        low, high = self._expected.usual(points)
+        points, named = self.scale.candidates(), self._default.named
+        low, high = self._default.default_range(points)
         return BoundsNeed(
             self.name,
             self._within(points),
@@ -242,7 +242,7 @@ class OrderedReader(ColumnReader):
         return low, high
 
     @cached_property
-    def _expected(self) -> RangeDefault:
+    def _default(self) -> RangeDefault:
         """The range before rows are seen."""
         return RangeDefault(self.scale, self.range, self._title, self.column.default, self._of_type)
 
@@ -293,16 +293,16 @@ class OrderedReader(ColumnReader):
     def _lattice(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.
 
-        Where noise drowned the rows, two decimals if nothing is known of the range either.
+        Where the signal is below the noise: two decimals, if nothing is known of the range either.
         """
-        told = self.scale.decimal_choices
-        if told is None or not isinstance(result, Decimals):
+        choices = self.scale.decimal_choices
+        if choices is None or not isinstance(result, Decimals):
             return None
         if result.count is None:
             return USUAL if self.scale.fractions and not bounds.seen else None
-        if result.count == told[-1]:
+        if result.count == choices[-1]:
             return None
-        # A range that holds no such number tells of others.
+        # A range that holds no such number has others.
         scale = self.scale.with_decimals(result.count)
         return result.count if scale.holds(bounds.lo, bounds.hi) else None
 
@@ -340,8 +340,8 @@ class OrderedReader(ColumnReader):
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
-        expected = self._expected
-        named = expected.named
+        default = self._default
+        named = default.named
         meant = named if named is not None and named[0] <= lo and hi <= named[1] else None
         lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
@@ -351,7 +351,7 @@ class OrderedReader(ColumnReader):
             # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
             # but there is no thirteenth month unless rows are clear beyond the twelfth.
             below = [edge for edge in below if edge >= meant[0]]
-            if expected.firm:
+            if default.hard:
                 above = [edge for edge in above if edge <= meant[1]]
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
         edges = {*below, *inside, *above, *_alone(scale, values)}

@@ -174,7 +174,7 @@ class Pattern:
     wider: Node | None = None
     case: str | None = None
 
-    def mend(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
+    def replace_bad(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
         """The texts; those that do not match are replaced, or change their case; NULL stays."""
         if self.case is not None:
             return (pc.utf8_upper if self.case == "upper" else pc.utf8_lower)(texts)

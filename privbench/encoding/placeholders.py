@@ -25,7 +25,7 @@ Numbers = NDArray[np.int64]
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 #: Room of makers that have no limit of their own.
 _WIDE = 2**40
-#: Points lie on a grid of so many columns, far enough apart for shapes not to touch.
+#: Points lie on a grid of so many columns, at a distance at which shapes do not touch.
 _ACROSS, _APART = 1000, 10
 
 

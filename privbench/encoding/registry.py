@@ -244,7 +244,7 @@ def coverage(plan: ColumnReader) -> CoverageLine:
 
 _LINES: dict[Role, tuple[str, str]] = {
     "reference": ("reference to a synthetic row", "foreign key"),
-    "minted": ("minted key", "unique by construction, never read"),
+    "minted": ("surrogate key", "unique by construction, never read"),
     "generated": ("computed by PostgreSQL", "generated column"),
 }
 

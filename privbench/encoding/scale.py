@@ -30,7 +30,7 @@ _WIDE = Context(prec=400)
 
 #: Ranges of at most this many grid steps get one cell per step after a release of bounds.
 UNIT_STEPS = 256
-#: The same where noise leaves few cells to tell apart.
+#: The same where noise leaves few cells worth having.
 LEAST_UNITS = 32
 #: Number of linear cells in a wider range.
 LINEAR = 128
@@ -50,7 +50,7 @@ class Scale(ABC):
         crowded: Whether points are so many that a value which many rows share hides in a cell.
         fractions: Whether values may have any number of decimals.
         decimals_told: Numbers of decimals that are worth a release, ascending, the last for values
-            that have none in common; None: there is nothing to be told.
+            that have none in common; None: nothing to release.
         whole: Whether all values are whole numbers, as flags and codes are.
     """
 
@@ -86,7 +86,7 @@ class Scale(ABC):
 
     @property
     def step(self) -> int:
-        """Grid points that the type tells apart are this far from each other."""
+        """Distance of neighbouring values of the type, in grid points."""
         return 1
 
     @property
@@ -154,7 +154,7 @@ class Scale(ABC):
             lo: First grid point.
             hi: One past the last.
             bins: Number of equal cells, where the config says so.
-            cells: Number of equal cells that are worth telling apart, at most `LINEAR`; with
+            cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
                 fewer, cells that grow are as many times wider.
             inner: Edges to take instead, where rows are known to be many or few.
         """
@@ -176,7 +176,7 @@ class Scale(ABC):
         Raises:
             ValueError: The type has no such values.
         """
-        raise ValueError("values of this type have no decimals to tell")
+        raise ValueError("values of this type have no decimals to release")
 
     def count_decimals(self, points: Points) -> Points:
         """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimal_choices`).
@@ -184,7 +184,7 @@ class Scale(ABC):
         Raises:
             ValueError: The type has no such values.
         """
-        raise ValueError("values of this type have no decimals to tell")
+        raise ValueError("values of this type have no decimals to release")
 
     def holds(self, lo: int, hi: int) -> bool:
         """Whether a value other than zero may lie in ``[lo, hi)``, with the released decimals."""

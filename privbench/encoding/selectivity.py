@@ -18,7 +18,7 @@ from privbench.encoding.text import TextCodec
 from privbench.encoding.times import TimeScale
 
 Floats = NDArray[np.float64]
-#: Half-open runs of grid points, or of places in a list, ascending and apart.
+#: Half-open runs of grid points, or of places in a list, ascending and disjoint.
 Spans = Sequence[tuple[int, int]]
 
 #: Ends of a span that is not bounded.

@@ -92,7 +92,7 @@ _ASCII = tuple(
 SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
 
 
-#: Longest text that lengths are told apart for.
+#: Longest text whose length is measured.
 MAX_LENGTH = 2**20
 #: Greatest usual length of a text of which nothing is known.
 WORD = 9
@@ -131,7 +131,7 @@ def shape_domain(nullable: bool) -> Domain:
 
 
 def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
-    """The domain of lengths; beside labels they only shape what is made up."""
+    """The domain of lengths; beside labels they only shape surrogate text."""
     return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
 
 

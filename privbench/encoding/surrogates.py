@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 #: they have together of the rows without a label. 0 values: every row has one of its own.
 Surrogates = tuple[tuple[int, float], ...]
 
-#: What is usual of columns whose name tells that many rows share few values, a status or a type.
+#: Shares of values in columns whose name suggests that many rows share few: a status, a type.
 KIND: Surrogates = ((1, 0.45), (1, 0.2), (2, 0.2), (4, 0.15))
-#: Most values of all blocks: those that blocks of ranks tell apart, with room.
+#: Most values of all blocks: as many as the release by rank distinguishes, with room.
 _MOST = 2**21
 
 
@@ -40,8 +40,8 @@ def times(surrogates: Surrogates, rows: int) -> NDArray[np.int64]:
     listed, parts = values[values > 0], shares[values > 0]
     single = single if len(listed) else rows
     ends = np.cumsum(np.repeat(parts / np.maximum(listed, 1), listed))
-    held = np.diff(np.rint(ends / ends[-1] * (rows - single)), prepend=0) if len(ends) else ends
-    return np.append(held[held > 0], np.ones(single)).astype(np.int64)
+    counts = np.diff(np.rint(ends / ends[-1] * (rows - single)), prepend=0) if len(ends) else ends
+    return np.append(counts[counts > 0], np.ones(single)).astype(np.int64)
 
 
 def surrogates_from_json(data: Any) -> Surrogates | None:
@@ -59,7 +59,7 @@ def surrogates_from_json(data: Any) -> Surrogates | None:
     return result
 
 
-#: Imported when a text is made up: it looks through all its languages.
+#: Imported when the first text is generated: it looks through all its languages.
 faker = lazy_loader.load("faker")
 #: Values in one pool.
 POOL = 2000
@@ -139,7 +139,7 @@ def made_semantic(
 def made_distinct(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """The same, all different as far as their length allows: a number tells like ones apart."""
+    """The same, all different as far as their length allows: equal ones get a number."""
     pool = _pool(provider, rows, rng, max_length)
     result = pool.take(pa.array(np.arange(rows) % len(pool)))
     number = ranks(factorize(result))

@@ -73,7 +73,7 @@ from privbench.privacy.data import (
 )
 from privbench.schema import Column, Table
 
-#: Longest text that is made up: noise may fill the top cells, and must not fill the disk.
+#: Longest text that is generated: noise may fill the top cells, and must not fill the disk.
 MAX_MADE = 2**16
 #: Share of a column without a label up to which it is noise, where the law by rank has none: noise
 #: of a histogram's cell stays below a fiftieth where labels are released at all (twice as much: a
@@ -239,7 +239,7 @@ class TextReader(ColumnReader):
         provider: Semantic type of text that is not a label, or None.
         usual: Public labels to count where none are released, the most usual first.
         title: The column's name without its table's prefix.
-        named: Whether its name tells them, not its default alone.
+        named: Whether its name suggests them, not its default alone.
     """
 
     least: int = 0
@@ -401,7 +401,7 @@ def text_reader(
 def _public_labels(
     table: Table, column: Column, title: str, lengths: tuple[int, int | None], allowed: bool
 ) -> tuple[tuple[str, ...], bool]:
-    """Labels to count where none are released, and whether the column's name tells any.
+    """Labels to count where none are released, and whether the column's name suggests any.
 
     The default comes first: it is the label that rows have of which nobody said any.
     """

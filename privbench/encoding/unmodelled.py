@@ -84,7 +84,7 @@ class FillReader(ColumnReader):
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """0 for a value; 1 for NULL, or for the empty text where it is told apart."""
+        """0 for a value; 1 for NULL, or for the empty text where that has a cell."""
         if not self.attributes:
             return {}
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
@@ -118,7 +118,7 @@ class FillCodec(Codec):
     Attributes:
         filler: What makes them.
         measured: Whether there is an attribute for NULL.
-        blank: Whether it tells the empty text too.
+        blank: Whether it has a cell for the empty text too.
     """
 
     kind: ClassVar[str] = "fill"
@@ -250,7 +250,7 @@ def uuid_reader(table: str, column: Column) -> ColumnReader:
 
 Sizes = NDArray[np.int64]
 
-#: Elements of an array, and characters of a document, that are told apart and made up.
+#: Most elements of an array, and characters of a document, that are measured and generated.
 MAX_ELEMENTS, MAX_CHARACTERS = 2**10, 2**15
 #: Most elements or characters of a block of rows; longer values are cut, lest memory end.
 _MOST = 2**24
@@ -320,7 +320,7 @@ class SizedReader(ColumnReader):
         return SizedCodec(self.name, self.column.type, self.nullable, self.measure, self._edges)
 
     def describe(self) -> tuple[str, str]:
-        """What is made up."""
+        """A placeholder of measured size."""
         return "valid filler of measured size", f"values of {self.column.type.sql} are never copied"
 
 

@@ -284,7 +284,7 @@ def _decoded(
     """Values of a column, as its CHECK's pattern wants them."""
     values = codec.decode(codes, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))
-    return values if pattern is None else pattern.mend(values, rng)
+    return values if pattern is None else pattern.replace_bad(values, rng)
 
 
 def _private(

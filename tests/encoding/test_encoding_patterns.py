@@ -94,10 +94,10 @@ def test_patterns_are_read_from_checks_and_domains(table):
 def test_only_what_does_not_match_is_made_anew(table):
     pattern = column_pattern(table[1], table[1].column("sku"))
     texts = pa.array(["AB-7", None, "no", "", "ab-12"])
-    made = pattern.mend(texts, generator(1)).to_pylist()
+    made = pattern.replace_bad(texts, generator(1)).to_pylist()
     assert [made[0], made[1], made[4]] == ["AB-7", None, "ab-12"]
-    assert pattern.mend(pa.array(["AB-7", None]), generator(1)).to_pylist() == ["AB-7", None]
-    assert pattern.mend(pa.array(made), generator(2)).to_pylist() == made
+    assert pattern.replace_bad(pa.array(["AB-7", None]), generator(1)).to_pylist() == ["AB-7", None]
+    assert pattern.replace_bad(pa.array(made), generator(2)).to_pylist() == made
 
 
 def test_keys_keep_their_pattern(table):
@@ -139,7 +139,9 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
         keys = fill_keys(table, {}, {}, lambda key: [], rng, rows=rows).columns["k"]
         assert len(keys) == rows
         pattern = column_pattern(table, table.column("k"))
-        mended = pattern.mend(pa.array(["0", "m", "B", "~", "2345", keys[0].as_py(), None]), rng)
+        mended = pattern.replace_bad(
+            pa.array(["0", "m", "B", "~", "2345", keys[0].as_py(), None]), rng
+        )
         assert mended[5] == keys[0]
         assert mended[6].as_py() is None
         listed = [*keys.to_pylist(), *mended.to_pylist()[:6]]
@@ -169,7 +171,7 @@ def test_texts_of_one_case(case):
     assert all(key and key == getattr(key, case)() and len(key) <= 15 for key in keys)
     texts = pa.array(["Ab c", None, "", "X1"])
     other = [None if text is None else getattr(text, case)() for text in texts.to_pylist()]
-    assert found.mend(texts, generator(2, "texts")).to_pylist() == other
+    assert found.replace_bad(texts, generator(2, "texts")).to_pylist() == other
 
 
 def test_a_case_of_an_expression_is_no_case_of_the_column():

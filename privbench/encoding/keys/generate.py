@@ -98,7 +98,7 @@ def fill_keys(
         rows: Number of rows.
         codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
         deferred: Keys that are filled in later (`fill_deferred_key`), when their parent exists.
-        wanted: Columns of deferred keys that others refer to already: they are minted.
+        wanted: Columns of deferred keys that others refer to already: they get surrogate keys.
         own: The key whose parents should change last.
 
     Returns:
@@ -137,7 +137,7 @@ def fill_keys(
 
 def fill_deferred_key(
     table: Table,
-    minted: KeyedTable,
+    keyed: KeyedTable,
     key: ForeignKey,
     index: Indices,
     parent_keys: Sequence[pa.Array],
@@ -147,14 +147,14 @@ def fill_deferred_key(
 
     Args:
         table: The table.
-        minted: Its rows so far.
+        keyed: Its rows so far.
         key: The deferred key.
         index: Parent row of every kept row, negative for none.
         parent_keys: The parent's key values.
         rng: Source of randomness.
     """
-    work = TableRows(table, minted.columns, {key.name: index}, rng, minted.rows)
-    work.fixed = set(table.key_columns) & set(minted.columns)
+    work = TableRows(table, keyed.columns, {key.name: index}, rng, keyed.rows)
+    work.fixed = set(table.key_columns) & set(keyed.columns)
     fill_reference(work, key, dict(zip(key.columns, parent_keys, strict=True)))
     repair_uniques(
         work,
@@ -165,10 +165,10 @@ def fill_deferred_key(
         ],
     )
     result = _result(work, [])
-    keep = minted.keep.copy()
+    keep = keyed.keep.copy()
     keep[np.flatnonzero(keep)] = result.keep
-    kept = {name: values[result.keep] for name, values in minted.parents.items()}
-    torn = minted.torn or result.rows < minted.rows
+    kept = {name: values[result.keep] for name, values in keyed.parents.items()}
+    torn = keyed.torn or result.rows < keyed.rows
     return KeyedTable(result.columns, {**kept, **result.parents}, keep, torn)
 
 

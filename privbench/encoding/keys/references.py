@@ -242,7 +242,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
 def _fill(
     work: TableRows, key: ForeignKey, referred: dict[str, pa.Array], columns: Sequence[str]
 ) -> None:
-    """Fill in some of a key's columns; what must not be NULL, and no parent has, is made up."""
+    """Fill in some of a key's columns; any valid value where no parent has one for NOT NULL."""
     result = take_key(work.table, key, work.parents[key.name], referred, columns)
     for name in columns:
         if work.table.column(name).not_null and result[name].null_count:

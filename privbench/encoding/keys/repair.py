@@ -22,24 +22,24 @@ Indices = NDArray[np.int64]
 
 #: Rounds of exchanges, and good rows that take part for each bad one.
 _ROUNDS, _HELPERS = 16, 3
-#: Largest shares of rows out of order: where names tell either order, and where they tell one.
+#: Largest shares of rows out of order: where names suggest either order, and where one.
 _EITHER, _AGAINST = 0.35, 0.65
 
 
 def order_dates_by_name(work: TableRows) -> None:
-    """Bring dates in the order that their columns' names tell (`sequels`).
+    """Bring dates in the order that their columns' names suggest (`date_orders`).
 
-    Where names tell either (arrivals and departures), most synthetic rows must have that order
-    already; where they tell one, most must not have the other. What a CHECK demands of some rows
-    holds of the others too, as far as it goes.
+    Where names suggest either order (arrivals and departures), most synthetic rows must have it
+    already; where they suggest one, most must not have the other. An order that a CHECK demands
+    of some rows is brought about in the others too, as far as that goes.
     """
     pairs = [pair for pair in date_orders(work.table) if set(pair) <= set(work.columns)]
-    # All are decided before the first moves: what has moved tells nothing.
-    told = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
+    # All are decided before the first moves: values that have moved are no evidence.
+    named = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
     demanded = [pair for pair in conditional_orders(work.table) if set(pair) <= set(work.columns)]
     demanded = [pair for pair in demanded if pair[::-1] not in demanded]
-    told = [pair for pair in told if pair[::-1] not in demanded]
-    for low, high in dependency_order(list(dict.fromkeys((*told, *demanded)))):
+    named = [pair for pair in named if pair[::-1] not in demanded]
+    for low, high in dependency_order(list(dict.fromkeys((*named, *demanded)))):
         both = _points(work, low, high)
         if both is None:
             continue
@@ -123,7 +123,7 @@ def _permute(work: TableRows, low: str, high: str, rows: Indices, order: Indices
 
 
 def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
-    """Rows that no exchange could mend: as far apart as others are."""
+    """Rows that no exchange could repair: their distance is drawn from those of other rows."""
     name, both = _movable(work, low, high), _points(work, low, high)
     space = None if name is None else work.space(name)
     if both is None or space is None:
@@ -177,7 +177,7 @@ def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> I
 
 
 def _sorted_together(left: Indices, right: Indices, order: Indices) -> Indices:
-    """What is still out of order is sorted together with the rows that are farthest apart.
+    """What is still out of order is sorted together with the rows of the greatest distances.
 
     As few of these as bring all in order; where none do, as many as are out of order.
     """
@@ -212,7 +212,7 @@ ROUNDS = 3
 
 
 def repair_orders(work: TableRows) -> None:
-    """Bring column pairs in order: where a CHECK demands it, and where their names tell it.
+    """Bring column pairs in order: where a CHECK demands it, and where their names suggest it.
 
     Values are exchanged between rows as far as that does it, else swapped within the row.
     """
@@ -365,7 +365,7 @@ def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
 
 
 def _step(space: ValueSpace, groups: Indices) -> int:
-    """What values are to be apart: multiples stay multiples, where there are enough of them."""
+    """Least distance of distinct values: multiples stay multiples, where there are enough."""
     if space.values or space.scale is None:
         return 1
     step = max(space.unit, space.scale.step)
@@ -375,7 +375,7 @@ def _step(space: ValueSpace, groups: Indices) -> int:
 
 
 def _renumber(work: TableRows, item: Unique, space: ValueSpace) -> None:
-    """Append numbers to repeated texts; as a last resort give them minted ones."""
+    """Append numbers to repeated texts; as a last resort replace them by surrogate keys."""
     name, top = space.column.name, space.column.type.length
     offset = 1
     for _ in range(0 if space.maker else 4):

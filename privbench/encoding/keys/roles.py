@@ -74,10 +74,10 @@ def index_room(table: Table, name: str) -> int | None:
     PostgreSQL refuses an entry of a btree, or a summary of a BRIN index, of more than about 2,700
     bytes: of columns, of those that are only included, and of expressions over columns.
     """
-    held = [set(item.columns) for item in table.unique_sets]
-    held += [_indexed(table, index) for index in table.indexes if _SMALL.search(index.definition)]
+    sets = [set(item.columns) for item in table.unique_sets]
+    sets += [_indexed(table, index) for index in table.indexes if _SMALL.search(index.definition)]
     wide = {item.name for item in table.columns if _is_wide(item.type)}
-    return min((_ROOM // max(len(wide & item), 1) for item in held if name in item), default=None)
+    return min((_ROOM // max(len(wide & item), 1) for item in sets if name in item), default=None)
 
 
 def _is_wide(type_: ColumnType) -> bool:
@@ -115,7 +115,7 @@ _NATURAL = re.compile(
     r"(?:^|_)(?:year|yr|season|decade|century|month|week|day|date|hour|zip|zip_?code|postal|"
     r"post_?code|plz|port|level|grade|size|age)$"
 )
-#: Types of which nobody makes up numbers to tell rows apart.
+#: Types of measurements, which are never mere numbers of rows.
 _MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
 Role = Literal["reference", "minted", "generated", "modelled"]
 
@@ -123,8 +123,8 @@ Role = Literal["reference", "minted", "generated", "modelled"]
 def role_of(table: Table, column: Column) -> Role:
     """How a column's values come about.
 
-    References take the parent's key. Minted columns are single-column primary keys, numbers of a
-    sequence and UUIDs in UNIQUE sets, and the integer that tells apart the rows of one parent.
+    References take the parent's key. Minted columns (surrogate keys) are single-column primary
+    keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows of one parent.
     Everything else is modelled: UNIQUE columns (they are repaired), key columns that refer to
     themselves alone, and numbers that mean something, such as years.
     """

@@ -23,7 +23,7 @@ from privbench.schema import Column, Table
 Indices = NDArray[np.int64]
 
 INTEGERS = ("int2", "int4", "int8")
-#: Where minted dates and timestamps begin: 2000-01-01, in days.
+#: Where surrogate keys that are dates or timestamps begin: 2000-01-01, in days.
 _EPOCH_DAY = 10_957
 _SECOND = 1_000_000
 
@@ -38,7 +38,7 @@ class ValueSpace:
         lo: Least grid point, or 0.
         hi: Greatest grid point, or the number of listed values or texts, less one.
         values: The public list, where there is one.
-        width: Characters of a minted text.
+        width: Characters of a text that is a surrogate key.
         unit: Grid points that the column's values are multiples of, as far as was released.
         maker: Makes values of a type that has neither grid nor list, from their numbers.
     """
@@ -111,7 +111,7 @@ class ValueSpace:
 
 
 def _start(column: Column, scale: Scale) -> tuple[int, int]:
-    """First point and step of a minted key."""
+    """First point and step of a surrogate key."""
     base = column.type.base
     if base == "date":
         return _EPOCH_DAY, 1
@@ -134,7 +134,7 @@ def modelled_values(
         table: The table.
         column: The column.
         codec: Its codec, where it is modelled: a declared list or range stays in force.
-        rows: How many distinct values are needed; decides the width of minted texts.
+        rows: How many distinct values are needed; decides the width of texts.
     """
     scale = scale_of(column.type)
     if isinstance(codec, ListCodec):
