@@ -124,7 +124,8 @@ def role_of(table: Table, column: Column) -> Role:
     """How a column's values come about.
 
     References take the parent's key. Minted columns (surrogate keys) are single-column primary
-    keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows of one parent.
+    keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows
+    of one parent.
     Everything else is modelled: UNIQUE columns (they are repaired), key columns that refer to
     themselves alone, and numbers that mean something, such as years.
     """
