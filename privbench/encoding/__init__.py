@@ -10,8 +10,8 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
+from privbench.encoding.keys.columns import Role, role_of
 from privbench.encoding.keys.generate import KeyedTable, generate_keys
-from privbench.encoding.keys.roles import Role, role_of
 from privbench.encoding.registry import codec_from_json, reader, table_coverage, unkept
 
 __all__ = [

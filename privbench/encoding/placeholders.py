@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import unread_checks
-from privbench.encoding.keys.values import ValueSpace, modelled_values
+from privbench.encoding.keys.columns import ValueSpace, modelled_values
 from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.surrogate_text import decimal, digits, fixed_width, joined, quoted
 from privbench.encoding.surrogates import made_semantic

@@ -25,7 +25,7 @@ from privbench.encoding.checks import (
     unread_checks,
 )
 from privbench.encoding.column_names import plain_name
-from privbench.encoding.keys.roles import (
+from privbench.encoding.keys.columns import (
     Role,
     folded_uniques,
     index_room,

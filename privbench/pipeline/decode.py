@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, codec_from_json, generate_keys
 from privbench.encoding.column_names import date_orders
-from privbench.encoding.keys.roles import folded_uniques, kept_uniques
+from privbench.encoding.keys.columns import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window

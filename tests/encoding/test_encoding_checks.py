@@ -20,7 +20,7 @@ from privbench.encoding.checks import (
     unread_checks,
 )
 from privbench.encoding.column_names import by_name
-from privbench.encoding.keys.roles import modelled, role_of
+from privbench.encoding.keys.columns import modelled, role_of
 from privbench.encoding.keys.uniqueness import move_apart, number_texts
 from privbench.encoding.registry import reader, table_coverage
 from privbench.encoding.surrogate_text import PATTERNS, SHAPES, length_edges, made_text, shapes

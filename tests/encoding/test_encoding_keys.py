@@ -14,9 +14,9 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.decimals import Decimals, DecimalsNeed
+from privbench.encoding.keys.columns import folded_uniques, modelled, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
 from privbench.encoding.keys.references import DANGLING, remap, surviving_ancestors
-from privbench.encoding.keys.roles import folded_uniques, modelled, role_of, unkept_indexes
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError

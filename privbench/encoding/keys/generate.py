@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
+from privbench.encoding.keys.columns import (
+    folded_uniques,
+    is_counted,
+    is_discriminator,
+    kept_uniques,
+    role_of,
+)
 from privbench.encoding.keys.references import (
     break_cycles,
     fill_reference,
@@ -19,13 +26,6 @@ from privbench.encoding.keys.references import (
     remap,
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
-from privbench.encoding.keys.roles import (
-    folded_uniques,
-    is_counted,
-    is_discriminator,
-    kept_uniques,
-    role_of,
-)
 from privbench.encoding.keys.table import TableRows
 from privbench.encoding.keys.uniqueness import ranks
 from privbench.encoding.patterns import column_pattern

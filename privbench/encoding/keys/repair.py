@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders, conditional_orders
 from privbench.encoding.column_names import date_orders
+from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
 from privbench.encoding.keys.table import TableRows, finite, known
 from privbench.encoding.keys.uniqueness import move_apart, number_texts
-from privbench.encoding.keys.values import ValueSpace
 from privbench.schema import ForeignKey, Unique
 
 Indices = NDArray[np.int64]

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_differences, column_orders
-from privbench.encoding.keys.roles import folded_uniques
+from privbench.encoding.keys.columns import ValueSpace, folded_uniques
 from privbench.encoding.keys.uniqueness import combine, factorize, later_duplicates
-from privbench.encoding.keys.values import ValueSpace
 from privbench.encoding.placeholders import value_space
 from privbench.schema import ForeignKey, Table, Unique
 
