@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privbench.config import ColumnConfig, Scalar
 from privbench.encoding.checks import Limits
-from privbench.encoding.column_names import is_hard_limit, suggested_range
+from privbench.encoding.column_names import suggested_range
 from privbench.encoding.scale import Points, Scale
 from privbench.errors import ConfigError
 from privbench.schema import Column
@@ -259,7 +259,8 @@ class RangeDefault:
     @property
     def hard(self) -> bool:
         """Whether the range that the name suggests has ends that no value of its kind passes."""
-        return is_hard_limit(self.title)
+        suggestion = suggested_range(self.title)
+        return suggestion is not None and suggestion.hard
 
     def default_range(self, points: Points) -> tuple[int, int]:
         """The usual range, as far as it lies within what is public.
@@ -299,7 +300,7 @@ class RangeDefault:
         )
         if suggestion is None:
             return None
-        low, high = self.scale.parse(suggestion[0]), self.scale.parse(suggestion[1]) + 1
+        low, high = self.scale.parse(suggestion.low), self.scale.parse(suggestion.high) + 1
         if self.number is not None:
             point = self.scale.parse(str(self.number))
             low, high = min(low, point), max(high, point + 1)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -144,58 +144,31 @@ def suggested_labels(
     Returns:
         Distinct labels of fitting lengths; none where the name suggests none.
 
-    >>> suggested_labels("gender", greatest=1)[:2], usual_labels("Ship_Country")[:2]
+    >>> suggested_labels("gender", greatest=1)[:2], suggested_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'US'))
-    >>> suggested_labels("name", table="Countries")[:2], usual_labels("name", table="people")
+    >>> suggested_labels("name", table="Countries")[:2], suggested_labels("name", table="people")
     (('USA', 'US'), ())
     """
-    data = _data()
     if snake(column) in _PLAIN and table:
         column = f"{singular(snake(table))}_{column}"
-    result = _first(data.labels, column)
+    result = _first(_labels(), column)
     if result is None:
-        result = data.kinds if is_kind(column) else ()
+        result = tuple(packaged("usual")["kinds"]) if is_kind(column) else ()
     top = max(map(len, result), default=0) if greatest is None else greatest
     return tuple(label for label in result if least <= len(label) <= top)
 
 
-def suggested_range(column: str, *, whole: bool = True) -> tuple[str, str] | None:
-    """Literals of the ends of a range to take for a column of numbers; None without any.
-
-    Args:
-        column: The column's name.
-        whole: Whether its values are whole numbers; else no flags and no codes: ``approved`` may
-            be an amount then.
-
-    >>> suggested_range("birthYear"), usual_range("points")
-    (('1950', '2030'), None)
-    """
-    suggestion = _first(_data().ranges, column)
-    return (
-        None
-        if suggestion is None or (suggestion.whole and not whole)
-        else (suggestion.low, suggestion.high)
-    )
-
-
-def is_hard_limit(column: str) -> bool:
-    """Whether the usual range of a column's name has ends that no value of its kind passes.
-
-    >>> is_hard_limit("exp_month"), is_firm("age")
-    (True, False)
-    """
-    suggestion = _first(_data().ranges, column)
-    return suggestion is not None and suggestion.hard
-
-
-_Suggestion = TypeVar("_Suggestion")
-#: Suggestions by patterns of names, in the order in which they are tried.
-_Lists = tuple[tuple[re.Pattern[str], _Suggestion], ...]
-
-
 @dataclass(frozen=True, slots=True)
-class _UsualRange:
-    """Literals of both ends; whether only whole numbers are meant, and whether ends are firm."""
+class SuggestedRange:
+    """A range that a column's name suggests.
+
+    Attributes:
+        low: Literal of the lower end.
+        high: Literal of the upper end.
+        whole: Whether only whole numbers are meant: flags and codes; ``approved`` may also be an
+            amount.
+        hard: Whether no value of its kind passes the ends: there is no thirteenth month.
+    """
 
     low: str
     high: str
@@ -203,19 +176,25 @@ class _UsualRange:
     hard: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """The package's lists.
+def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
+    """The range to take for a column of numbers by its name; None without a suggestion.
 
-    Attributes:
-        labels: Labels by patterns of names.
-        kinds: Labels of columns of kinds, whatever their names.
-        ranges: Ranges by patterns of names.
+    Args:
+        column: The column's name.
+        whole: Whether its values are whole numbers.
+
+    >>> suggested_range("birthYear").high, suggested_range("points")
+    ('2030', None)
+    >>> suggested_range("exp_month").hard, suggested_range("age").hard
+    (True, False)
     """
+    result = _first(_ranges(), column)
+    return None if result is None or (result.whole and not whole) else result
 
-    labels: _Lists[tuple[str, ...]]
-    kinds: tuple[str, ...]
-    ranges: _Lists[_UsualRange]
+
+_Suggestion = TypeVar("_Suggestion")
+#: Suggestions by patterns of names, in the order in which they are tried.
+_Lists = tuple[tuple[re.Pattern[str], _Suggestion], ...]
 
 
 def _first(lists: _Lists[_Suggestion], column: str) -> _Suggestion | None:
@@ -224,28 +203,25 @@ def _first(lists: _Lists[_Suggestion], column: str) -> _Suggestion | None:
     return next((suggestion for names, suggestion in lists if names.match(name)), None)
 
 
-@lru_cache(maxsize=1)
-def _data() -> _Data:
-    data = packaged("usual")
-    return _Data(
-        tuple((whole(item["names"]), tuple(item["labels"])) for item in data["lists"]),
-        tuple(data["kinds"]),
-        tuple(
-            (
-                whole(_uncounted(item, data["counts"])),
-                _UsualRange(
-                    item["low"], item["high"], item.get("whole", False), item.get("firm", False)
-                ),
-            )
-            for item in data["ranges"]
-        ),
-    )
+@cache
+def _labels() -> _Lists[tuple[str, ...]]:
+    lists = packaged("usual")["lists"]
+    return tuple((whole(item["names"]), tuple(item["labels"])) for item in lists)
 
 
-def _uncounted(item: dict[str, Any], counts: str) -> str:
-    """Names of a range; those of counts and rates are none where its values are no counts."""
-    names = str(item["names"])
-    return names if item.get("count", True) else f"(?!{counts})(?:{names})"
+@cache
+def _ranges() -> _Lists[SuggestedRange]:
+    """Ranges by patterns of names; a count or a rate is none of a range that holds no counts."""
+    result = []
+    for item in packaged("usual")["ranges"]:
+        names = item["names"] if item.get("count", True) else f"(?!{_counts()})(?:{item['names']})"
+        flags = (item.get("whole", False), item.get("firm", False))
+        result.append((whole(names), SuggestedRange(item["low"], item["high"], *flags)))
+    return tuple(result)
+
+
+def _counts() -> str:
+    return str(packaged("usual")["counts"])
 
 
 #: A string literal, perhaps cast to a type; escapes and expressions are none.
