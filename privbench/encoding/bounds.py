@@ -197,7 +197,7 @@ def public_range(
 
 
 def _low_end(scale: Scale, item: Limits) -> int | None:
-    """A CHECK's lower bound; one that is not a literal of the type is no knowledge."""
+    """A CHECK's lower bound; None for one that is not a literal of the type."""
     try:
         if item.low is None:
             return None
@@ -263,7 +263,7 @@ class RangeDefault:
         return suggestion is not None and suggestion.hard
 
     def default_range(self, points: Points) -> tuple[int, int]:
-        """The usual range, as far as it lies within what is public.
+        """The default range, as far as it lies within what is public.
 
         The name's suggestion first, then a CHECK's ends, if they are near; where nothing is left of
         the usual range, two octaves from the nearer public end on.
@@ -287,7 +287,7 @@ class RangeDefault:
 
     @property
     def _fenced(self) -> bool:
-        """Whether a CHECK's ends are numbers that rows may well reach."""
+        """Whether a CHECK's ends are small enough numbers for rows to reach them."""
         near = self.scale.octaves and self.range.lo > self.scale.limits[0]
         low, high = (self.scale.parse(text) for text in _NEAR) if near else (0, 0)
         return near and low <= self.range.lo and self.range.hi <= high
@@ -310,7 +310,7 @@ class RangeDefault:
 
     @cached_property
     def number(self) -> Decimal | None:
-        """The number that the schema gives where none is said: such rows are to be expected.
+        """The column's DEFAULT, if it is a number that rows are likely to have.
 
         A mark such as -1, 99999 or the type's own end says nothing of other rows.
         """

@@ -66,7 +66,7 @@ def bare(tree: exp.Expr) -> exp.Expr:
 
 
 def untrimmed(tree: exp.Expr) -> exp.Expr:
-    """What is trimmed, where something is: made-up texts have no spaces at their ends."""
+    """The argument of trim(): generated texts have no spaces at their ends."""
     tree = bare(tree)
     return bare(tree.this) if isinstance(tree, exp.Trim) else tree
 
@@ -164,7 +164,7 @@ def conditional_orders(table: Table) -> tuple[tuple[str, str], ...]:
 
 
 def _orders_within(tree: exp.Expr) -> Iterator[Order]:
-    """Orders that a CHECK demands of some rows; nothing is known of what it rules out."""
+    """Orders that a CHECK demands of some rows; what it rules out is not read."""
     tree = tree.unnest()
     if isinstance(tree, (exp.And, exp.Or)):
         yield from _orders_within(tree.left)

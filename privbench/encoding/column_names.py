@@ -29,7 +29,7 @@ def packaged(name: str, package: str = "privbench.encoding") -> dict[str, Any]:
 
 
 def whole(names: str) -> re.Pattern[str]:
-    """What matches a name that a pattern matches from end to end."""
+    """A pattern that must match a name from end to end."""
     return re.compile(f"(?:{names})\\Z")
 
 
@@ -211,7 +211,7 @@ def _labels() -> _Lists[tuple[str, ...]]:
 
 @cache
 def _ranges() -> _Lists[SuggestedRange]:
-    """Ranges by patterns of names; a count or a rate is none of a range that holds no counts."""
+    """Ranges by patterns of names; most of them do not apply to names of counts and rates."""
     result = []
     for item in packaged("usual")["ranges"]:
         names = item["names"] if item.get("count", True) else f"(?!{_counts()})(?:{item['names']})"

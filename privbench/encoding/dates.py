@@ -80,7 +80,7 @@ class _Calendar(Scale):
 
     @property
     def hides_frequent_values(self) -> bool:
-        """A day that all rows share, of a migration, is one of many in a cell."""
+        """A cell holds many days, and would hide one that all rows share (that of a migration)."""
         return True
 
     @property
@@ -90,7 +90,7 @@ class _Calendar(Scale):
 
     @property
     def plausible(self) -> tuple[int, int]:
-        """The years 1900 to 2049: of the other thousands noise alone makes one stand out."""
+        """The years 1900 to 2049; among thousands of other years some stand out by noise alone."""
         first, last = (self.parse(text) for text in _PLAUSIBLE)
         return first, last
 
@@ -100,7 +100,7 @@ class _Calendar(Scale):
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Not beyond `_PLAUSIBLE`, unless bounds are: noise there made births of 1764 and 2259."""
+        """Not beyond `_PLAUSIBLE`, unless bounds are: noise would make births of 1764 and 2259."""
         below, above = super().tails(lo, hi, cells)
         first, last = self.plausible
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]

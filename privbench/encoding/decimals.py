@@ -51,7 +51,7 @@ class DecimalsNeed:
 
 @dataclass(frozen=True, slots=True)
 class Decimals:
-    """Released: decimals that nearly all values do with.
+    """Released: the number of decimals that is enough for nearly all values.
 
     Attributes:
         count: One of those that the need distinguishes, its last for numbers on no decimal grid,
@@ -83,12 +83,12 @@ class DecimalGrid:
             raise ValueError(f"decimals are 0 to {MOST}")
 
     def numbers(self, steps: Steps) -> Floats:
-        """The float of every step: a division of two exact doubles is the nearest double."""
+        """The float of every step: dividing two exact doubles gives the nearest double."""
         result: Floats = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
         return result.astype(np.float32).astype(np.float64) if self.single else result
 
     def first(self, numbers: Floats) -> Steps:
-        """The least step whose float is not below each number, where they are `within` reach."""
+        """The least step whose float is not below each number, for numbers `within` reach."""
         near = np.clip(numbers, -_HUGE, _HUGE)
         if self.single:
             # Far out many steps share a float; its first one lies halfway from the float below.
@@ -136,7 +136,7 @@ def decimals_of(numbers: Floats, *, single: bool = False) -> Steps:
 
 
 def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
-    """`decimals_of` where points are values; sentinels stay what they are.
+    """`decimals_of` of the points that are values; sentinels stay.
 
     Args:
         points: Grid points and sentinels, shape (rows,).
@@ -150,7 +150,7 @@ def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
 
 
 def trailing_zeros(points: Steps, digits: int, choices: range) -> Steps:
-    """How many decimals integers of ``10**-digits`` have; below none, tens count as −1.
+    """How many decimals integers in units of ``10**-digits`` have; multiples of ten count as −1.
 
     Args:
         points: Grid points and sentinels, shape (rows,); sentinels stay what they are.

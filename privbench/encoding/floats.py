@@ -207,7 +207,7 @@ class FloatScale(Scale):
         return np.where(whole > 0, inside, widths)
 
     def _steps(self, lows: Points, highs: Points) -> tuple[Points, Points]:
-        """First step in each cell, and how many there are; none out of a double's reach."""
+        """First step in each cell, and how many there are; 0 beyond the reach of doubles."""
         assert self.decimal_grid is not None
         a, b = value(lows), value(highs)
         first, end = self.decimal_grid.first(a), self.decimal_grid.first(b)
@@ -257,7 +257,7 @@ class FloatScale(Scale):
             return lo
         return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
 
-    def parted(self, edges: Sequence[int]) -> list[int]:
+    def with_own_cells(self, edges: Sequence[int]) -> list[int]:
         """A cell for exact zero; on a decimal grid up to its next number."""
         end = self._after_zero
         zero = {0, min(end, edges[-1])} if edges[0] <= 0 < edges[-1] else set()
@@ -271,7 +271,7 @@ class FloatScale(Scale):
         least = np.finfo(np.float32 if self.base == "float4" else np.float64).smallest_subnormal
         return int(image(np.array([least], dtype=np.float64))[0])
 
-    def alone(self, low: int, high: int) -> bool:
+    def holds_one_value(self, low: int, high: int) -> bool:
         """Whether a cell ``[low, high)`` holds a single number of the column."""
         if self.decimal_grid is None:
             return low == 0 and high <= self._after_zero

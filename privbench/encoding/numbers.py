@@ -182,7 +182,7 @@ class NumericScale(Scale):
         """Distance of neighbouring values, in grid points."""
         return self.unit
 
-    def holds(self, lo: int, hi: int) -> bool:
+    def has_value(self, lo: int, hi: int) -> bool:
         """Whether a multiple other than zero lies in ``[lo, hi)``."""
         return (self.first_aligned(lo) or self.unit) < hi
 
@@ -225,7 +225,7 @@ class NumericScale(Scale):
         """The first multiple that is not below a point."""
         return self._counted(lo) * self.unit
 
-    def alone(self, low: int, high: int) -> bool:
+    def holds_one_value(self, low: int, high: int) -> bool:
         """Whether a cell ``[low, high)`` holds a single multiple."""
         return self._counted(high) - self._counted(low) == 1
 

@@ -274,7 +274,7 @@ class OrderedReader(ColumnReader):
         else:
             bounds = released[self.name]
             assert isinstance(bounds, Bounds)
-            decimals = self._lattice(bounds, released.get(self._decimals))
+            decimals = self._decimals_to_draw(bounds, released.get(self._decimals))
             (shared,) = self._shared or (None,)
             values = released.get(shared.attribute, ()) if shared else ()
             assert isinstance(values, tuple)
@@ -290,7 +290,7 @@ class OrderedReader(ColumnReader):
             decimals,
         )
 
-    def _lattice(self, bounds: Bounds, result: Released | None) -> int | None:
+    def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.
 
         Where the signal is below the noise: two decimals, if nothing is known of the range either.
@@ -304,7 +304,7 @@ class OrderedReader(ColumnReader):
             return None
         # A range that holds no such number has others.
         scale = self.scale.with_decimals(result.count)
-        return result.count if scale.holds(bounds.lo, bounds.hi) else None
+        return result.count if scale.has_value(bounds.lo, bounds.hi) else None
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -313,7 +313,7 @@ class OrderedReader(ColumnReader):
         if hi - lo <= MAX_STEPS:
             edges = list(range(lo, hi + 1))
         else:
-            edges = self.scale.parted(self.scale.edges(lo, hi, bins=self.bins))
+            edges = self.scale.with_own_cells(self.scale.edges(lo, hi, bins=self.bins))
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
@@ -354,11 +354,11 @@ class OrderedReader(ColumnReader):
             if default.hard:
                 above = [edge for edge in above if edge <= meant[1]]
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
-        edges = {*below, *inside, *above, *_alone(scale, values)}
+        edges = {*below, *inside, *above, *_own_cells(scale, values)}
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values beside zero are common; a cell on both of its sides would hold them all.
             edges.add(0)
-        kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
+        kept = scale.with_own_cells(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
         last = max(bisect_left(kept, min(hi, kept[-1])), 1)
         core = (bisect_left(kept, lo), last)
@@ -378,7 +378,7 @@ class OrderedReader(ColumnReader):
         return how, "no range is declared"
 
 
-def _alone(scale: Scale, values: tuple[int, ...]) -> set[int]:
+def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:
     """Edges of a cell for every value, up to the next that the scale draws.
 
     A value that the scale does not draw, since next to none has as many decimals, gets none: beside

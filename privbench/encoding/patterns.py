@@ -278,7 +278,7 @@ def _pattern(expression: str, name: str, length: int | None) -> Pattern | None:
 
 @lru_cache
 def _cased(case: str, length: int | None) -> Pattern:
-    """Texts of one case: words that are numbered, as many as a key may need."""
+    """Texts of one case: random words, enough of them for a key."""
     letters, others = ("A-Z", "a-z") if case == "upper" else ("a-z", "A-Z")
     size = _WORD if length is None else max(min(length, _WORD), 1)
     tree = parse(f"^[{letters}][{letters}0-9]{{{size - 1}}}$" if size > 1 else f"^[{letters}]$")

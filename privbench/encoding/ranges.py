@@ -130,7 +130,7 @@ class PointReader(PartsReader):
 
 @dataclass(frozen=True)
 class PointCodec(Codec):
-    """Points from two coordinates; the first says whether there is one.
+    """Points from two coordinates; the first says whether the point is NULL.
 
     Attributes:
         x: Codec of the first coordinate.
@@ -159,7 +159,7 @@ class PointCodec(Codec):
     def decode(
         self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
     ) -> pa.Array:
-        """Literals; a second coordinate that noise has parted from its first is another row's."""
+        """Literals; a second coordinate that is NULL where the first is not is another row's."""
         x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
         known = y.is_valid().to_numpy(zero_copy_only=False)
         there, lost = np.flatnonzero(known), np.flatnonzero(~known)
@@ -196,7 +196,7 @@ _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
 def _kinds(*, nullable: bool) -> Domain:
-    """Cells of the kinds; ``(,)`` and ``empty`` are none unless they stand out from noise."""
+    """Cells of the kinds; ``(,)`` and ``empty`` stay empty unless they stand out from noise."""
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 
@@ -215,7 +215,7 @@ class _StayReader(OrderedReader):
 
     @property
     def _of_type(self) -> tuple[int, int]:
-        """Two days, where nothing is known: bookings and stays take hours, not seconds."""
+        """Two days by default: bookings and stays take hours, not seconds."""
         return 0, 2 * 86400
 
 
@@ -406,7 +406,7 @@ def _points(codec: OrderedCodec, codes: Mapping[str, AnyCodes], rng: np.random.G
 
 
 def _again(points: Points, missing: Mask, known: Mask, rng: np.random.Generator) -> None:
-    """Give rows whose point is missing another row's, drawn at random; in place."""
+    """Fill in missing points from other rows, drawn at random; in place."""
     if missing.any() and known.any():
         points[missing] = rng.choice(points[known], int(missing.sum()))
 

@@ -186,7 +186,7 @@ class Scale(ABC):
         """
         raise ValueError("values of this type have no decimals to release")
 
-    def holds(self, lo: int, hi: int) -> bool:
+    def has_value(self, lo: int, hi: int) -> bool:
         """Whether a value other than zero may lie in ``[lo, hi)``, with the released decimals."""
         return True
 
@@ -198,16 +198,16 @@ class Scale(ABC):
         """The first point from ``lo`` on where a cell may begin."""
         return lo
 
-    def parted(self, edges: Sequence[int]) -> list[int]:
+    def with_own_cells(self, edges: Sequence[int]) -> list[int]:
         """Ascending edges, with those of points that must have a cell of their own."""
         return list(edges)
 
-    def alone(self, low: int, high: int) -> bool:
+    def holds_one_value(self, low: int, high: int) -> bool:
         """Whether a cell ``[low, high)`` holds a single value of the column."""
         return high - low == self.step
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
-        """Integers as far from each other as the edges are in value; None: the edges are."""
+        """Integers whose distances are those of the edges in value; None: the edges themselves."""
         return None
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:

@@ -213,7 +213,7 @@ class _Layout:
 
 
 def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) -> pa.Array:
-    """One made-up ASCII string for every row.
+    """One generated ASCII string for every row.
 
     Args:
         shapes: Shape class codes (`privbench.encoding.surrogate_text.SHAPES`), shape (rows,).

@@ -87,7 +87,7 @@ _FEW = 1 / 3
 
 @dataclass(frozen=True)
 class TextCodec(Codec):
-    """A released label where the code names one, else made-up text.
+    """A released label where the code names one, else surrogate text.
 
     Attributes:
         labels: Released labels, or None where none were asked for.
@@ -134,7 +134,7 @@ class TextCodec(Codec):
     def decode(
         self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
     ) -> pa.Array:
-        """Labels and made-up text; NULL where the first attribute says so."""
+        """Labels and surrogate text; NULL where the first attribute says so."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
         label = self._label_codes(codes, len(null))
@@ -166,7 +166,7 @@ class TextCodec(Codec):
         surrogates: Surrogates | None,
         rng: np.random.Generator,
     ) -> pa.Array:
-        """Made-up texts; rows that share one are alike in shape and length."""
+        """Surrogate texts; rows that share one are alike in shape and length."""
         rows = len(chosen)
         count = rng.permutation(times(surrogates, rows)) if surrogates else None
         value = None if count is None else np.repeat(np.arange(len(count)), count)

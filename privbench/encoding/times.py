@@ -245,7 +245,7 @@ class IntervalScale(Scale):
 
 
 def _unit_of(type_: ColumnType) -> str:
-    """The smallest unit of a type's fields: ``interval day`` turns 86,400 seconds into none."""
+    """The smallest unit of a type's fields: ``interval day`` keeps no seconds."""
     fields = type_.sql.removeprefix("interval ") if type_.domain is None else ""
     return fields.split()[-1] if fields in _COARSE else "second"
 

@@ -359,7 +359,7 @@ class SizedCodec(Codec):
 
 
 def _size_domain(edges: tuple[int, ...], nullable: bool) -> Domain:
-    """Cells of sizes, of which queries know nothing."""
+    """Cells of sizes, which no query refers to."""
     return replace(length_cells(edges, nullable).domain, filler=True)
 
 

@@ -104,7 +104,7 @@ class ValueSpace:
         return np.array([self.scale.parse(value) for value in self.values], dtype=np.int64)
 
     def _points(self, scale: Scale, index: Indices) -> Indices:
-        """Round numbers where they fit: 1, 2, 3; whole units; days or seconds from 2000 on."""
+        """Round values where they fit: 1, 2, 3; whole units; days or seconds from 2000 on."""
         start, step = _start(self.column, scale)
         top = int(index.max(initial=0))
         if self.lo <= start and start + step * top <= self.hi:
@@ -312,7 +312,7 @@ def role_of(table: Table, column: Column) -> Role:
 
 
 def is_natural(column: Column) -> bool:
-    """Whether a key's numbers mean something: times do, others by their name if nothing makes them.
+    """Whether a key's values mean something: times do; numbers by their name, without a sequence.
 
     >>> from privbench.schema import ColumnType
     >>> whole = ColumnType("integer", "int4")

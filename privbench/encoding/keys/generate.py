@@ -211,7 +211,7 @@ def _is_uuid_text(table: Table, column: Column) -> bool:
 
 
 def _number(work: TableRows, column: Column, index: Indices) -> bool:
-    """Give a key column the values of the given numbers; rows past the last value are dropped.
+    """Give a key column the values of some numbers; rows past the last value are dropped.
 
     Returns:
         Whether distinct numbers gave distinct values.
