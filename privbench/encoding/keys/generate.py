@@ -156,14 +156,8 @@ def fill_deferred_key(
     work = TableRows(table, keyed.columns, {key.name: index}, rng, keyed.rows)
     work.fixed = set(table.key_columns) & set(keyed.columns)
     fill_reference(work, key, dict(zip(key.columns, parent_keys, strict=True)))
-    repair_uniques(
-        work,
-        [
-            item
-            for item in _unique_sets(table, work.columns)
-            if set(item.columns) & set(key.columns)
-        ],
-    )
+    sets = _unique_sets(table, work.columns)
+    repair_uniques(work, [item for item in sets if set(item.columns) & set(key.columns)])
     result = _result(work, [])
     keep = keyed.keep.copy()
     keep[np.flatnonzero(keep)] = result.keep
@@ -382,13 +376,9 @@ def generate_keys(
 
 def _wanted(step: Step, wanted: set[tuple[str, str]]) -> set[str]:
     """Columns of a table's deferred keys that others refer to, and no key fills at once."""
-    table = step.table
-    later = {
-        name for key in table.foreign_keys if key.name in step.deferred for name in key.columns
-    }
-    now = {
-        name for key in table.foreign_keys if key.name not in step.deferred for name in key.columns
-    }
+    table, keys = step.table, step.table.foreign_keys
+    later = {name for key in keys if key.name in step.deferred for name in key.columns}
+    now = {name for key in keys if key.name not in step.deferred for name in key.columns}
     return {name for name in later - now if (table.key, name) in wanted}
 
 
