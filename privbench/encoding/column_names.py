@@ -153,7 +153,7 @@ def suggested_labels(
         column = f"{singular(snake(table))}_{column}"
     result = _first(_labels(), column)
     if result is None:
-        result = tuple(packaged("usual")["kinds"]) if is_kind(column) else ()
+        result = tuple(packaged("suggestions")["kinds"]) if is_kind(column) else ()
     top = max(map(len, result), default=0) if greatest is None else greatest
     return tuple(label for label in result if least <= len(label) <= top)
 
@@ -205,7 +205,7 @@ def _first(lists: _Lists[_Suggestion], column: str) -> _Suggestion | None:
 
 @cache
 def _labels() -> _Lists[tuple[str, ...]]:
-    lists = packaged("usual")["lists"]
+    lists = packaged("suggestions")["lists"]
     return tuple((whole(item["names"]), tuple(item["labels"])) for item in lists)
 
 
@@ -213,7 +213,7 @@ def _labels() -> _Lists[tuple[str, ...]]:
 def _ranges() -> _Lists[SuggestedRange]:
     """Ranges by patterns of names; most of them do not apply to names of counts and rates."""
     result = []
-    for item in packaged("usual")["ranges"]:
+    for item in packaged("suggestions")["ranges"]:
         names = item["names"] if item.get("count", True) else f"(?!{_counts()})(?:{item['names']})"
         flags = (item.get("whole", False), item.get("firm", False))
         result.append((whole(names), SuggestedRange(item["low"], item["high"], *flags)))
@@ -221,7 +221,7 @@ def _ranges() -> _Lists[SuggestedRange]:
 
 
 def _counts() -> str:
-    return str(packaged("usual")["counts"])
+    return str(packaged("suggestions")["counts"])
 
 
 #: A string literal, perhaps cast to a type; escapes and expressions are none.

@@ -33,7 +33,7 @@ def plan(name, type_=TEXT, config=None, delta=1e-9, *checks):
 
 
 def test_lists_are_distinct_and_every_pattern_tells_something():
-    data = packaged("usual")
+    data = packaged("suggestions")
     for labels in [data["kinds"], *(item["labels"] for item in data["lists"])]:
         assert labels
         assert len(set(labels)) == len(labels)
