@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -121,8 +122,9 @@ class _Calendar(Scale):
             point=self._point(identifier),
         )
 
+    @abstractmethod
     def _point(self, identifier: sql.Composable) -> sql.Composable:
-        raise NotImplementedError
+        """The grid point of a finite value within the limits."""
 
     def read(self, array: pa.Array) -> Points:
         """Grid points and sentinels."""
@@ -157,7 +159,8 @@ class _Calendar(Scale):
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """Typed dates or timestamps; text where the column can hold infinities."""
-        typed = self._typed(points, marked(marks, "null", len(points)))
+        null = marked(marks, "null", len(points))
+        typed = integer_array(points, null, self._storage).cast(self._arrow)
         if "inf" not in marks and "-inf" not in marks:
             return typed
         text = self._text(typed)
@@ -167,30 +170,29 @@ class _Calendar(Scale):
                 text = pc.if_else(mask, word, text)
         return text
 
-    def _typed(self, points: Points, null: Mask) -> pa.Array:
-        raise NotImplementedError
-
-    def _text(self, typed: pa.Array) -> pa.Array:
-        return typed.cast(pa.string())
-
     def points_of(self, array: pa.Array) -> Points:
         """Grid points and sentinels of typed arrays or of their text."""
         if not pa.types.is_string(array.type):
-            return self._storage(array)
+            return int64_points(array.cast(self._storage).cast(pa.int64()))
         low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
-        endless = pc.or_(low, high)
-        points = self._storage(pc.if_else(endless, "2000-01-01", array).cast(self._arrow))
+        finite = pc.if_else(pc.or_(low, high), "2000-01-01", array)
+        plain = pa.date32() if self.per_day == 1 else pa.timestamp("us")
+        points = self.points_of(pc.replace_substring(finite, "+00", "").cast(plain))
         points[low.fill_null(False).to_numpy(zero_copy_only=False)] = NEG_INF
         points[high.fill_null(False).to_numpy(zero_copy_only=False)] = POS_INF
         return points
 
     @property
-    def _arrow(self) -> pa.DataType:
-        raise NotImplementedError
+    def _storage(self) -> pa.DataType:
+        return pa.int32() if self.per_day == 1 else pa.int64()
 
-    def _storage(self, array: pa.Array) -> Points:
-        storage = array.cast(pa.int32()) if pa.types.is_date(array.type) else array
-        return int64_points(storage.cast(pa.int64()))
+    @property
+    @abstractmethod
+    def _arrow(self) -> pa.DataType:
+        """The Arrow type of values."""
+
+    def _text(self, typed: pa.Array) -> pa.Array:
+        return typed.cast(pa.string())
 
 
 @dataclass(frozen=True)
@@ -213,9 +215,6 @@ class DateScale(_Calendar):
             ValueError: Not an ISO date.
         """
         return days(text)
-
-    def _typed(self, points: Points, null: Mask) -> pa.Array:
-        return integer_array(points, null, pa.int32()).cast(pa.date32())
 
     @property
     def _arrow(self) -> pa.DataType:
@@ -258,19 +257,9 @@ class TimestampScale(_Calendar):
         """Whole seconds where the cell holds one, else the type's own precision."""
         return draw_time(lows, highs, rng, self.precision)
 
-    def _typed(self, points: Points, null: Mask) -> pa.Array:
-        return integer_array(points, null, pa.int64()).cast(self._arrow)
-
     def _text(self, typed: pa.Array) -> pa.Array:
         text = typed.cast(pa.timestamp("us")).cast(pa.string())
         return pc.binary_join_element_wise(text, "+00", "") if self.zoned else text
-
-    def points_of(self, array: pa.Array) -> Points:
-        """Grid points and sentinels of typed arrays or of their text."""
-        if self.zoned and pa.types.is_string(array.type):
-            array = pc.replace_substring(array, "+00", "")
-            return TimestampScale(False, self.precision).points_of(array)
-        return super().points_of(array)
 
     @property
     def _arrow(self) -> pa.DataType:

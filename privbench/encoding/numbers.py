@@ -20,8 +20,7 @@ from privbench.encoding.scale import (
     Mask,
     Points,
     Scale,
-    ceiling_number,
-    floor_number,
+    grid_number,
     int64_points,
     integer_array,
     log_grid,
@@ -79,11 +78,11 @@ class IntegerScale(Scale):
         Raises:
             ValueError: Not a number.
         """
-        return floor_number(text, 0, self.limits)
+        return grid_number(text, 0, self.limits)
 
     def parse_up(self, text: str) -> int:
         """The least integer that is not below the literal."""
-        return ceiling_number(text, 0, self.limits)
+        return grid_number(text, 0, self.limits, up=True)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """An Arrow integer array of the type's own width."""
@@ -269,11 +268,11 @@ class NumericScale(Scale):
         Raises:
             ValueError: Not a number.
         """
-        return floor_number(text, self.digits, self.limits)
+        return grid_number(text, self.digits, self.limits)
 
     def parse_up(self, text: str) -> int:
         """The same, rounded up."""
-        return ceiling_number(text, self.digits, self.limits)
+        return grid_number(text, self.digits, self.limits, up=True)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """decimal128; strings where the column holds NaN or the grid is coarser than 1."""

@@ -273,16 +273,6 @@ def octave_grids(lo: int, hi: int) -> tuple[Points, ...]:
     return tuple(log_grid(lo, hi, per_octave=step, near=step) for step in (2, 1))
 
 
-def floor_number(text: str, step: int, limits: tuple[int, int]) -> int:
-    """`grid_number` rounded down."""
-    return grid_number(text, step, limits, ROUND_FLOOR)
-
-
-def ceiling_number(text: str, step: int, limits: tuple[int, int]) -> int:
-    """`grid_number` rounded up."""
-    return grid_number(text, step, limits, ROUND_CEILING)
-
-
 def int64_points(array: pa.Array) -> Points:
     """Grid points of an int64 Arrow array; NULL becomes its sentinel.
 
@@ -302,11 +292,17 @@ def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
     return storage if type_ == pa.int64() else storage.cast(type_)
 
 
-def grid_number(text: str, step: int, limits: tuple[int, int], rounding: str) -> int:
+def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = False) -> int:
     """The grid point of a decimal literal on a grid of 10^-step, within the limits.
 
-    >>> grid_number("1.5", 0, (0, 9), ROUND_FLOOR)
-    1
+    Args:
+        text: The literal.
+        step: Digits after the point that the grid keeps.
+        limits: Least and greatest grid point.
+        up: Whether to round up; else down.
+
+    >>> grid_number("1.5", 0, (0, 9)), grid_number("1.5", 0, (0, 9), up=True)
+    (1, 2)
 
     Raises:
         ValueError: Not a finite number.
@@ -315,20 +311,15 @@ def grid_number(text: str, step: int, limits: tuple[int, int], rounding: str) ->
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)
         if not scaled.is_finite():
             raise ValueError("not a finite number")
-        nearest = int(scaled.to_integral_value(rounding))
+        nearest = int(scaled.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
     except (InvalidOperation, OverflowError) as error:
         raise ValueError("not a number") from error
     return min(max(nearest, limits[0]), limits[1])
 
 
-def no_rows(count: int) -> Mask:
-    """A mask that marks nothing."""
-    return np.zeros(count, dtype=np.bool_)
-
-
 def marked(marks: Mapping[str, Mask], name: str, count: int) -> Mask:
     """The mask of that name, or one that marks nothing."""
-    return marks[name] if name in marks else no_rows(count)
+    return marks[name] if name in marks else np.zeros(count, dtype=np.bool_)
 
 
 _SCALES: dict[str, Callable[[ColumnType], Scale]] = {}
