@@ -22,6 +22,7 @@ from privbench.encoding.checks import (
     not_null_part,
     text_of,
 )
+from privbench.encoding.keys.uniqueness import replace_rows
 from privbench.encoding.regex import EXTRA, Node, Unknown, parse
 from privbench.schema import Check, Column, Table
 
@@ -182,10 +183,7 @@ class Pattern:
         rows = np.flatnonzero(bad.to_numpy(zero_copy_only=False))
         if not len(rows):
             return texts
-        whole = pa.concat_arrays([texts.cast(pa.string()), self.make(len(rows), rng)])
-        places = np.arange(len(texts))
-        places[rows] = len(texts) + np.arange(len(rows))
-        return whole.take(pa.array(places))
+        return replace_rows(texts.cast(pa.string()), rows, self.make(len(rows), rng))
 
     def make(self, rows: int, rng: np.random.Generator) -> pa.Array:
         """Texts that match, shape (rows,)."""

@@ -39,7 +39,7 @@ from privbench.encoding.column_names import (
     plain_name,
     suggested_labels,
 )
-from privbench.encoding.keys.uniqueness import factorize, later_duplicates
+from privbench.encoding.keys.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
     SHAPES,
@@ -199,11 +199,9 @@ class TextCodec(Codec):
             again = again[again >= len(keys) - len(made)] - (len(keys) - len(made))
             if not len(again):
                 break
-            places = np.arange(len(made))
-            places[again] = len(made) + np.arange(len(again))
             shape = shapes[again] if first else np.full(len(again), SHAPES.index("code"))
             new = made_text(shape, lengths[again], rng).cast(made.type)
-            made = pa.concat_arrays([made, new]).take(pa.array(places))
+            made = replace_rows(made, again, new)
         return made
 
 

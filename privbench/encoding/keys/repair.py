@@ -15,7 +15,7 @@ from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
 from privbench.encoding.keys.table import TableRows, finite, known
-from privbench.encoding.keys.uniqueness import move_apart, number_texts
+from privbench.encoding.keys.uniqueness import move_apart, number_texts, replace_rows
 from privbench.schema import ForeignKey, Unique
 
 Indices = NDArray[np.int64]
@@ -390,10 +390,8 @@ def _renumber(work: TableRows, item: Unique, space: ValueSpace) -> None:
         offset = offset * 10 + len(rows)
     rows = np.flatnonzero(work.duplicates(item))
     index = space.capacity - 1 - np.arange(min(len(rows), space.capacity))
-    both = pa.concat_arrays([work.columns[name], space.nth(index)])
-    places = np.arange(work.rows)
-    places[rows[: len(index)]] = work.rows + np.arange(len(index))
-    work.columns[name] = both.take(pa.array(places))
+    new = space.nth(index)
+    work.columns[name] = replace_rows(work.columns[name], rows[: len(index)], new)
 
 
 def _redraw(work: TableRows, item: Unique) -> None:

@@ -141,18 +141,25 @@ def number_texts(text: pa.Array, rows: Indices, numbers: Indices, greatest: int 
     """
     chosen = text.take(pa.array(rows))
     suffix = pa.array(numbers).cast(chosen.type)
-    at = pc.find_substring(chosen, "@")
-    has_at = pc.greater_equal(at, 0)
     pieces = pc.extract_regex(chosen, r"(?s)^(?P<head>[^@]*)(?P<tail>.*)$")
-    head, tail = pc.struct_field(pieces, "head"), pc.struct_field(pieces, "tail")
-    tail = pc.if_else(has_at, tail, "").cast(chosen.type)
-    made = pc.binary_join_element_wise(head.cast(chosen.type), suffix, tail, "")
+    head, tail = (pc.struct_field(pieces, name).cast(chosen.type) for name in ("head", "tail"))
+    made = pc.binary_join_element_wise(head, suffix, tail, "")
     if greatest is not None:
-        made = _fitted(made, head.cast(chosen.type), suffix, tail, greatest)
-    whole = pa.concat_arrays([text, made])
-    places = np.arange(len(text))
-    places[rows] = len(text) + np.arange(len(rows))
-    return whole.take(pa.array(places))
+        made = _fitted(made, head, suffix, tail, greatest)
+    return replace_rows(text, rows, made)
+
+
+def replace_rows(array: pa.Array, rows: Indices, new: pa.Array) -> pa.Array:
+    """The array with other values in some rows.
+
+    Args:
+        array: Shape (n,).
+        rows: Which rows to replace.
+        new: A value for each, of the array's type.
+    """
+    places = np.arange(len(array))
+    places[rows] = len(array) + np.arange(len(rows))
+    return pa.concat_arrays([array, new]).take(pa.array(places))
 
 
 def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int) -> pa.Array:
@@ -161,18 +168,9 @@ def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, to
     excess = np.maximum(length - top, 0)
     room = pc.utf8_length(head).to_numpy(zero_copy_only=False)
     for cut in np.unique(excess[excess > 0]):
-        mask = pa.array(excess == cut)
-        shorter = pc.utf8_slice_codeunits(head, 0, stop=None) if cut == 0 else _chop(head, int(cut))
+        shorter = pc.utf8_slice_codeunits(head, 0, stop=-int(cut))
         joined = pc.binary_join_element_wise(shorter, suffix, tail, "")
-        bare = _last(pc.binary_join_element_wise(head, suffix, ""), top)
-        fits = pa.array(room >= cut)
-        made = pc.if_else(mask, pc.if_else(fits, joined, bare), made)
+        bare = pc.utf8_slice_codeunits(pc.binary_join_element_wise(head, suffix, ""), -top)
+        fitting = pc.if_else(pa.array(room >= cut), joined, bare)
+        made = pc.if_else(pa.array(excess == cut), fitting, made)
     return made
-
-
-def _chop(text: pa.Array, count: int) -> pa.Array:
-    return pc.utf8_slice_codeunits(text, 0, stop=-count)
-
-
-def _last(text: pa.Array, count: int) -> pa.Array:
-    return pc.utf8_slice_codeunits(text, -count, stop=None)
