@@ -150,34 +150,6 @@ def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
     return tuple((left, right) for left, right in pairs if left and right and left != right)
 
 
-def conditional_orders(table: Table) -> tuple[tuple[str, str], ...]:
-    """Pairs of columns of which a CHECK says under some condition that one is not the greater.
-
-    >>> from privbench.schema import Check, TableName
-    >>> text = "CASE state WHEN 'done' THEN (ended >= begun) ELSE (ended IS NULL) END"
-    >>> conditional_orders(Table(TableName("public", "t"), (), checks=(Check("c", text),)))
-    (('begun', 'ended'),)
-    """
-    parts = [part for check in table.checks for part in conjuncts(check.expression)]
-    claims = [claim for part in parts if order_of(part) is None for claim in _orders_within(part)]
-    return tuple(dict.fromkeys((order.low, order.high) for order in claims))
-
-
-def _orders_within(tree: exp.Expr) -> Iterator[Order]:
-    """Orders that a CHECK demands of some rows; what it rules out is not read."""
-    tree = tree.unnest()
-    if isinstance(tree, (exp.And, exp.Or)):
-        yield from _orders_within(tree.left)
-        yield from _orders_within(tree.right)
-    elif isinstance(tree, exp.Case):
-        results = [branch.args["true"] for branch in tree.args["ifs"]]
-        for result in (*results, tree.args.get("default")):
-            if result is not None:
-                yield from _orders_within(result)
-    elif (order := order_of(tree)) is not None:
-        yield order
-
-
 def order_of(tree: exp.Expr) -> Order | None:
     """The order that one conjunct demands, or None."""
     if isinstance(tree, exp.Or):

@@ -187,34 +187,6 @@ def test_chains_are_in_order_whatever_the_order_of_columns(names):
     assert (found["ship_date"] <= found["delivery_date"]).mean() > 0.98
 
 
-CONDITIONS = (
-    "CASE state WHEN 'done' THEN (b >= a) WHEN 'new' THEN (b IS NULL) ELSE true END",
-    "((state <> 'done') OR ((b IS NOT NULL) AND (a <= b)))",
-)
-
-
-@pytest.mark.parametrize("check", CONDITIONS)
-def test_what_a_check_demands_under_a_condition_holds_of_all_rows(check):
-    """Whatever the names: rows that are not done ended 73 days before they began."""
-    rng = np.random.default_rng(4)
-    item = table("a", "b", checks=(check,))
-    a, b = rng.uniform(0, 400, 1500).round(), rng.uniform(50, 450, 1500).round()
-    got = made(item, a=a, b=b)
-    left, right = numbers(got["a"]), numbers(got["b"])
-    assert (left <= right).all()
-    assert abs(left.mean() - a.mean()) < 3
-    assert abs(right.mean() - b.mean()) < 3
-
-
-def test_a_check_that_demands_either_order_demands_none():
-    item = table("a", "b", checks=("(((k = 1) AND (a <= b)) OR ((k = 2) AND (b <= a)))",))
-    rng = np.random.default_rng(4)
-    a, b = rng.uniform(0, 400, 900).round(), rng.uniform(0, 400, 900).round()
-    got = made(item, a=a, b=b)
-    assert (numbers(got["a"]) == a).all()
-    assert (numbers(got["b"]) == b).all()
-
-
 VALUES = ("1 year 2 mons", "-3 years", "30 days", "-26 hours", "90 minutes", "0", None)
 FIELDS = {
     "interval": VALUES,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encoding.checks import Order, column_differences, column_orders, conditional_orders
+from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
@@ -30,16 +30,12 @@ def order_dates_by_name(work: TableRows) -> None:
     """Bring dates in the order that their columns' names suggest (`date_orders`).
 
     Where names suggest either order (arrivals and departures), most synthetic rows must have it
-    already; where they suggest one, most must not have the other. An order that a CHECK demands
-    of some rows is brought about in the others too, as far as that goes.
+    already; where they suggest one, most must not have the other.
     """
     pairs = [pair for pair in date_orders(work.table) if set(pair) <= set(work.columns)]
     # All are decided before the first moves: values that have moved are no evidence.
     named = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
-    demanded = [pair for pair in conditional_orders(work.table) if set(pair) <= set(work.columns)]
-    demanded = [pair for pair in demanded if pair[::-1] not in demanded]
-    named = [pair for pair in named if pair[::-1] not in demanded]
-    for low, high in dependency_order(list(dict.fromkeys((*named, *demanded)))):
+    for low, high in dependency_order(named):
         both = _points(work, low, high)
         if both is None:
             continue
