@@ -75,7 +75,7 @@ def numbers(array):
         ("check_in", "check_out"),
     ],
 )
-def test_names_tell_what_comes_first(before, after):
+def test_names_suggest_what_comes_first(before, after):
     assert list(date_orders(table(after, before))) == [(before, after)]
 
 
@@ -89,7 +89,7 @@ def test_names_tell_what_comes_first(before, after):
         ("last_update", "last_login"),
     ],
 )
-def test_other_names_tell_nothing(one, other):
+def test_other_names_suggest_nothing(one, other):
     assert list(date_orders(table(one, other))) == []
 
 
@@ -112,7 +112,7 @@ def test_both_columns_keep_their_values_and_their_distance_is_that_of_their_mean
     assert np.percentile(high - low, 90) < 15
 
 
-def test_the_values_decide_where_names_tell_either():
+def test_the_values_decide_where_names_suggest_either():
     rng = np.random.default_rng(3)
     arrival = rng.uniform(0, 100, 500)
     departure = arrival + rng.uniform(0, 10, 500)
@@ -147,7 +147,7 @@ def test_a_check_is_kept_without_moving_either_column():
     assert sorted(high) == sorted(end)
 
 
-def test_what_no_exchange_mends_follows_as_others_do():
+def test_what_no_exchange_repairs_follows_as_others_do():
     """Noise may put most returns before most rentals."""
     rng = np.random.default_rng(6)
     begin = rng.uniform(0, 200, 1000).round()

@@ -720,7 +720,7 @@ def test_a_column_that_must_be_filled_in_takes_any_value_that_parents_have():
     assert set(made.columns["y"].to_pylist()) == {5, 6}
 
 
-def test_a_column_that_must_be_filled_in_is_made_up_where_no_parent_has_a_value():
+def test_a_column_that_must_be_filled_in_is_generated_where_no_parent_has_a_value():
     keys = [(("x", "y"), "p", ("a", "b"))]
     c = table("c", col("x", null=True), col("y"), uniques=[("y",)], keys=keys)
     none = [pa.array([], pa.int32())] * 2

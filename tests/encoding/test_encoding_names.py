@@ -32,7 +32,7 @@ def plan(name, type_=TEXT, config=None, delta=1e-9, *checks):
     return reader(column, table, config or ColumnConfig(), delta)
 
 
-def test_lists_are_distinct_and_every_pattern_tells_something():
+def test_lists_are_distinct_and_every_pattern_matches_a_name():
     data = packaged("suggestions")
     for labels in [data["kinds"], *(item["labels"] for item in data["lists"])]:
         assert labels
@@ -49,18 +49,18 @@ def test_lists_are_distinct_and_every_pattern_tells_something():
         ("marital_status", "Widowed"), ("MaritalStatus", "M"), ("race", "Asian"),
     ],
 )  # fmt: skip
-def test_names_tell_labels(name, label):
+def test_names_suggest_labels(name, label):
     assert label in suggested_labels(name)
 
 
 @pytest.mark.parametrize("name", ["title", "body", "name", "remarks", "description", "q1"])
-def test_other_names_tell_none(name):
+def test_other_names_suggest_none(name):
     assert suggested_labels(name) == ()
     assert suggested_range(name) is None
 
 
 @pytest.mark.parametrize("name", ["posttypeid", "PostTypeId", "vote_type_id", "class", "statusid"])
-def test_names_of_codes_tell_few_values(name):
+def test_names_of_codes_suggest_few_values(name):
     assert suggested_range(name).high == "10"
     assert suggested_range(f"{name}_count") is None
 
@@ -96,7 +96,7 @@ def test_rates_and_sums_are_no_parts_of_calendars(name):
     ("name", "check"),
     [("month", "c > 50"), ("rank", "c > 50"), ("x", "c >= 1000"), ("x", "c < '-7'::integer")],
 )
-def test_a_usual_range_that_a_check_forbids_is_no_point(type_, name, check):
+def test_a_suggested_range_that_a_check_forbids_is_no_point(type_, name, check):
     text = f"({check.replace('c ', name + ' ')})"
     (need, *_) = plan(name, type_, None, 1e-9, text).needs
     low, high = (value(need, type_, end) for end in (need.usual.lo, need.usual.hi))
@@ -131,7 +131,7 @@ def test_no_label_might_break_a_check_or_was_asked_not_to_be():
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
-def test_usual_labels_are_counted_and_other_text_is_made_up(delta):
+def test_suggested_labels_are_counted_and_other_text_is_generated(delta):
     column = plan("nationality", delta=delta)
     texts = pa.array(["German", "secret of a row", "British"])
     assert "nationality" in column.read({"c1": texts, "c1n": pa.array([6, 15, 7])})
@@ -150,7 +150,7 @@ def test_usual_labels_are_counted_and_other_text_is_made_up(delta):
     assert made[1] not in (None, "secret of a row")
 
 
-def test_a_name_tells_a_range_of_numbers_only():
+def test_a_name_suggests_a_range_of_numbers_only():
     (need,) = plan("latitude", INT).needs
     assert (need.usual.lo, need.usual.hi) == (-90, 91)
     (need,) = plan("n", INT).needs
@@ -175,7 +175,7 @@ def test_ranges_that_nobody_saw_hold_nothing_beyond_unless_it_is_clear():
     ["is_active", "isActive", "has_photo", "deleted", "email_verified", "address_verified",
      "archived_flag", "can_edit", "enabled", "Discontinued", "is_discounted"],
 )  # fmt: skip
-def test_names_of_flags_tell_zero_and_one(name):
+def test_names_of_flags_suggest_zero_and_one(name):
     (need,) = plan(name, INT).needs
     assert (need.usual.lo, need.usual.hi, need.told) == (0, 2, True)
     domain = plan(name, INT).finish({name: need.usual}).domains[name]
@@ -213,7 +213,7 @@ def test_names_of_numbers_are_no_flags(name):
         ("qty", 1, 10),
     ],
 )
-def test_both_ends_of_a_range_that_a_name_tells_are_in_it(name, low, high):
+def test_both_ends_of_a_range_that_a_name_suggests_are_in_it(name, low, high):
     (need,) = plan(name, INT).needs
     recoding = plan(name, INT).finish({name: need.usual}).recodings[name]
     codes = recoding.apply(np.array([low, high]))
@@ -257,7 +257,7 @@ def test_a_smallint_holds_codes():
         (INT, None, 0, 100),
     ],
 )
-def test_a_default_tells_the_order_of_magnitude(type_, default, low, high):
+def test_a_default_suggests_the_order_of_magnitude(type_, default, low, high):
     column = Column("n", 1, type_, default=default)
     table = Table(TableName("public", "t"), (column,))
     need, *_ = reader(column, table, ColumnConfig(), 1e-9).needs
@@ -266,7 +266,7 @@ def test_a_default_tells_the_order_of_magnitude(type_, default, low, high):
     assert (need.usual.lo, need.usual.hi) == (low, high)
 
 
-def test_a_default_beside_what_a_name_tells_is_a_value():
+def test_a_default_beside_what_a_name_suggests_is_a_value():
     column = Column("status", 1, INT, default="9")
     table = Table(TableName("public", "t"), (column,))
     (need,) = reader(column, table, ColumnConfig(), 1e-9).needs
@@ -302,7 +302,7 @@ def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default,
     assert recoding.apply(np.array([0, 1, -1]), texts).tolist() == [1, 0, 2]
 
 
-def test_a_default_comes_before_what_a_name_tells_and_not_where_a_check_may_forbid_it():
+def test_a_default_comes_before_what_a_name_suggests_and_not_where_a_check_may_forbid_it():
     column = Column("status", 1, TEXT, default="'fresh'::text")
     free = Table(TableName("public", "t"), (column,))
     assert reader(column, free, ColumnConfig(), 1e-9).usual == (

@@ -311,7 +311,7 @@ def test_a_clone_under_noise_keeps_decimals_and_the_median(type_, sent, decimals
     assert np.median(made) == pytest.approx(real, rel=0.2, abs=0.001)
 
 
-def test_few_rows_tell_no_decimals():
+def test_few_rows_release_no_decimals():
     noisy = generator(1, "none").laplace(0, 10, (1000, 9))
     found = [find_decimals(item, 10 * np.sqrt(2), 2) for item in noisy]
     assert sum(item is not None for item in found) < 30
