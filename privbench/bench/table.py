@@ -18,9 +18,9 @@ from privbench.bench.config import DataConfig
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding import reader
-from privbench.encoding.base import literal
+from privbench.encoding.bounds import literal
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec
 from privbench.errors import ConfigError
 from privbench.privacy.data import EdgesRecoding
 from privbench.rng import generator

@@ -1,9 +1,6 @@
-"""Encoders: columns to coded attributes and back, minted keys, and repaired constraints."""
+"""Encoders: columns to coded attributes and back, and the keys of synthetic rows."""
 
-from privbench.encoding.assemble import mint_database
 from privbench.encoding.base import (
-    Bounds,
-    BoundsNeed,
     CategoriesNeed,
     Codec,
     ColumnReader,
@@ -11,10 +8,11 @@ from privbench.encoding.base import (
     Need,
     Released,
 )
-from privbench.encoding.integrity import Minted
-from privbench.encoding.keys import Role, role_of, table_coverage, unkept
-from privbench.encoding.lattice import Decimals, DecimalsNeed
-from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.bounds import Bounds, BoundsNeed
+from privbench.encoding.decimals import Decimals, DecimalsNeed
+from privbench.encoding.keys.columns import Role, role_of
+from privbench.encoding.keys.generate import KeyedTable, generate_keys
+from privbench.encoding.registry import codec_from_json, reader, table_coverage, unkept
 
 __all__ = [
     "Bounds",
@@ -25,12 +23,12 @@ __all__ = [
     "CoverageLine",
     "Decimals",
     "DecimalsNeed",
-    "Minted",
+    "KeyedTable",
     "Need",
     "Released",
     "Role",
     "codec_from_json",
-    "mint_database",
+    "generate_keys",
     "reader",
     "role_of",
     "table_coverage",

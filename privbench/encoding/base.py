@@ -10,8 +10,8 @@ valid input for the column's type. A codec never sees a private row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,9 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.config import Scalar
 from privbench.domain import Domain
-from privbench.encoding.lattice import Decimals, DecimalsNeed
+from privbench.encoding.bounds import Bounds, BoundsNeed
+from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.privacy.data import Attribute, Recoding
 from privbench.privacy.spec import PART
 from privbench.schema import Column, ColumnType
@@ -29,124 +29,18 @@ from privbench.schema import Column, ColumnType
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
 
-#: Rows, in noise scales, below which a range is asked for in few cells, and from which in all.
-_FEW_SEEN, _MANY_SEEN = 40.0, 100.0
-#: Parts of a cell that would hold at most as many grid steps are cut into single steps.
-_FEW_STEPS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``.
-
-    Attributes:
-        lo: Lower bound.
-        hi: Upper bound.
-        cells: Number of equal cells between them that are worth telling apart; None means as
-            many as there may be.
-        inner: Edges of cells between them, ascending, where more is known than the ends.
-        seen: Whether rows told them; else they are the usual ones.
-    """
-
-    lo: int
-    hi: int
-    cells: int | None = None
-    inner: tuple[int, ...] = ()
-    seen: bool = True
-
-
-@dataclass(frozen=True)
-class BoundsNeed:
-    """A range to release before an attribute can be measured (PRIVACY P20).
-
-    Attributes:
-        attribute: The attribute.
-        candidates: Public ascending grid points, int64, shape (k,).
-        usual: What to take where noise drowns the rows.
-        dear: Whether much is lost without a release, since `usual` is no fair guess.
-        told: Whether the column's name tells what is usual: rows beyond must be clear.
-        coarser: The candidates with ever fewer points.
-        plausible: Ends of a range beyond which rows must be clear, whatever the name.
-    """
-
-    attribute: str
-    candidates: NDArray[np.int64]
-    usual: Bounds
-    dear: bool = True
-    told: bool = False
-    coarser: tuple[NDArray[np.int64], ...] = ()
-    plausible: tuple[int, int] | None = None
-
-    def asked(self, seen: float) -> tuple[Self, ...]:
-        """What to ask instead: where few rows are seen, few cells can be told apart.
-
-        Args:
-            seen: Rows in noise scales of one histogram.
-
-        Returns:
-            One need, or two for dates: of few cells, and of all, which share the budget. Where
-            many cells hold little each, the first says where they lie; where rows lie close
-            together, the second does.
-        """
-        if not self.coarser or (seen >= _MANY_SEEN and not self.dear):
-            return (self,)
-        few = self.coarser[-1 if seen < _FEW_SEEN else 0]
-        wide = replace(self, candidates=few, coarser=())
-        return (wide, self) if self.dear and seen >= _FEW_SEEN else (wide,)
-
-    @property
-    def told_cells(self) -> tuple[int, int] | None:
-        """The cells beyond which rows must be clear, inclusive, see `between`; None without any.
-
-        Those of the usual range, where the column's name tells it, else those of what is plausible.
-        """
-        told = (self.usual.lo, self.usual.hi) if self.told else self.plausible
-        if told is None:
-            return None
-        low = int(np.searchsorted(self.candidates, told[0], side="right"))
-        return low, max(int(np.searchsorted(self.candidates, told[1])), low)
-
-    def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
-        """The bounds of a run of cells between candidates.
-
-        Args:
-            first: First cell: cell i lies between candidates i − 1 and i.
-            last: Last cell, inclusive.
-            pieces: Into how many parts each cell is cut, shape (k + 1,); 0 for one that goes with
-                the one before it.
-            cells: See `Bounds`.
-        """
-        most = len(self.candidates) - 1
-        first, last = min(max(first - 1, 0), most), min(last, most)
-        ends = self.candidates[first : last + 1].tolist()
-        cuts = pieces[first + 1 : last + 1].tolist()
-        inner = {
-            edge
-            for low, high, count in zip(ends, ends[1:], cuts, strict=False)
-            for edge in parts(low, high, count)
-        }
-        low, high = ends[0], max(ends[-1], ends[0] + 1)
-        return Bounds(low, high, cells, tuple(sorted(inner - {low})))
-
-
-def parts(low: int, high: int, count: int) -> list[int]:
-    """Starts of equal parts of ``[low, high)``; of single steps, where parts would hold a few."""
-    width = high - low
-    count = width if width <= _FEW_STEPS * count else count
-    return [low + width * part // count for part in range(count)]
-
 
 @dataclass(frozen=True, slots=True)
 class CategoriesNeed:
-    """A category list to release by a stability threshold (PRIVACY P19).
+    """A category list to release by a stability threshold, under δ.
 
     Attributes:
         attribute: The attribute, a `Labels`.
         per_unit: In how many distinct values one unit counts.
-        dear: Whether much is lost without a release, since the column's name tells that many rows
+        dear: Whether much is lost without a release: the column's name suggests that many rows
             share few values.
         usual: Labels to take where none are released, the most usual first.
-        own: Whether the column's name or type tells that few rows share a value.
+        own: Whether the column's name or type suggests that few rows share a value.
         length: Greatest length of a value: longer ones are shared less often.
         grid: The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
         public: Candidates that are counted whether or not a row has them, distinct.
@@ -253,7 +147,9 @@ class Codec(ABC):
         nullable: Whether the column may hold NULL.
     """
 
+    #: What a model names the codec, and what reads each field of its own from JSON.
     kind: ClassVar[str]
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
 
     column: str
     type: ColumnType
@@ -289,32 +185,52 @@ class Codec(ABC):
             An Arrow array of `rows` values whose CSV form is valid input for the type.
         """
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `privbench.encoding.registry.codec_from_json` reads back."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Codec:
-        """The codec that `to_json` wrote."""
-
-    def header(self) -> dict[str, Any]:
-        """The part of the JSON object that every codec shares."""
+        """A JSON object that `from_json` reads back; fields at their defaults are left out."""
+        own = {
+            field.name: _jsonable(getattr(self, field.name))
+            for field in fields(self)
+            if field.name in self.parsers and getattr(self, field.name) != field.default
+        }
         return {
             "codec": self.kind,
             "column": self.column,
             "type": type_to_json(self.type),
             "nullable": self.nullable,
+            **own,
         }
 
-    @staticmethod
-    def head_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that every codec shares, as `header` wrote them."""
-        return {
-            "column": str(data["column"]),
-            "type": type_from_json(data["type"]),
-            "nullable": bool(data["nullable"]),
-        }
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote; nothing in it is trusted.
+
+        Raises:
+            KeyError, TypeError, ValueError: The object describes no such codec.
+        """
+        own = {name: parse(data[name]) for name, parse in cls.parsers.items() if name in data}
+        head = (str(data["column"]), type_from_json(data["type"]), bool(data["nullable"]))
+        return cls(*head, **own)
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Codec):
+        return value.to_json()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts in a model."""
+    return tuple(str(item) for item in value)
+
+
+def integers(value: Any) -> tuple[int, ...]:
+    """A list of integers in a model."""
+    return tuple(int(item) for item in value)
+
+
+def optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Like a parser, but null stays what it is."""
+    return lambda value: None if value is None else parse(value)
 
 
 def attribute(column: str, part: str) -> str:
@@ -380,12 +296,3 @@ def _part_from_json(data: Mapping[str, Any]) -> ColumnType:
         labels=tuple(str(label) for label in data["labels"]),
         domain_checks=tuple(str(check) for check in data["checks"]),
     )
-
-
-def literal(value: Scalar) -> str:
-    """A config value as the text of a PostgreSQL literal.
-
-    >>> literal(True), literal(3), literal("x")
-    ('true', '3', 'x')
-    """
-    return str(value).lower() if isinstance(value, bool) else str(value)

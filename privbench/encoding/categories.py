@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,11 @@ from privbench.encoding.base import (
     Released,
     concatenate,
     null_mask,
+    texts,
 )
 from privbench.encoding.scale import scale_of
 from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
+from privbench.schema import Column
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
@@ -73,12 +75,12 @@ class ListReader(ColumnReader):
         if scale is not None:
             listed: pa.Array = pa.array([scale.parse(value) for value in self.values], pa.int64())
             points = scale.read(array)
-            found = pc.index_in(pa.array(points), value_set=listed)
+            result = pc.index_in(pa.array(points), value_set=listed)
         else:
-            found = pc.index_in(array, value_set=pa.array(self.values, type=array.type))
+            result = pc.index_in(array, value_set=pa.array(self.values, type=array.type))
         domain = self.domain
         missing = domain.special_code("other") if self.other else domain.values - 1
-        codes = found.fill_null(missing).to_numpy(zero_copy_only=False)
+        codes = result.fill_null(missing).to_numpy(zero_copy_only=False)
         null = array.is_null().to_numpy(zero_copy_only=False)
         codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
         return {self.name: codes.astype(domain.dtype)}
@@ -179,6 +181,12 @@ class ListCodec(Codec):
     """
 
     kind: ClassVar[str] = "list"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "values": texts,
+        "ordered": bool,
+        "other": bool,
+        "settled": bool,
+    }
 
     values: tuple[str, ...]
     ordered: bool
@@ -219,23 +227,12 @@ class ListCodec(Codec):
             return scale.build(points[chosen], {"null": null})
         return pa.array(self.values, pa.string()).take(pa.array(chosen, mask=null))
 
-    def to_json(self) -> dict[str, Any]:
-        """The list."""
-        return {
-            **self.header(),
-            "values": list(self.values),
-            "ordered": self.ordered,
-            "other": self.other,
-            "settled": self.settled,
-        }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote."""
-        return cls(
-            **cls.head_from_json(data),
-            values=tuple(str(value) for value in data["values"]),
-            ordered=bool(data["ordered"]),
-            other=bool(data["other"]),
-            settled=bool(data["settled"]),
-        )
+def boolean_reader(table: str, column: Column) -> ColumnReader:
+    """Exact public cells, false before true."""
+    return ListReader(table, column, ("false", "true"), True, False, "boolean")
+
+
+def enum_reader(table: str, column: Column) -> ColumnReader:
+    """Exact public cells in the order of the labels."""
+    return ListReader(table, column, column.type.labels, True, False, "labels of the enum type")

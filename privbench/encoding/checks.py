@@ -1,30 +1,170 @@
-"""Public knowledge in CHECK constraints: bounds, lists and lengths of single columns.
-
-Only simple constraints over one column are understood; whatever else a CHECK says is left to
-`unread_checks`, which `check` shows with table and constraint.
-"""
+"""What CHECK constraints say of columns: bounds, lists, lengths, and orders of two columns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import sqlglot
 from sqlglot import expressions as exp
+from sqlglot.errors import SqlglotError
 
-from privbench.encoding.checktree import (
-    array_of,
-    bare,
-    column_of,
-    conjuncts,
-    is_not_null,
-    is_null,
-    not_null_part,
-    text_of,
-    texts_of,
-    untrimmed,
-)
-from privbench.encoding.orders import order_of
 from privbench.schema import Check, Column, Table
+
+
+@lru_cache(maxsize=4096)
+def conjuncts(expression: str) -> tuple[exp.Expr, ...]:
+    """The conjuncts of an expression; none where sqlglot cannot read it."""
+    text = expression.strip()
+    if text.upper().startswith("CHECK"):
+        text = text[5:].strip()
+    text = text.removesuffix("NOT VALID").strip()
+    try:
+        return tuple(_split(sqlglot.parse_one(text, read="postgres")))
+    except (SqlglotError, RecursionError):
+        return ()
+
+
+def _split(tree: exp.Expr) -> Iterator[exp.Expr]:
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        yield from _split(tree.left)
+        yield from _split(tree.right)
+    else:
+        yield tree
+
+
+def is_null(tree: exp.Expr) -> bool:
+    """Whether it is ``x IS NULL``."""
+    plain = isinstance(tree, exp.Is) and not tree.args.get("negate")
+    return plain and isinstance(tree.expression, exp.Null)
+
+
+def is_not_null(tree: exp.Expr) -> bool:
+    """Whether it is ``x IS NOT NULL``."""
+    # sqlglot writes it Not(Is) or Is(negate), depending on its version.
+    if isinstance(tree, exp.Not):
+        return is_null(tree.this.unnest())
+    negated = isinstance(tree, exp.Is) and bool(tree.args.get("negate"))
+    return negated and isinstance(tree.expression, exp.Null)
+
+
+def not_null_part(tree: exp.Expr) -> exp.Expr:
+    """``x`` of ``y IS NULL OR x``."""
+    if isinstance(tree, exp.Or):
+        left, right = tree.left.unnest(), tree.right.unnest()
+        return right if is_null(left) else left if is_null(right) else tree
+    return tree
+
+
+def bare(tree: exp.Expr) -> exp.Expr:
+    """Without parentheses and casts."""
+    while isinstance(tree, (exp.Paren, exp.Cast)):
+        tree = tree.this
+    return tree
+
+
+def untrimmed(tree: exp.Expr) -> exp.Expr:
+    """The argument of trim(): generated texts have no spaces at their ends."""
+    tree = bare(tree)
+    return bare(tree.this) if isinstance(tree, exp.Trim) else tree
+
+
+def column_of(tree: exp.Expr) -> str | None:
+    """The name of a column of the table itself, or None."""
+    tree = bare(tree)
+    return tree.name if isinstance(tree, exp.Column) and not tree.table else None
+
+
+def text_of(tree: exp.Expr) -> str | None:
+    """The text of a literal, or None."""
+    tree = bare(tree)
+    if isinstance(tree, exp.Neg):
+        inner = text_of(tree.this)
+        return None if inner is None else f"-{inner}"
+    if isinstance(tree, exp.Boolean):
+        return str(tree.this).lower()
+    return str(tree.this) if isinstance(tree, exp.Literal) else None
+
+
+def texts_of(trees: list[exp.Expr]) -> tuple[str, ...] | None:
+    """The texts of literals, or None if one of them is none."""
+    values = [text_of(tree) for tree in trees]
+    known = tuple(value for value in values if value is not None)
+    return known if len(known) == len(values) else None
+
+
+def array_of(tree: exp.Expr) -> tuple[str, ...] | None:
+    """The elements of an array of literals, or None."""
+    tree = bare(tree)
+    if isinstance(tree, exp.Array):
+        return texts_of(tree.expressions)
+    if isinstance(tree, exp.Literal) and str(tree.this).startswith("{"):
+        return _array_literal(str(tree.this))
+    return None
+
+
+def _array_literal(text: str) -> tuple[str, ...] | None:
+    inner = text[1:-1]
+    if any(mark in inner for mark in '"{}\\'):
+        return None
+    return tuple(part.strip() for part in inner.split(",")) if inner else None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A CHECK that one column is not greater than another.
+
+    Attributes:
+        low: The column with the smaller value.
+        high: The column with the greater value.
+        strict: Whether they may not be equal.
+    """
+
+    low: str
+    high: str
+    strict: bool
+
+
+def column_orders(table: Table) -> tuple[Order, ...]:
+    """Comparisons between two columns of the table, each a conjunct of a CHECK.
+
+    >>> from privbench.schema import Check, TableName
+    >>> column_orders(Table(TableName("public", "t"), (), checks=(Check("c", "(a < b)"),)))
+    (Order(low='a', high='b', strict=True),)
+    """
+    found = [order_of(part) for check in table.checks for part in conjuncts(check.expression)]
+    return tuple(order for order in found if order is not None)
+
+
+def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
+    """Pairs of columns that must differ, each a conjunct of a CHECK.
+
+    >>> from privbench.schema import Check, TableName
+    >>> column_differences(Table(TableName("public", "t"), (), checks=(Check("c", "(a <> b)"),)))
+    (('a', 'b'),)
+    """
+    parts = [part for check in table.checks for part in conjuncts(check.expression)]
+    pairs = [(column_of(p.left), column_of(p.right)) for p in parts if isinstance(p, exp.NEQ)]
+    return tuple((left, right) for left, right in pairs if left and right and left != right)
+
+
+def order_of(tree: exp.Expr) -> Order | None:
+    """The order that one conjunct demands, or None."""
+    if isinstance(tree, exp.Or):
+        sides = [tree.left.unnest(), tree.right.unnest()]
+        rest = [side for side in sides if not is_null(side)]
+        return order_of(rest[0]) if len(rest) == 1 else None
+    if not isinstance(tree, (exp.GT, exp.GTE, exp.LT, exp.LTE)):
+        return None
+    left, right = column_of(tree.left), column_of(tree.right)
+    if left is None or right is None or left == right:
+        return None
+    strict = isinstance(tree, (exp.GT, exp.LT))
+    if isinstance(tree, (exp.GT, exp.GTE)):
+        left, right = right, left
+    return Order(left, right, strict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,62 +221,6 @@ def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
         facts, _ = _facts(expression)
         found += [fact.limits for fact in facts if fact.column.upper() == "VALUE"]
     return tuple(found)
-
-
-def pattern_of(
-    expression: str, column: str, *, alone: bool = False
-) -> tuple[type[exp.Expr], str] | None:
-    """The kind and text of a pattern (``~``, ``~*``, LIKE, ILIKE) that a CHECK demands of a column.
-
-    Args:
-        expression: The CHECK.
-        column: The column's name, or ``VALUE`` in a domain.
-        alone: Whether the CHECK may say nothing else.
-    """
-    parts = conjuncts(expression)
-    if alone and len(parts) != 1:
-        return None
-    for part in parts:
-        tree = not_null_part(part)
-        if isinstance(tree, (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)):
-            name, text = column_of(tree.this), _similar(tree.expression) or text_of(tree.expression)
-            if text is not None and (name == column or (name or "").upper() == column == "VALUE"):
-                return type(tree), text
-    return None
-
-
-def case_of(expression: str, column: str) -> str | None:
-    """The case, ``upper`` or ``lower``, that a CHECK demands of a whole column; else None.
-
-    >>> case_of("((code)::text = upper((code)::text))", "code")
-    'upper'
-    """
-    for part in conjuncts(expression):
-        tree = not_null_part(part)
-        if not isinstance(tree, exp.EQ):
-            continue
-        for plain, cased in ((tree.left, tree.right), (tree.right, tree.left)):
-            cased = bare(cased)
-            if isinstance(cased, (exp.Upper, exp.Lower)):
-                names = {column_of(plain), column_of(cased.this)}
-                if names == {column} or (column == "VALUE" and names in ({"value"}, {"VALUE"})):
-                    return "upper" if isinstance(cased, exp.Upper) else "lower"
-    return None
-
-
-def _similar(tree: exp.Expr) -> str | None:
-    """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
-    tree = bare(tree)
-    named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
-    text = text_of(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
-    if text is None:
-        return None
-    made, listed = "", False
-    for letter in text:
-        listed = letter == "[" or (listed and letter != "]")
-        plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
-        made += letter if listed else plain.get(letter, letter)
-    return f"^(?:{made})$"
 
 
 def unread_checks(table: Table) -> tuple[Check, ...]:

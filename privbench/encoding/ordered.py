@@ -1,20 +1,20 @@
-"""Columns on a grid: integers, numbers, dates and times, with public or released bounds."""
+"""Columns on a grid (numbers, dates, times): reader and codec, range public or released."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
+from privbench.domain import Domain
 from privbench.encoding.base import (
-    Bounds,
-    BoundsNeed,
+    AnyCodes,
     CategoriesNeed,
     Codec,
     ColumnReader,
@@ -22,13 +22,135 @@ from privbench.encoding.base import (
     Released,
     attribute,
     concatenate,
+    integers,
+    null_mask,
+    optional,
+    texts,
 )
-from privbench.encoding.expected import Expected
-from privbench.encoding.lattice import USUAL, Decimals, DecimalsNeed
-from privbench.encoding.ordered_codec import OrderedCodec
-from privbench.encoding.public_range import Range
-from privbench.encoding.scale import LINEAR, Points, Scale
-from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid
+from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
+from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
+from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
+from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    low, high = value
+    return int(low), int(high)
+
+
+@dataclass(frozen=True)
+class OrderedCodec(Codec):
+    """Draws a grid point in the cell of every code.
+
+    Attributes:
+        recoding: The cells.
+        settled: Whether they were public before the fit.
+        limits: Public least and greatest grid point, inclusive.
+        decimals: Released number of decimals that values are drawn with; None for any number.
+    """
+
+    kind: ClassVar[str] = "ordered"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "recoding": lambda made: made,
+        "settled": bool,
+        "limits": _pair,
+        "decimals": optional(int),
+    }
+
+    recoding: EdgesRecoding
+    settled: bool
+    limits: tuple[int, int]
+    decimals: int | None = None
+
+    @property
+    def scale(self) -> Scale:
+        """The type's grid, with the released decimals.
+
+        Raises:
+            ValueError: The type has no grid, or its values no such decimals.
+        """
+        scale = scale_of(self.type)
+        if scale is None:
+            raise ValueError(f"type {self.type.sql} has no grid")
+        return scale if self.decimals is None else scale.with_decimals(self.decimals)
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """One ordered domain."""
+        return {self.column: self.recoding.domain}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The edges, where bounds were released."""
+        return {} if self.settled else {self.column: self.recoding}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """A value in the cell of every code; beyond the last cell, one near it."""
+        values = codes[self.column]
+        domain = self.recoding.domain
+        lows, highs = self.cells()
+        scale = self.scale
+        points = scale.draw(lows[values], highs[values], rng)
+        marks = {
+            name: np.asarray(values == domain.special_code(name), dtype=np.bool_)
+            for name in domain.specials
+            if name in scale.specials
+        }
+        return scale.build(points, {**marks, "null": null_mask(values, domain)})
+
+    def cells(self) -> tuple[Points, Points]:
+        """First point, and one past the last, of every code's cell; NULL and NaN have any."""
+        domain = self.recoding.domain
+        edges = np.array(self.recoding.edges, dtype=np.int64)
+        lows = np.full(domain.size, edges[0], dtype=np.int64)
+        highs = np.full(domain.size, edges[1], dtype=np.int64)
+        lows[: domain.values], highs[: domain.values] = edges[:-1], edges[1:]
+        lo, hi = self.limits
+        if "below" in domain.specials:
+            cell = domain.special_code("below")
+            width = int(edges[1]) - int(edges[0])
+            lows[cell], highs[cell] = max(lo, int(edges[0]) - width), edges[0]
+        if "above" in domain.specials:
+            cell = domain.special_code("above")
+            width = int(edges[-1]) - int(edges[-2])
+            lows[cell], highs[cell] = edges[-1], min(hi + 1, int(edges[-1]) + width)
+        return lows, highs
+
+    def to_json(self) -> dict[str, Any]:
+        """Edges, consecutive ones as a range; decimals only where some were released."""
+        edges, core = self.recoding.edges, self.recoding.core
+        unit = edges[-1] - edges[0] == len(edges) - 1
+        own = super().to_json()
+        del own["recoding"]
+        return {
+            **own,
+            "unit": unit,
+            "edges": [edges[0], edges[-1]] if unit else list(edges),
+            "specials": list(self.recoding.specials),
+            "core": None if core is None else list(core),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The codec that `to_json` wrote.
+
+        Raises:
+            ValueError: Edges that are no edges, or more than a million; decimals that the type does
+                not have.
+        """
+        edges = integers(data["edges"])
+        if data["unit"]:
+            if not 0 < edges[1] - edges[0] <= 1_000_000:
+                raise ValueError("too many edges")
+            edges = tuple(range(edges[0], edges[1] + 1))
+        core = optional(_pair)(data["core"])
+        recoding = EdgesRecoding(edges, texts(data["specials"]), bool(data["nullable"]), core)
+        codec = super().from_json({**data, "recoding": recoding})
+        codec.scale  # noqa: B018  (refuses decimals that the type does not have)
+        return codec
+
 
 #: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
 MAX_STEPS = 2**18
@@ -63,7 +185,7 @@ class OrderedReader(ColumnReader):
 
     @property
     def _title(self) -> str:
-        """What names are told by; parts of columns have none of their own."""
+        """The name that suggestions are looked up by."""
         return self.title or self.name
 
     @property
@@ -73,31 +195,31 @@ class OrderedReader(ColumnReader):
     @property
     def _counted(self) -> bool:
         """Whether decimals are released; not for public ranges, whose cells are made at once."""
-        return self.scale.decimals_told is not None and not self.range.settled
+        return self.scale.decimal_choices is not None and not self.range.settled
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
         """Bounds and decimals, unless the range is public; made once: every stage of a fit asks."""
         if self.range.settled:
             return ()
-        told = self.scale.decimals_told
-        if told is None:
+        choices = self.scale.decimal_choices
+        if choices is None:
             return (self._bounds, *self._shared)
-        usual = USUAL if self.scale.fractions else told[-1]
-        return (self._bounds, DecimalsNeed(self._decimals, told, usual), *self._shared)
+        usual = USUAL if self.scale.fractions else choices[-1]
+        return (self._bounds, DecimalsNeed(self._decimals, choices, usual), *self._shared)
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
-        """Values that many units share, where cells would not tell them: prices, constant times."""
-        if not (self.per_unit and self.scale.crowded):
+        """Values that many units share, which cells would hide: prices, constant times."""
+        if not (self.per_unit and self.scale.hides_frequent_values):
             return ()
         name = attribute(self.name, "values")
         return (CategoriesNeed(name, self.per_unit, own=True, grid=self.name),)
 
     @property
     def _bounds(self) -> BoundsNeed:
-        points, named = self.scale.candidates(), self._expected.named
-        low, high = self._expected.usual(points)
+        points, named = self.scale.candidates(), self._default.named
+        low, high = self._default.default_range(points)
         return BoundsNeed(
             self.name,
             self._within(points),
@@ -120,9 +242,9 @@ class OrderedReader(ColumnReader):
         return low, high
 
     @cached_property
-    def _expected(self) -> Expected:
+    def _default(self) -> RangeDefault:
         """The range before rows are seen."""
-        return Expected(self.scale, self.range, self._title, self.column.default, self._of_type)
+        return RangeDefault(self.scale, self.range, self._title, self.column.default, self._of_type)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """One expression: the grid point."""
@@ -152,7 +274,7 @@ class OrderedReader(ColumnReader):
         else:
             bounds = released[self.name]
             assert isinstance(bounds, Bounds)
-            decimals = self._lattice(bounds, released.get(self._decimals))
+            decimals = self._decimals_to_draw(bounds, released.get(self._decimals))
             (shared,) = self._shared or (None,)
             values = released.get(shared.attribute, ()) if shared else ()
             assert isinstance(values, tuple)
@@ -168,21 +290,21 @@ class OrderedReader(ColumnReader):
             decimals,
         )
 
-    def _lattice(self, bounds: Bounds, found: Released | None) -> int | None:
+    def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.
 
-        Where noise drowned the rows, two decimals if nothing is known of the range either.
+        Where the signal is below the noise: two decimals, if nothing is known of the range either.
         """
-        told = self.scale.decimals_told
-        if told is None or not isinstance(found, Decimals):
+        choices = self.scale.decimal_choices
+        if choices is None or not isinstance(result, Decimals):
             return None
-        if found.count is None:
+        if result.count is None:
             return USUAL if self.scale.fractions and not bounds.seen else None
-        if found.count == told[-1]:
+        if result.count == choices[-1]:
             return None
-        # A range that holds no such number tells of others.
-        scale = self.scale.with_decimals(found.count)
-        return found.count if scale.holds(bounds.lo, bounds.hi) else None
+        # A range that holds no such number has others.
+        scale = self.scale.with_decimals(result.count)
+        return result.count if scale.has_value(bounds.lo, bounds.hi) else None
 
     @property
     def _recoding(self) -> EdgesRecoding:
@@ -191,7 +313,7 @@ class OrderedReader(ColumnReader):
         if hi - lo <= MAX_STEPS:
             edges = list(range(lo, hi + 1))
         else:
-            edges = self.scale.parted(self.scale.edges(lo, hi, bins=self.bins))
+            edges = self.scale.with_own_cells(self.scale.edges(lo, hi, bins=self.bins))
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
@@ -214,14 +336,14 @@ class OrderedReader(ColumnReader):
         Values that many units share have cells of their own.
         """
         scale, cells_of, beyond = self._scales(bounds, decimals)
-        first, end = cells_of.least(self.range.lo), self.range.hi + 1
+        first, end = cells_of.first_aligned(self.range.lo), self.range.hi + 1
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
-        expected = self._expected
-        named = expected.named
+        default = self._default
+        named = default.named
         meant = named if named is not None and named[0] <= lo and hi <= named[1] else None
-        lo, hi = cells_of.snapped(lo, hi)
+        lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
@@ -229,14 +351,14 @@ class OrderedReader(ColumnReader):
             # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
             # but there is no thirteenth month unless rows are clear beyond the twelfth.
             below = [edge for edge in below if edge >= meant[0]]
-            if expected.firm:
+            if default.hard:
                 above = [edge for edge in above if edge <= meant[1]]
         inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
-        edges = {*below, *inside, *above, *_alone(scale, values)}
+        edges = {*below, *inside, *above, *_own_cells(scale, values)}
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values beside zero are common; a cell on both of its sides would hold them all.
             edges.add(0)
-        kept = scale.parted(sorted({min(max(edge, first), end) for edge in edges}))
+        kept = scale.with_own_cells(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
         last = max(bisect_left(kept, min(hi, kept[-1])), 1)
         core = (bisect_left(kept, lo), last)
@@ -256,11 +378,11 @@ class OrderedReader(ColumnReader):
         return how, "no range is declared"
 
 
-def _alone(scale: Scale, values: tuple[int, ...]) -> set[int]:
+def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:
     """Edges of a cell for every value, up to the next that the scale draws.
 
     A value that the scale does not draw, since next to none has as many decimals, gets none: beside
     its cell would lie one that holds no number.
     """
-    drawn = [value for value in values if scale.least(value) == value]
-    return {*drawn, *(scale.least(value + 1) for value in drawn)}
+    drawn = [value for value in values if scale.first_aligned(value) == value]
+    return {*drawn, *(scale.first_aligned(value + 1) for value in drawn)}

@@ -1,10 +1,9 @@
-"""CHECKs that a text matches a pattern or lies between two others: texts that do not are made anew.
-
-Post-processing of synthetic values; patterns are the schema's, and public.
-"""
+"""Texts that match what a CHECK demands: a pattern, a case, or a place between two others."""
 
 from __future__ import annotations
 
+import string
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -13,11 +12,84 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import expressions as exp
 
-from privbench.encoding.checks import case_of, column_limits, length_limits, pattern_of
-from privbench.encoding.checktree import conjuncts
+from privbench.encoding.checks import (
+    Limits,
+    bare,
+    column_limits,
+    column_of,
+    conjuncts,
+    length_limits,
+    not_null_part,
+    text_of,
+)
+from privbench.encoding.keys.uniqueness import replace_rows
 from privbench.encoding.regex import EXTRA, Node, Unknown, parse
-from privbench.encoding.spans import span_patterns
 from privbench.schema import Check, Column, Table
+
+#: Alphabets whose letters stand in the same order in every collation.
+_ALPHABETS = (string.ascii_uppercase, string.ascii_lowercase, string.digits)
+#: Longest bound that is understood, and letters that a longer text may have past it.
+_LONGEST_BOUND, _LONGER = 16, 6
+
+
+def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
+    """Regular expressions of the texts between the bounds of some CHECKs; None if not understood.
+
+    Bounds are understood where there are two, and each letter of one has the alphabet of the
+    other's at its place. What lies beyond a single bound follows the collation.
+
+    Returns:
+        What texts may stay, what new ones are made from, and what more are made from where these
+        are too few.
+
+    >>> span_patterns([Limits(low="A", high="F")])
+    ('^(?:[A-F]|[B-E].*|A.+|A|F)$', '^[A-F]$', '^[A-E][A-Z]{1,6}$')
+    >>> span_patterns([Limits(low="10"), Limits(high="59")])[1]
+    '^[1-5][0-9]$'
+    """
+    result = list(limits)
+    low = max((item.low for item in result if item.low is not None), default=None)
+    high = min((item.high for item in result if item.high is not None), default=None)
+    if low is None or high is None or any(item.values is not None for item in result):
+        return None
+    sets = [_alphabet(letter) for letter in low]
+    alike = len(low) == len(high) and [_alphabet(letter) for letter in high] == sets
+    if not all(sets) or not alike or len(low) > _LONGEST_BOUND or not low < high:
+        return None
+    open_ = any(item.low_open or item.high_open for item in result)
+    return _patterns_between(low, high, sets, open_)
+
+
+def _patterns_between(
+    low: str, high: str, sets: list[str], open_: bool
+) -> tuple[str, str, str] | None:
+    at = next(place for place, (a, b) in enumerate(zip(low, high, strict=True)) if a != b)
+    head, letters = low[:at], sets[at]
+    inner = letters[letters.index(low[at]) + 1 : letters.index(high[at])]
+    rest = "".join(_letter_class(item) for item in sets[at + 1 :])
+    tails = [(low[at + 1 :], 0), (high[at + 1 :], -1)]
+    whole = not open_ and all(
+        tail == "".join(item[end] for item in sets[at + 1 :]) for tail, end in tails
+    )
+    if not whole and not inner:
+        return None
+    made = low[at] + inner + high[at] if whole else inner
+    plain = f"{head}{_letter_class(made)}{rest}"
+    stay = [plain, *([f"{head}{_letter_class(inner)}.*"] if inner else []), f"{low}.+"]
+    stay += [] if open_ else [low, high]
+    below = made[:-1] if whole else inner
+    more = f"{head}{_letter_class(below)}{rest}{_letter_class(sets[-1])}{{1,{_LONGER}}}"
+    return f"^(?:{'|'.join(stay)})$", f"^{plain}$", f"^{more}$"
+
+
+def _alphabet(letter: str) -> str:
+    return next((letters for letters in _ALPHABETS if letter in letters), "")
+
+
+def _letter_class(letters: str) -> str:
+    """A character class of neighbours."""
+    return letters if len(letters) == 1 else f"[{letters[0]}-{letters[-1]}]"
+
 
 #: Special in a regular expression, plain in LIKE.
 _SPECIAL = ".^$*+?()[]{}|\\"
@@ -25,6 +97,62 @@ _SPECIAL = ".^$*+?()[]{}|\\"
 _DRAWS = 4
 #: Characters of a text of which nothing but its case is demanded.
 _WORD = 8
+
+
+def pattern_of(
+    expression: str, column: str, *, alone: bool = False
+) -> tuple[type[exp.Expr], str] | None:
+    """The kind and text of a pattern (``~``, ``~*``, LIKE, ILIKE) that a CHECK demands of a column.
+
+    Args:
+        expression: The CHECK.
+        column: The column's name, or ``VALUE`` in a domain.
+        alone: Whether the CHECK may say nothing else.
+    """
+    parts = conjuncts(expression)
+    if alone and len(parts) != 1:
+        return None
+    for part in parts:
+        tree = not_null_part(part)
+        if isinstance(tree, (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)):
+            name, text = column_of(tree.this), _similar(tree.expression) or text_of(tree.expression)
+            if text is not None and (name == column or (name or "").upper() == column == "VALUE"):
+                return type(tree), text
+    return None
+
+
+def case_of(expression: str, column: str) -> str | None:
+    """The case, ``upper`` or ``lower``, that a CHECK demands of a whole column; else None.
+
+    >>> case_of("((code)::text = upper((code)::text))", "code")
+    'upper'
+    """
+    for part in conjuncts(expression):
+        tree = not_null_part(part)
+        if not isinstance(tree, exp.EQ):
+            continue
+        for plain, cased in ((tree.left, tree.right), (tree.right, tree.left)):
+            cased = bare(cased)
+            if isinstance(cased, (exp.Upper, exp.Lower)):
+                names = {column_of(plain), column_of(cased.this)}
+                if names == {column} or (column == "VALUE" and names in ({"value"}, {"VALUE"})):
+                    return "upper" if isinstance(cased, exp.Upper) else "lower"
+    return None
+
+
+def _similar(tree: exp.Expr) -> str | None:
+    """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
+    tree = bare(tree)
+    named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
+    text = text_of(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
+    if text is None:
+        return None
+    made, listed = "", False
+    for letter in text:
+        listed = letter == "[" or (listed and letter != "]")
+        plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
+        made += letter if listed else plain.get(letter, letter)
+    return f"^(?:{made})$"
 
 
 @dataclass(frozen=True)
@@ -47,7 +175,7 @@ class Pattern:
     wider: Node | None = None
     case: str | None = None
 
-    def mend(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
+    def replace_bad(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
         """The texts; those that do not match are replaced, or change their case; NULL stays."""
         if self.case is not None:
             return (pc.utf8_upper if self.case == "upper" else pc.utf8_lower)(texts)
@@ -55,10 +183,7 @@ class Pattern:
         rows = np.flatnonzero(bad.to_numpy(zero_copy_only=False))
         if not len(rows):
             return texts
-        whole = pa.concat_arrays([texts.cast(pa.string()), self.make(len(rows), rng)])
-        places = np.arange(len(texts))
-        places[rows] = len(texts) + np.arange(len(rows))
-        return whole.take(pa.array(places))
+        return replace_rows(texts.cast(pa.string()), rows, self.make(len(rows), rng))
 
     def make(self, rows: int, rng: np.random.Generator) -> pa.Array:
         """Texts that match, shape (rows,)."""
@@ -70,18 +195,18 @@ class Pattern:
 
     def distinct(self, rows: int, rng: np.random.Generator) -> pa.Array:
         """Different texts that match, up to `rows` of them."""
-        found = self.make(rows, rng).unique()
+        result = self.make(rows, rng).unique()
         for _ in range(_DRAWS):
-            if len(found) >= rows:
+            if len(result) >= rows:
                 break
-            found = pa.concat_arrays([found, self.make(2 * rows, rng)]).unique()
-        if len(found) < rows and self.wider is not None:
+            result = pa.concat_arrays([result, self.make(2 * rows, rng)]).unique()
+        if len(result) < rows and self.wider is not None:
             more = replace(self, tree=self.wider, wider=None).distinct(rows, rng)
             more = more.filter(self._matches(more))
             if self.length is not None:
                 more = more.filter(pc.less_equal(pc.utf8_length(more), self.length))
-            found = pa.concat_arrays([found, more]).unique()
-        return found.slice(0, rows)
+            result = pa.concat_arrays([result, more]).unique()
+        return result.slice(0, rows)
 
     def _matches(self, texts: pa.Array) -> pa.Array:
         try:
@@ -110,9 +235,9 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
     limits = column_limits(table, column)
     _, greatest = length_limits(limits, column.type.length)
     for expression, name in texts:
-        found = _pattern(expression, name, greatest)
-        if found is not None:
-            return found
+        result = _pattern(expression, name, greatest)
+        if result is not None:
+            return result
     for expression, name in texts:
         case = case_of(expression, name)
         if case is not None:
@@ -131,17 +256,17 @@ def is_understood(check: Check, table: Table) -> bool:
     text, names = check.expression, (*check.columns, "VALUE")
     if any(pattern_of(text, name, alone=True) and _pattern(text, name, None) for name in names):
         return True
-    found = column_pattern(table, table.column(check.columns[0]))
-    case = None if found is None or len(conjuncts(text)) != 1 else found.case
+    result = column_pattern(table, table.column(check.columns[0]))
+    case = None if result is None or len(conjuncts(text)) != 1 else result.case
     return case is not None and case in {case_of(text, name) for name in names}
 
 
 @lru_cache(maxsize=1024)
 def _pattern(expression: str, name: str, length: int | None) -> Pattern | None:
-    found = pattern_of(expression, name)
-    if found is None:
+    result = pattern_of(expression, name)
+    if result is None:
         return None
-    kind, text = found
+    kind, text = result
     regex = _from_like(text) if kind in (exp.Like, exp.ILike) else text
     try:
         return Pattern(regex, kind in (exp.ILike, exp.RegexpILike), parse(regex), length)
@@ -151,7 +276,7 @@ def _pattern(expression: str, name: str, length: int | None) -> Pattern | None:
 
 @lru_cache
 def _cased(case: str, length: int | None) -> Pattern:
-    """Texts of one case: words that are numbered, as many as a key may need."""
+    """Texts of one case: random words, enough of them for a key."""
     letters, others = ("A-Z", "a-z") if case == "upper" else ("a-z", "A-Z")
     size = _WORD if length is None else max(min(length, _WORD), 1)
     tree = parse(f"^[{letters}][{letters}0-9]{{{size - 1}}}$" if size > 1 else f"^[{letters}]$")

@@ -1,28 +1,12 @@
-"""Ranges of numbers, dates and times: of what kind, where they begin, and how long they are.
-
-A range becomes three attributes: its kind, and two on grids of their own.
-
-============  ==========  =========  =======
-range         ``kind``    ``lower``  ``size``
-============  ==========  =========  =======
-``[a,b)``     bounded     a          b − a
-``[a,)``      begun       a          NULL
-``(,b)``      ended       b          NULL
-``(,)``       all         NULL       NULL
-``empty``     empty       NULL       NULL
-NULL          NULL        NULL       NULL
-============  ==========  =========  =======
-
-The kind decides, since noise may part them: a bound or size that it wants and that is missing is
-another row's.
-"""
+"""Points and ranges: values that become several attributes, each on a grid of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,23 +14,166 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
     AnyCodes,
     Codec,
     ColumnReader,
+    Need,
     Released,
     attribute,
     null_mask,
 )
+from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListReader
-from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.ordered_codec import OrderedCodec
-from privbench.encoding.parts import PartsReader, ordered_part
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import Points, scale_of
-from privbench.encoding.strings import joined, quoted
-from privbench.privacy.data import Recoding
+from privbench.encoding.surrogate_text import joined, quoted
+from privbench.privacy.data import Attribute, Recoding
 from privbench.schema import Column, ColumnType
+
+
+@dataclass(frozen=True)
+class PartsReader(ColumnReader):
+    """Reads every part from an expression over the column."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[ColumnReader, ...]:
+        """The readers; each selects one expression."""
+
+    @abstractmethod
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        """What each part reads."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of all parts."""
+        return tuple(name for part in self.parts for name in part.attributes)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Those of all parts."""
+        return tuple(need for part in self.parts for need in part.needs)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """One expression a part."""
+        result = zip(self.parts, self.expressions(identifier), strict=True)
+        return [
+            (text, self.alias(f"p{place}"))
+            for place, (part, expression) in enumerate(result)
+            for text, _ in part.select(expression)
+        ]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """What the parts make of theirs."""
+        result: dict[str, Any] = {}
+        for place, part in enumerate(self.parts):
+            result |= part.read({part.alias(): batch[self.alias(f"p{place}")]})
+        return result
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """The attributes of all parts."""
+        return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
+
+
+def ordered_part(
+    table: str, column: Column, part: str, type_: ColumnType, *, not_null: bool = False
+) -> OrderedReader:
+    """The reader of a part of a column that has a type with a grid.
+
+    Args:
+        table: The table.
+        column: The column.
+        part: Name of the part.
+        type_: Its type.
+        not_null: Whether no row is without it.
+    """
+    named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
+    scale = scale_of(type_)
+    assert scale is not None
+    return OrderedReader(table, named, scale, public_range(table, named, scale, ColumnConfig(), ()))
+
+
+_COORDINATE = ColumnType("double precision", "float8", category="N")
+
+
+@dataclass(frozen=True)
+class PointReader(PartsReader):
+    """Reads both coordinates."""
+
+    @cached_property
+    def parts(self) -> tuple[OrderedReader, OrderedReader]:
+        """Readers of the coordinates."""
+        x, y = (
+            ordered_part(self.table, self.column, name, _COORDINATE, not_null=not self.nullable)
+            for name in "xy"
+        )
+        return x, y
+
+    def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
+        """Both coordinates."""
+        return [sql.SQL("({})[{}]").format(identifier, sql.Literal(i)) for i in range(2)]
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec of both."""
+        x, y = (part.finish(released) for part in self.parts)
+        assert isinstance(x, OrderedCodec)
+        assert isinstance(y, OrderedCodec)
+        return PointCodec(self.name, self.column.type, self.nullable, x, y)
+
+    def describe(self) -> tuple[str, str]:
+        """Released bounds."""
+        return "point by its coordinates, bounds released", "no range is declared"
+
+
+@dataclass(frozen=True)
+class PointCodec(Codec):
+    """Points from two coordinates; the first says whether the point is NULL.
+
+    Attributes:
+        x: Codec of the first coordinate.
+        y: Codec of the second.
+    """
+
+    kind: ClassVar[str] = "point"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "x": OrderedCodec.from_json,
+        "y": OrderedCodec.from_json,
+    }
+
+    x: OrderedCodec
+    y: OrderedCodec
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """The domains of both."""
+        return {**self.x.domains, **self.y.domains}
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The edges of both."""
+        return {**self.x.recodings, **self.y.recodings}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Literals; a second coordinate that is NULL where the first is not is another row's."""
+        x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
+        known = y.is_valid().to_numpy(zero_copy_only=False)
+        there, lost = np.flatnonzero(known), np.flatnonzero(~known)
+        places = np.arange(len(y))
+        if len(there):
+            places[lost] = rng.choice(there, len(lost))
+        return joined("(", x, ",", pc.fill_null(y.take(pa.array(places)), "0"), ")")
+
+
+def point_reader(table: str, column: Column) -> ColumnReader | None:
+    """The reader of a point; None for other types."""
+    plain = column.type.kind == "b" and column.type.base == "point"
+    return PointReader(table, column) if plain and column.type.domain is None else None
+
 
 Mask = NDArray[np.bool_]
 
@@ -69,7 +196,7 @@ _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
 def _kinds(*, nullable: bool) -> Domain:
-    """Cells of the kinds; ``(,)`` and ``empty`` are none unless they stand out from noise."""
+    """Cells of the kinds; ``(,)`` and ``empty`` stay empty unless they stand out from noise."""
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 
@@ -88,7 +215,7 @@ class _StayReader(OrderedReader):
 
     @property
     def _of_type(self) -> tuple[int, int]:
-        """Two days, where nothing is known: bookings and stays take hours, not seconds."""
+        """Two days by default: bookings and stays take hours, not seconds."""
         return 0, 2 * 86400
 
 
@@ -141,9 +268,22 @@ class RangeCodec(Codec):
     """
 
     kind: ClassVar[str] = "range"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "lower": OrderedCodec.from_json,
+        "size": OrderedCodec.from_json,
+    }
 
     lower: OrderedCodec
     size: OrderedCodec
+
+    def __post_init__(self) -> None:
+        """Refuse a type without a size.
+
+        Raises:
+            ValueError: The bounds are of no type that has one.
+        """
+        if not self.type.parts or self.type.parts[0].base not in _SIZES:
+            raise ValueError(f"ranges of type {self.type.sql} have no size")
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -173,10 +313,10 @@ class RangeCodec(Codec):
         _again(start, bare, ~bare, rng)
         _again(size, open_ | (size < 0), ~open_ & (size >= 0), rng)
         low, high = self._literals(start, np.where(sort == _BOUNDED, np.maximum(size, 0), 0))
-        found = joined("[", quoted(low), ",", quoted(high), ")")
+        result = joined("[", quoted(low), ",", quoted(high), ")")
         # Equal bounds make an empty range, unless both belong to it.
         point = joined("[", quoted(low), ",", quoted(low), "]")
-        found = pc.if_else(pc.equal(low, high), point, found)
+        result = pc.if_else(pc.equal(low, high), point, result)
         others: dict[int, Any] = {
             _BEGUN: joined("[", quoted(low), ",)"),
             _ENDED: joined("(,", quoted(low), ")"),
@@ -184,9 +324,9 @@ class RangeCodec(Codec):
             _EMPTY: "empty",
         }
         for number, text in others.items():
-            found = pc.if_else(pa.array(sort == number), text, found)
+            result = pc.if_else(pa.array(sort == number), text, result)
         none = null_mask(sort, _kinds(nullable=self.nullable))
-        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), found)
+        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), result)
 
     def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
         """Both bounds as text."""
@@ -209,21 +349,6 @@ class RangeCodec(Codec):
         room = (hi - np.clip(start, lo, hi)) // step
         end = np.clip(start, lo, hi) + np.minimum(size, room) * step
         return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
-
-    def to_json(self) -> dict[str, Any]:
-        """Both codecs."""
-        return {**self.header(), "lower": self.lower.to_json(), "size": self.size.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote."""
-        head = cls.head_from_json(data)
-        _SIZES[head["type"].parts[0].base]
-        return cls(
-            **head,
-            lower=OrderedCodec.from_json(data["lower"]),
-            size=OrderedCodec.from_json(data["size"]),
-        )
 
 
 def range_reader(table: str, column: Column) -> ColumnReader | None:
@@ -281,7 +406,7 @@ def _points(codec: OrderedCodec, codes: Mapping[str, AnyCodes], rng: np.random.G
 
 
 def _again(points: Points, missing: Mask, known: Mask, rng: np.random.Generator) -> None:
-    """Give rows whose point is missing another row's, drawn at random; in place."""
+    """Fill in missing points from other rows, drawn at random; in place."""
     if missing.any() and known.any():
         points[missing] = rng.choice(points[known], int(missing.sum()))
 

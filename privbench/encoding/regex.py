@@ -247,15 +247,15 @@ class _Reader:
         negated = self.peek() == "^"
         if negated:
             self.take()
-        found = ""
-        while self.peek() != "]" or not found:
-            found += self.member()
+        result = ""
+        while self.peek() != "]" or not result:
+            result += self.member()
         self.take()
         if negated:
-            found = "".join(letter for letter in _PLAIN if letter not in found)
-        if not found:
+            result = "".join(letter for letter in _PLAIN if letter not in result)
+        if not result:
             raise Unknown(self.text)
-        return "".join(dict.fromkeys(found))
+        return "".join(dict.fromkeys(result))
 
     def member(self) -> str:
         letter = self.take()

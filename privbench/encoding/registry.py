@@ -6,37 +6,54 @@ from collections.abc import Mapping
 from typing import Any
 
 from privbench.config import ColumnConfig
-from privbench.encoding import clock, floating, integer, numeric, temporal
-from privbench.encoding.base import Codec, ColumnReader, CoverageLine, literal
-from privbench.encoding.boolean import boolean_reader
-from privbench.encoding.categories import LabelReader, ListCodec, ListReader
-from privbench.encoding.checks import Limits, allowed, column_limits, ends, length_limits
-from privbench.encoding.enumerated import enum_reader
-from privbench.encoding.fallback import (
+from privbench.encoding import dates, floats, numbers, times
+from privbench.encoding.base import Codec, ColumnReader, CoverageLine
+from privbench.encoding.bounds import literal, public_range
+from privbench.encoding.categories import (
+    LabelReader,
+    ListCodec,
+    ListReader,
+    boolean_reader,
+    enum_reader,
+)
+from privbench.encoding.checks import (
+    Limits,
+    allowed,
+    column_limits,
+    ends,
+    length_limits,
+    unread_checks,
+)
+from privbench.encoding.column_names import plain_name
+from privbench.encoding.keys.columns import (
+    Role,
+    folded_uniques,
+    index_room,
+    kept_uniques,
+    role_of,
+    unkept_indexes,
+)
+from privbench.encoding.ordered import OrderedCodec, OrderedReader
+from privbench.encoding.patterns import is_understood
+from privbench.encoding.ranges import PointCodec, RangeCodec, point_reader, range_reader
+from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.surrogate_text import TEXT_BASES
+from privbench.encoding.text import TextCodec, no_delta, text_reader
+from privbench.encoding.unmodelled import (
     FillCodec,
+    SizedCodec,
     constant_of,
     fallback_reader,
     period_reader,
+    sized_reader,
     skip_reader,
+    uuid_reader,
 )
-from privbench.encoding.indexes import folded_uniques, index_room, kept_uniques
-from privbench.encoding.ordered import OrderedReader
-from privbench.encoding.ordered_codec import OrderedCodec
-from privbench.encoding.points import PointCodec, point_reader
-from privbench.encoding.public_range import public_range
-from privbench.encoding.ranges import RangeCodec, range_reader
-from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.semantic import plain_name
-from privbench.encoding.sized import SizedCodec, sized_reader
-from privbench.encoding.strings import TEXT_BASES
-from privbench.encoding.text import no_delta, text_reader
-from privbench.encoding.text_codec import TextCodec
-from privbench.encoding.uuid import uuid_reader
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
 
 #: Modules that own a scale; importing them registers it.
-SCALE_FAMILIES = (integer, numeric, floating, temporal, clock)
+SCALE_FAMILIES = (numbers, floats, dates, times)
 
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec
@@ -223,3 +240,48 @@ def coverage(plan: ColumnReader) -> CoverageLine:
     """The coverage map's line for a modelled column."""
     how, why = plan.describe()
     return CoverageLine(plan.table, plan.name, how, why)
+
+
+_LINES: dict[Role, tuple[str, str]] = {
+    "reference": ("reference to a synthetic row", "foreign key"),
+    "minted": ("surrogate key", "unique by construction, never read"),
+    "generated": ("computed by PostgreSQL", "generated column"),
+}
+
+
+def table_coverage(
+    table: Table, config: Mapping[str, ColumnConfig], delta: float
+) -> list[CoverageLine]:
+    """The coverage map of every column of a private table, and of CHECKs that are not understood.
+
+    Raises:
+        ConfigError: The config does not fit a column.
+        SchemaError: No valid value can be made for a column.
+    """
+    lines = []
+    for column in table.columns:
+        role = role_of(table, column)
+        if role == "modelled":
+            plan = reader(column, table, config.get(column.name, ColumnConfig()), delta)
+            lines.append(coverage(plan))
+        else:
+            lines.append(CoverageLine(table.key, column.name, *_LINES[role]))
+    return lines + unkept(table)
+
+
+def unkept(table: Table) -> list[CoverageLine]:
+    """Rules that sampled rows may break until a load repairs them; one line each."""
+    lines = []
+    how = "not kept by construction: rows are repaired in the load"
+    for check in unread_checks(table):
+        if is_understood(check, table):
+            continue
+        where = ", ".join(check.columns)
+        lines.append(CoverageLine(table.key, where, how, f"CHECK {check.name} is not understood"))
+    for index in unkept_indexes(table):
+        where = ", ".join(index.columns)
+        lines.append(CoverageLine(table.key, where, how, f"UNIQUE index {index.name}"))
+    if table.partition_key is not None:
+        why = "rows that no partition takes are moved in the load"
+        lines.append(CoverageLine(table.key, "", f"partitioned by {table.partition_key}", why))
+    return lines

@@ -30,7 +30,7 @@ _WIDE = Context(prec=400)
 
 #: Ranges of at most this many grid steps get one cell per step after a release of bounds.
 UNIT_STEPS = 256
-#: The same where noise leaves few cells to tell apart.
+#: The same where noise leaves few cells worth having.
 LEAST_UNITS = 32
 #: Number of linear cells in a wider range.
 LINEAR = 128
@@ -50,7 +50,7 @@ class Scale(ABC):
         crowded: Whether points are so many that a value which many rows share hides in a cell.
         fractions: Whether values may have any number of decimals.
         decimals_told: Numbers of decimals that are worth a release, ascending, the last for values
-            that have none in common; None: there is nothing to be told.
+            that have none in common; None: nothing to release.
         whole: Whether all values are whole numbers, as flags and codes are.
     """
 
@@ -60,7 +60,7 @@ class Scale(ABC):
     fractions: ClassVar[bool] = False
 
     @property
-    def crowded(self) -> bool:
+    def hides_frequent_values(self) -> bool:
         """See the class's docstring."""
         return False
 
@@ -70,7 +70,7 @@ class Scale(ABC):
         return False
 
     @property
-    def decimals_told(self) -> range | None:
+    def decimal_choices(self) -> range | None:
         """See the class's docstring."""
         return None
 
@@ -86,7 +86,7 @@ class Scale(ABC):
 
     @property
     def step(self) -> int:
-        """Grid points that the type tells apart are this far from each other."""
+        """Distance of neighbouring values of the type, in grid points."""
         return 1
 
     @property
@@ -124,7 +124,7 @@ class Scale(ABC):
         """
 
     @abstractmethod
-    def unbuild(self, array: pa.Array) -> Points:
+    def points_of(self, array: pa.Array) -> Points:
         """Grid points and sentinels of an array that `build` made."""
 
     @abstractmethod
@@ -154,7 +154,7 @@ class Scale(ABC):
             lo: First grid point.
             hi: One past the last.
             bins: Number of equal cells, where the config says so.
-            cells: Number of equal cells that are worth telling apart, at most `LINEAR`; with
+            cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
                 fewer, cells that grow are as many times wider.
             inner: Edges to take instead, where rows are known to be many or few.
         """
@@ -171,43 +171,43 @@ class Scale(ABC):
         return sorted(edges)
 
     def with_decimals(self, decimals: int) -> Scale:
-        """The same grid for values of so many decimals (scales with `decimals_told`).
+        """The same grid for values of so many decimals (scales with `decimal_choices`).
 
         Raises:
             ValueError: The type has no such values.
         """
-        raise ValueError("values of this type have no decimals to tell")
+        raise ValueError("values of this type have no decimals to release")
 
     def count_decimals(self, points: Points) -> Points:
-        """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimals_told`).
+        """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimal_choices`).
 
         Raises:
             ValueError: The type has no such values.
         """
-        raise ValueError("values of this type have no decimals to tell")
+        raise ValueError("values of this type have no decimals to release")
 
-    def holds(self, lo: int, hi: int) -> bool:
+    def has_value(self, lo: int, hi: int) -> bool:
         """Whether a value other than zero may lie in ``[lo, hi)``, with the released decimals."""
         return True
 
-    def snapped(self, lo: int, hi: int) -> tuple[int, int]:
+    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
         """The range ``[lo, hi)``, widened to points where cells may begin."""
         return lo, hi
 
-    def least(self, lo: int) -> int:
+    def first_aligned(self, lo: int) -> int:
         """The first point from ``lo`` on where a cell may begin."""
         return lo
 
-    def parted(self, edges: Sequence[int]) -> list[int]:
+    def with_own_cells(self, edges: Sequence[int]) -> list[int]:
         """Ascending edges, with those of points that must have a cell of their own."""
         return list(edges)
 
-    def alone(self, low: int, high: int) -> bool:
+    def holds_one_value(self, low: int, high: int) -> bool:
         """Whether a cell ``[low, high)`` holds a single value of the column."""
         return high - low == self.step
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
-        """Integers as far from each other as the edges are in value; None: the edges are."""
+        """Integers whose distances are those of the edges in value; None: the edges themselves."""
         return None
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:
@@ -218,10 +218,10 @@ class Scale(ABC):
     def octave_edges(self, lo: int, hi: int) -> list[int]:
         """Edges that grow from the lower bound and, inside the range, from zero."""
         steps = [*range(17), *(round(2 ** (k / 2)) for k in range(8, 127))]
-        found = [lo + step for step in steps]
+        result = [lo + step for step in steps]
         if lo < 0 < hi:
-            found += [sign * step for sign in (-1, 1) for step in steps]
-        return found
+            result += [sign * step for sign in (-1, 1) for step in steps]
+        return result
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Edges of the growing cells below and above released bounds; fewer for few cells.
@@ -262,25 +262,15 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     positive = {*range(near + 1), *grown}
     points = {sign * step for sign in (-1, 1) for step in positive}
     kept = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
-    found = np.array(kept, dtype=np.int64)
+    result = np.array(kept, dtype=np.int64)
     # Columns of one type share it.
-    found.flags.writeable = False
-    return found
+    result.flags.writeable = False
+    return result
 
 
 def octave_grids(lo: int, hi: int) -> tuple[Points, ...]:
     """Grids of two points an octave, and of one, within ``[lo, hi]``."""
     return tuple(log_grid(lo, hi, per_octave=step, near=step) for step in (2, 1))
-
-
-def floor_number(text: str, step: int, limits: tuple[int, int]) -> int:
-    """`grid_number` rounded down."""
-    return grid_number(text, step, limits, ROUND_FLOOR)
-
-
-def ceiling_number(text: str, step: int, limits: tuple[int, int]) -> int:
-    """`grid_number` rounded up."""
-    return grid_number(text, step, limits, ROUND_CEILING)
 
 
 def int64_points(array: pa.Array) -> Points:
@@ -302,11 +292,17 @@ def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
     return storage if type_ == pa.int64() else storage.cast(type_)
 
 
-def grid_number(text: str, step: int, limits: tuple[int, int], rounding: str) -> int:
+def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = False) -> int:
     """The grid point of a decimal literal on a grid of 10^-step, within the limits.
 
-    >>> grid_number("1.5", 0, (0, 9), ROUND_FLOOR)
-    1
+    Args:
+        text: The literal.
+        step: Digits after the point that the grid keeps.
+        limits: Least and greatest grid point.
+        up: Whether to round up; else down.
+
+    >>> grid_number("1.5", 0, (0, 9)), grid_number("1.5", 0, (0, 9), up=True)
+    (1, 2)
 
     Raises:
         ValueError: Not a finite number.
@@ -315,20 +311,15 @@ def grid_number(text: str, step: int, limits: tuple[int, int], rounding: str) ->
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)
         if not scaled.is_finite():
             raise ValueError("not a finite number")
-        nearest = int(scaled.to_integral_value(rounding))
+        nearest = int(scaled.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
     except (InvalidOperation, OverflowError) as error:
         raise ValueError("not a number") from error
     return min(max(nearest, limits[0]), limits[1])
 
 
-def no_rows(count: int) -> Mask:
-    """A mask that marks nothing."""
-    return np.zeros(count, dtype=np.bool_)
-
-
 def marked(marks: Mapping[str, Mask], name: str, count: int) -> Mask:
     """The mask of that name, or one that marks nothing."""
-    return marks[name] if name in marks else no_rows(count)
+    return marks[name] if name in marks else np.zeros(count, dtype=np.bool_)
 
 
 _SCALES: dict[str, Callable[[ColumnType], Scale]] = {}

@@ -1,20 +1,30 @@
-"""Surrogate values: how often each made-up text occurs in a column."""
+"""Surrogate values of text: from Faker by its kind, and how often each of them occurs."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
+import lazy_loader
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+
+from privbench.encoding.column_names import Semantic, packaged
+from privbench.encoding.keys.uniqueness import factorize, number_texts, ranks
+from privbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from faker import Faker
 
 #: Blocks of values that occur alike, the most frequent first: how many values, and the share that
 #: they have together of the rows without a label. 0 values: every row has one of its own.
 Surrogates = tuple[tuple[int, float], ...]
 
-#: What is usual of columns whose name tells that many rows share few values, a status or a type.
+#: Shares of values in columns whose name suggests that many rows share few: a status, a type.
 KIND: Surrogates = ((1, 0.45), (1, 0.2), (2, 0.2), (4, 0.15))
-#: Most values of all blocks: those that blocks of ranks tell apart, with room.
+#: Most values of all blocks: as many as the release by rank distinguishes, with room.
 _MOST = 2**21
 
 
@@ -30,8 +40,8 @@ def times(surrogates: Surrogates, rows: int) -> NDArray[np.int64]:
     listed, parts = values[values > 0], shares[values > 0]
     single = single if len(listed) else rows
     ends = np.cumsum(np.repeat(parts / np.maximum(listed, 1), listed))
-    held = np.diff(np.rint(ends / ends[-1] * (rows - single)), prepend=0) if len(ends) else ends
-    return np.append(held[held > 0], np.ones(single)).astype(np.int64)
+    counts = np.diff(np.rint(ends / ends[-1] * (rows - single)), prepend=0) if len(ends) else ends
+    return np.append(counts[counts > 0], np.ones(single)).astype(np.int64)
 
 
 def surrogates_from_json(data: Any) -> Surrogates | None:
@@ -42,8 +52,103 @@ def surrogates_from_json(data: Any) -> Surrogates | None:
     """
     if data is None:
         return None
-    found = tuple((count, float(share)) for count, share in data)
-    sound = all(type(n) is int and n >= 0 and 0 < share < math.inf for n, share in found)
-    if not sound or sum(count for count, _ in found) > _MOST:
+    result = tuple((count, float(share)) for count, share in data)
+    sound = all(type(n) is int and n >= 0 and 0 < share < math.inf for n, share in result)
+    if not sound or sum(count for count, _ in result) > _MOST:
         raise ValueError("these are no blocks of surrogate values")
-    return found
+    return result
+
+
+#: Imported when the first text is generated: it looks through all its languages.
+faker = lazy_loader.load("faker")
+#: Values in one pool.
+POOL = 2000
+#: Types of which few rows share a value.
+_OWN = frozenset(
+    {"email", "name", "phone_number", "sha256", "slug", "street_address", "url", "user_name"}
+)
+
+
+@cache
+def providers() -> frozenset[str]:
+    """Names of Faker's that a config or a model may give; no other method of it is called."""
+    return frozenset(packaged("names")["providers"])
+
+
+def known_provider(provider: Any) -> str:
+    """A provider that a model names.
+
+    Raises:
+        ValueError: It is not one of `providers`.
+    """
+    if provider not in providers():
+        raise ValueError("there is no such provider of made-up text")
+    return str(provider)
+
+
+def declared(provider: str, *, table: str, column: str) -> Semantic:
+    """The semantic type that the config names.
+
+    Raises:
+        ConfigError: It is not one of `providers`.
+    """
+    if provider not in providers():
+        raise ConfigError(
+            f"there is no provider {provider!r} of made-up text.",
+            table=table,
+            column=column,
+            remedy=f"Use one of {', '.join(sorted(providers()))}.",
+        )
+    return Semantic(provider, False)
+
+
+def _faker(seed: int) -> Faker:
+    maker: Faker = faker.Faker("en_US")
+    maker.seed_instance(seed)
+    return maker
+
+
+def _one(maker: Faker, provider: str) -> str | None:
+    value = getattr(maker, provider)()
+    return str(value) if isinstance(value, (str, int, float)) else None
+
+
+def made_semantic(
+    provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
+) -> pa.Array:
+    """Values of a semantic type: different ones where few rows share one, else from a pool.
+
+    Args:
+        provider: Faker's name of the type.
+        rows: Number of values.
+        rng: Seeds the pool and draws from it.
+        max_length: Longer values are cut.
+
+    Returns:
+        An Arrow string array.
+
+    Raises:
+        ValueError: There is no such type: a model may name any.
+    """
+    if provider in _OWN:
+        return made_distinct(provider, rows, rng, max_length)
+    pool = _pool(provider, rows, rng, max_length)
+    return pool.take(pa.array(rng.integers(len(pool), size=rows)))
+
+
+def made_distinct(
+    provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
+) -> pa.Array:
+    """The same, all different as far as their length allows: equal ones get a number."""
+    pool = _pool(provider, rows, rng, max_length)
+    result = pool.take(pa.array(np.arange(rows) % len(pool)))
+    number = ranks(factorize(result))
+    again = np.flatnonzero(number)
+    return number_texts(result, again, number[again] + 1, max_length)
+
+
+def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
+    known_provider(provider)
+    maker = _faker(int(rng.integers(2**62)))
+    made = [_one(maker, provider) or "" for _ in range(min(POOL, max(rows, 1)))]
+    return pa.array([value.replace("\x00", "")[:max_length] for value in made], pa.string())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.domain import Domain
 from privbench.encoding.base import (
+    AnyCodes,
     CategoriesNeed,
     Codec,
     ColumnReader,
@@ -19,42 +22,206 @@ from privbench.encoding.base import (
     Released,
     attribute,
     concatenate,
+    integers,
+    null_mask,
+    optional,
+    texts,
 )
 from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
 from privbench.encoding.checks import Limits, length_limits
-from privbench.encoding.defaults import default_label
-from privbench.encoding.fallback import FillReader
-from privbench.encoding.scale import int64_points
-from privbench.encoding.semantic import (
+from privbench.encoding.column_names import (
     Semantic,
     by_name,
-    declared,
+    default_label,
     is_kind,
     is_own,
     of_table,
     plain_name,
+    suggested_labels,
 )
-from privbench.encoding.shapes import SHAPES, shapes
-from privbench.encoding.text_codec import (
+from privbench.encoding.keys.uniqueness import factorize, later_duplicates, replace_rows
+from privbench.encoding.scale import int64_points
+from privbench.encoding.surrogate_text import (
+    SHAPES,
     WORD,
-    TextCodec,
     length_cells,
     length_domain,
     length_edges,
+    made_text,
     shape_domain,
+    shapes,
 )
-from privbench.encoding.usual import usual_labels
+from privbench.encoding.surrogates import (
+    KIND,
+    Surrogates,
+    declared,
+    known_provider,
+    made_distinct,
+    made_semantic,
+    surrogates_from_json,
+    times,
+)
+from privbench.encoding.unmodelled import FillReader
 from privbench.errors import ConfigError
 from privbench.privacy.data import (
     NULL,
     Attribute,
     Cells,
     EdgesRecoding,
+    LabelsRecoding,
+    Recoding,
 )
 from privbench.schema import Column, Table
 
+#: Longest text that is generated: noise may fill the top cells, and must not fill the disk.
+MAX_MADE = 2**16
+#: Share of a column without a label up to which it is noise, where the law by rank has none: noise
+#: of a histogram's cell stays below a fiftieth where labels are released at all (twice as much: a
+#: real rest would become labels; half: a few rows would become values of their own).
+_NOISE = 0.05
+#: Up to this share, a rest that the law does not show is a few values; more can only be many rare
+#: ones, as noise would not have hidden few (half or twice: 10 values instead of 1,000, or the
+#: other way round, in columns that lie between).
+_FEW = 1 / 3
+
+
+@dataclass(frozen=True)
+class TextCodec(Codec):
+    """A released label where the code names one, else surrogate text.
+
+    Attributes:
+        labels: Released labels, or None where none were asked for.
+        lengths: Edges of the length cells, or None where the text has a semantic type.
+        provider: The semantic type, or None.
+        surrogates: How often each text without a label occurs: nothing where labels are all there
+            is, None where it is not known.
+    """
+
+    kind: ClassVar[str] = "text"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "labels": optional(texts),
+        "lengths": optional(integers),
+        "provider": optional(known_provider),
+        "surrogates": surrogates_from_json,
+    }
+
+    labels: tuple[str, ...] | None
+    lengths: tuple[int, ...] | None
+    provider: str | None
+    surrogates: Surrogates | None = None
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """Label, length and shape, as far as they are modelled."""
+        result = {}
+        if self.labels is not None:
+            result[self.column] = self._labels.domain
+        if self.lengths is not None:
+            lengths = length_domain(self.lengths, self.nullable, self.labels is not None)
+            result[attribute(self.column, "length")] = lengths
+            result[attribute(self.column, "shape")] = shape_domain(self.nullable)
+        return result
+
+    @property
+    def _labels(self) -> LabelsRecoding:
+        return LabelsRecoding(self.labels or (), True, self.nullable)
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """The released labels."""
+        return {} if self.labels is None else {self.column: self._labels}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Labels and surrogate text; NULL where the first attribute says so."""
+        first, domain = next(iter(self.domains.items()))
+        null = null_mask(codes[first], domain)
+        label = self._label_codes(codes, len(null))
+        made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
+        surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
+        if surrogates == () and share < _NOISE:
+            label[made_rows] = rng.choice(label[named], len(made_rows)) if len(named) else -1
+            made_rows = np.flatnonzero((label < 0) & ~null)
+        elif surrogates == ():
+            surrogates = KIND if share < _FEW else None
+        made = self._made(codes, made_rows, surrogates, rng)
+        pool = pa.array(self.labels or (), made.type)
+        places = np.where(label >= 0, label, 0)
+        places[made_rows] = len(pool) + np.arange(len(made_rows))
+        both = pa.concat_arrays([pool, made])
+        return both.take(pa.array(places, mask=null))
+
+    def _label_codes(self, codes: Mapping[str, AnyCodes], count: int) -> NDArray[np.int64]:
+        """Position of the released label, −1 for other text."""
+        if not self.labels:
+            return np.full(count, -1, dtype=np.int64)
+        given = codes[self.column].astype(np.int64)
+        return np.where(given < len(self.labels), given, -1)
+
+    def _made(
+        self,
+        codes: Mapping[str, AnyCodes],
+        chosen: NDArray[np.int64],
+        surrogates: Surrogates | None,
+        rng: np.random.Generator,
+    ) -> pa.Array:
+        """Surrogate texts; rows that share one are alike in shape and length."""
+        rows = len(chosen)
+        count = rng.permutation(times(surrogates, rows)) if surrogates else None
+        value = None if count is None else np.repeat(np.arange(len(count)), count)
+        if self.provider is not None or self.lengths is None:
+            provider = self.provider or "word"
+            if count is None or value is None:
+                return made_semantic(provider, rows, rng, self.type.length)
+            made = made_distinct(provider, len(count), rng, self.type.length)
+            return made.take(pa.array(rng.permutation(value)))
+        edges = np.array(self.lengths, dtype=np.int64)
+        cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
+        shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
+        lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_MADE)
+        if count is None or value is None:
+            return made_text(shape, lengths, rng)
+        order = np.lexsort((rng.random(rows), lengths, shape))
+        middle = order[np.cumsum(count) - count // 2 - 1]
+        made, taken = self._distinct(shape[middle], lengths[middle], rng), np.empty(rows, np.int64)
+        taken[order] = value
+        return made.take(pa.array(taken))
+
+    def _distinct(
+        self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator
+    ) -> pa.Array:
+        """One text each, all different as far as length allows; codes, where words run out."""
+        made = made_text(shapes, lengths, rng)
+        for first in (True, False, False):
+            keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
+            again = np.flatnonzero(later_duplicates(keys, np.ones(len(keys), np.bool_)))
+            again = again[again >= len(keys) - len(made)] - (len(keys) - len(made))
+            if not len(again):
+                break
+            shape = shapes[again] if first else np.full(len(again), SHAPES.index("code"))
+            new = made_text(shape, lengths[again], rng).cast(made.type)
+            made = replace_rows(made, again, new)
+        return made
+
+
+def _present(
+    codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not.
+
+    A learner may sample a text that is there with the length of one that is not.
+    """
+    result = codes[chosen].astype(np.int64)
+    lost = np.flatnonzero(result >= cells)
+    known = np.flatnonzero(codes < cells)
+    if len(lost):
+        result[lost] = codes[rng.choice(known, len(lost))] if len(known) else 0
+    return result
+
+
 #: Usual labels to count where no list could be released at all (δ = 0).
-_FEW = 32
+_LABELS_UNRELEASED = 32
 #: Most public candidates that are counted beside a list.
 _PUBLIC = 256
 
@@ -70,7 +237,7 @@ class TextReader(ColumnReader):
         provider: Semantic type of text that is not a label, or None.
         usual: Public labels to count where none are released, the most usual first.
         title: The column's name without its table's prefix.
-        named: Whether its name tells them, not its default alone.
+        named: Whether its name suggests them, not its default alone.
     """
 
     least: int = 0
@@ -138,15 +305,15 @@ class TextReader(ColumnReader):
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
         """Labels and cells."""
-        found: dict[str, Attribute] = {}
+        result: dict[str, Attribute] = {}
         if self.labelled:
-            found[self.name] = collect_labels([piece[self.name] for piece in pieces])
+            result[self.name] = collect_labels([piece[self.name] for piece in pieces])
         if self.shaped:
             lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
             domains = (lengths, shape_domain(self.nullable))
             for name, domain in zip(self.attributes[-2:], domains, strict=True):
-                found[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
-        return found
+                result[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
+        return result
 
     @property
     def _lengths(self) -> EdgesRecoding:
@@ -154,7 +321,7 @@ class TextReader(ColumnReader):
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         """The codec of the released labels, else of the usual ones."""
-        usual = self.usual[:_FEW] or None
+        usual = self.usual[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else usual
         return TextCodec(
             self.name,
@@ -232,14 +399,14 @@ def text_reader(
 def _public_labels(
     table: Table, column: Column, title: str, lengths: tuple[int, int | None], allowed: bool
 ) -> tuple[tuple[str, ...], bool]:
-    """Labels to count where none are released, and whether the column's name tells any.
+    """Labels to count where none are released, and whether the column's name suggests any.
 
     The default comes first: it is the label that rows have of which nobody said any.
     """
     if not allowed:
         return (), False
     least, greatest = lengths
-    usual = usual_labels(title, least, greatest, table=table.name.name)
+    usual = suggested_labels(title, least, greatest, table=table.name.name)
     longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
     default = default_label(column, least, longest)
     first = () if default is None else (default,)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.encoding import Codec
-from privbench.encoding.ordered_codec import OrderedCodec
+from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
-from privbench.encoding.within import listed
+from privbench.encoding.selectivity import listed
 from privbench.postgres.csvtext import csv_blocks
 from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF, OTHER
 
@@ -148,7 +148,9 @@ def _words(codec: OrderedCodec, low: _Cut | None, high: _Cut | None) -> str:
     if low is None or high is None:
         return f"≥ {shown[0]}" if low else f"< {shown[1]}"
     if low.point is not None and high.point is not None:
-        if codec.type.base in (*_INTEGERS, *_FLOATS) and codec.scale.alone(low.point, high.point):
+        if codec.type.base in (*_INTEGERS, *_FLOATS) and codec.scale.holds_one_value(
+            low.point, high.point
+        ):
             return f"= {shown[0]}"
         if codec.type.base in _INTEGERS:
             return f"{low.point} – {high.point - 1}"

@@ -16,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.encoding import Codec, Minted, codec_from_json, mint_database
-from privbench.encoding.indexes import folded_uniques, kept_uniques
+from privbench.encoding import Codec, KeyedTable, codec_from_json, generate_keys
+from privbench.encoding.column_names import date_orders
+from privbench.encoding.keys.columns import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
-from privbench.encoding.sequels import sequels
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.model import Model
@@ -48,7 +48,7 @@ class CloneTable:
     rows: int
     dropped: int
     public: bool
-    _minted: Minted | None
+    _minted: KeyedTable | None
     _codecs: Mapping[str, Codec]
     _synthetic: SyntheticTable | None
     _verbatim: pa.Table | None
@@ -161,7 +161,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
     tables = [model.schema.table(key) for key in sorted(model.tables)]
     codecs = {table.key: codecs_of(model, table.key) for table in tables}
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
-    minted = mint_database(
+    minted = generate_keys(
         tables,
         {t.key: _whole(t, tables, codecs[t.key], drawn, seed) for t in tables},
         {t.key: drawn.tables[t.key].parents for t in tables},
@@ -259,7 +259,7 @@ def _whole(
         if key.ref_table == table.name
         for name in key.ref_columns
     }
-    wanted |= {name for pair in sequels(table) for name in pair}
+    wanted |= {name for pair in date_orders(table) for name in pair}
     synthetic = drawn.tables[table.key]
     return {
         name: _decoded(
@@ -284,12 +284,12 @@ def _decoded(
     """Values of a column, as its CHECK's pattern wants them."""
     values = codec.decode(codes, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))
-    return values if pattern is None else pattern.mend(values, rng)
+    return values if pattern is None else pattern.replace_bad(values, rng)
 
 
 def _private(
     table: Table,
-    minted: Minted,
+    minted: KeyedTable,
     codecs: Mapping[str, Codec],
     drawn: SyntheticDatabase,
     seed: int | None,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from faker.providers.person.en_GB import Provider as Names
 from numpy.typing import NDArray
 
-from privbench.encoding.lists import packaged
+from privbench.encoding.column_names import packaged
 
 Array = NDArray[Any]
 #: A table's columns by name: numpy arrays, or Arrow arrays where there are NULLs or text.

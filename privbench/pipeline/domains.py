@@ -18,7 +18,7 @@ from privbench.encoding.base import Need, Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
-from privbench.encoding.text_codec import TextCodec
+from privbench.encoding.text import TextCodec
 from privbench.learning.denoise import Floats, by_precision
 from privbench.pipeline import domain_budget as rules
 from privbench.pipeline.domain_answers import (

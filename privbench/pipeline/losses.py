@@ -20,8 +20,8 @@ from privbench.encoding import (
     Released,
     codec_from_json,
 )
-from privbench.encoding.ordered_codec import OrderedCodec
-from privbench.encoding.text_codec import TextCodec
+from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.text import TextCodec
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare

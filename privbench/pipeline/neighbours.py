@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from privbench.encoding import Released
-from privbench.encoding.base import Bounds, parts
+from privbench.encoding.bounds import Bounds, parts
+from privbench.encoding.column_names import DATES, date_orders
 from privbench.encoding.scale import scale_of
-from privbench.encoding.sequels import DATES, sequels
 from privbench.roles.names import snake
 from privbench.schema import Table
 
@@ -61,7 +61,7 @@ def lend_ranges(
         for table in tables:
             here = _together(given[table.key])
             taking = _taking(table, base, released)
-            pairs = list(sequels(table)) if taking else []
+            pairs = list(date_orders(table)) if taking else []
             for name in taking:
                 near = [item for item in here if any({name, item[0]} == {*pair} for pair in pairs)]
                 place = table.key, name

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from privbench.encoding.base import Codec
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.within import END, FIRST, listed, shares
+from privbench.encoding.selectivity import END, FIRST, listed, shares
 from privbench.workload.query import parse
 
 Runs = tuple[tuple[int, int], ...]

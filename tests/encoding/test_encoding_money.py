@@ -7,7 +7,7 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.registry import reader
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator

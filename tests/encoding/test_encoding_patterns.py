@@ -1,14 +1,19 @@
-"""Texts made from the patterns of CHECKs are what PostgreSQL says matches."""
+"""CHECKs that a text matches a pattern, has a case or lies between two others."""
+
+from __future__ import annotations
+
+import re
 
 import psycopg
 import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from privbench.encoding.integrity import mint
-from privbench.encoding.keys import table_coverage, unkept
-from privbench.encoding.patterns import column_pattern
+from privbench.encoding.checks import Limits
+from privbench.encoding.keys.generate import fill_keys
+from privbench.encoding.patterns import column_pattern, span_patterns
 from privbench.encoding.regex import MOST, Unknown, parse
+from privbench.encoding.registry import table_coverage, unkept
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
@@ -89,10 +94,10 @@ def test_patterns_are_read_from_checks_and_domains(table):
 def test_only_what_does_not_match_is_made_anew(table):
     pattern = column_pattern(table[1], table[1].column("sku"))
     texts = pa.array(["AB-7", None, "no", "", "ab-12"])
-    made = pattern.mend(texts, generator(1)).to_pylist()
+    made = pattern.replace_bad(texts, generator(1)).to_pylist()
     assert [made[0], made[1], made[4]] == ["AB-7", None, "ab-12"]
-    assert pattern.mend(pa.array(["AB-7", None]), generator(1)).to_pylist() == ["AB-7", None]
-    assert pattern.mend(pa.array(made), generator(2)).to_pylist() == made
+    assert pattern.replace_bad(pa.array(["AB-7", None]), generator(1)).to_pylist() == ["AB-7", None]
+    assert pattern.replace_bad(pa.array(made), generator(2)).to_pylist() == made
 
 
 def test_keys_keep_their_pattern(table):
@@ -100,7 +105,7 @@ def test_keys_keep_their_pattern(table):
     skus = column_pattern(item, item.column("sku")).make(300, generator(5))
     zips = column_pattern(item, item.column("z")).make(300, generator(6))
     likes = column_pattern(item, item.column("lk")).make(300, generator(7))
-    made = mint(
+    made = fill_keys(
         item, {"sku": skus, "z": zips, "lk": likes}, {}, lambda key: [], generator(2), rows=300
     )
     assert made.rows > 250
@@ -131,10 +136,12 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
         connection.execute(f"CREATE TABLE t (k {type_} PRIMARY KEY CHECK (k {text}))")
         table = introspect(connection).table("t")
         rng = generator(1)
-        keys = mint(table, {}, {}, lambda key: [], rng, rows=rows).columns["k"]
+        keys = fill_keys(table, {}, {}, lambda key: [], rng, rows=rows).columns["k"]
         assert len(keys) == rows
         pattern = column_pattern(table, table.column("k"))
-        mended = pattern.mend(pa.array(["0", "m", "B", "~", "2345", keys[0].as_py(), None]), rng)
+        mended = pattern.replace_bad(
+            pa.array(["0", "m", "B", "~", "2345", keys[0].as_py(), None]), rng
+        )
         assert mended[5] == keys[0]
         assert mended[6].as_py() is None
         listed = [*keys.to_pylist(), *mended.to_pylist()[:6]]
@@ -164,7 +171,7 @@ def test_texts_of_one_case(case):
     assert all(key and key == getattr(key, case)() and len(key) <= 15 for key in keys)
     texts = pa.array(["Ab c", None, "", "X1"])
     other = [None if text is None else getattr(text, case)() for text in texts.to_pylist()]
-    assert found.mend(texts, generator(2, "texts")).to_pylist() == other
+    assert found.replace_bad(texts, generator(2, "texts")).to_pylist() == other
 
 
 def test_a_case_of_an_expression_is_no_case_of_the_column():
@@ -182,3 +189,18 @@ def test_a_case_that_is_kept_is_not_listed_as_a_rule_that_rows_may_break():
         assert len(unkept(table)) == listed
     more = Check("m", "((code = upper(code)) AND (f(code) > 3))", ("code",))
     assert len(unkept(Table(TableName("public", "t"), (code,), checks=(more,)))) == 1
+
+
+@pytest.mark.parametrize("limits", [Limits(low="0"), Limits(low="A"), Limits(high="f")])
+def test_a_single_bound_says_little_of_texts(limits):
+    """`name >= '0'` holds for nearly every name."""
+    assert span_patterns([limits]) is None
+
+
+def test_new_texts_lie_between_two_bounds():
+    stay, made, more = span_patterns([Limits(low="B", high="K")])
+    for text in "BDK":
+        assert re.search(made, text)
+    assert re.search(stay, "Dora")
+    assert not re.search(stay, "Zoe")
+    assert re.search(more, "CAB")

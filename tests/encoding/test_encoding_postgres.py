@@ -7,10 +7,10 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds, BoundsNeed
-from privbench.encoding.keys import modelled, table_coverage
-from privbench.encoding.lattice import Decimals, DecimalsNeed
-from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.bounds import Bounds, BoundsNeed
+from privbench.encoding.decimals import Decimals, DecimalsNeed
+from privbench.encoding.keys.columns import modelled
+from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.introspect import introspect

@@ -1,6 +1,7 @@
-"""Ranges: what is read of them on a real server, and the literals that come back."""
+"""Ranges and points come back from a real server."""
 
 import json
+import math
 
 import numpy as np
 import psycopg
@@ -9,9 +10,9 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Bounds
-from privbench.encoding.lattice import Decimals
-from privbench.encoding.ranges import RangeCodec
+from privbench.encoding.bounds import Bounds
+from privbench.encoding.decimals import Decimals
+from privbench.encoding.ranges import PointCodec, RangeCodec
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
@@ -53,7 +54,7 @@ CASES = {
 def connection(server, make_database):
     with psycopg.connect(make_database(), autocommit=True) as connection:
         connection.execute("CREATE TYPE realrange AS RANGE (subtype = float8)")
-        for kind in CASES:
+        for kind in (*CASES, "point"):
             connection.execute(f"CREATE TABLE of_{kind} (r {kind}, n {kind} NOT NULL)")
         yield connection
 
@@ -189,3 +190,38 @@ def test_cells_beyond_bounds_of_dates_end_where_dates_do(lo, hi):
     assert edges[0] >= min(ends[0], ends[2])
     assert edges[-1] <= max(ends[1], ends[3])
     assert edges[0] <= ends[0] < ends[1] <= edges[-1]
+
+
+def point_codec(plan):
+    scale = plan.parts[0].scale
+    bounds = Bounds(scale.parse("-180"), scale.parse("180"))
+    released = {name: bounds if "decimals" not in name else Decimals() for name in plan.attributes}
+    codec = codec_from_json(json.loads(json.dumps(plan.finish(released).to_json())))
+    assert isinstance(codec, PointCodec)
+    return codec
+
+
+def test_points_come_back_near_where_they_were(connection):
+    plan = plan_of(connection, "point")
+    codec = point_codec(plan)
+    texts = ["(13.4,52.5)", "(-95.25,29.75)", None, "(NaN,Infinity)", "(0,0)"]
+    made = codec.decode(codes_of(codec, read(connection, plan, texts)), generator(1)).to_pylist()
+    rows = connection.execute("SELECT x[0], x[1] FROM unnest(%s::point[]) AS t(x)", [made])
+    points = rows.fetchall()
+    assert [x is None for x, _ in points] == [False, False, True, False, False]
+    assert math.isnan(points[3][0])
+    assert points[3][1] == math.inf
+    for (x, y), near in zip(points[:2], [(13.4, 52.5), (-95.25, 29.75)], strict=True):
+        assert abs(x - near[0]) < 10
+        assert abs(y - near[1]) < 10
+
+
+@pytest.mark.parametrize("column", ["r", "n"])
+def test_every_code_gives_a_valid_point(connection, column):
+    codec = point_codec(plan_of(connection, "point", column))
+    rng = generator(2)
+    codes = {name: rng.integers(item.size, size=500) for name, item in codec.domains.items()}
+    made = codec.decode(codes, rng).to_pylist()
+    assert (None in made) == (column == "r")
+    taken = connection.execute("SELECT count(x) FROM unnest(%s::point[]) AS t(x)", [made])
+    assert taken.fetchone() == (sum(text is not None for text in made),)

@@ -15,8 +15,8 @@ from privbench.circuit import Builder, marginal
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding import Codec, reader
-from privbench.encoding.base import Bounds, BoundsNeed
-from privbench.encoding.within import shares
+from privbench.encoding.bounds import Bounds, BoundsNeed
+from privbench.encoding.selectivity import shares
 from privbench.metrics.modelled import ModelledTable
 from privbench.metrics.modeltree import ModelNode, draw, heats
 from privbench.metrics.routes import drawable, route_of
@@ -299,7 +299,7 @@ def test_a_cell_counts_as_much_as_its_draws_satisfy(name: str) -> None:
     drawn = codec.decode({name: np.full(20_000, widest)}, numbers)
     points = reader(
         Column(name, 1, kind), Table(TableName("public", "t"), ()), ColumnConfig(**config), 0.0
-    ).scale.unbuild(drawn)  # type: ignore[attr-defined]
+    ).scale.points_of(drawn)  # type: ignore[attr-defined]
     found = shares(codec, [(low, middle)], null=False)
     assert found is not None
     assert found[widest] == pytest.approx((points < middle).mean(), abs=0.015)

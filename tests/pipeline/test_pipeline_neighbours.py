@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privbench.encoding.base import Bounds
+from privbench.encoding.bounds import Bounds
 from privbench.pipeline.neighbours import lend_ranges
 from privbench.schema import Column, ColumnType, Table, TableName
 

@@ -12,7 +12,7 @@ import model_files
 import pytest
 
 from privbench import pipeline
-from privbench.encoding.semantic import made_semantic, providers
+from privbench.encoding.surrogates import made_semantic, providers
 from privbench.errors import ConfigError, ModelError, UsageError
 from privbench.pipeline import Model, header
 
@@ -335,7 +335,7 @@ def test_memory_stays_within_bounds(model, tmp_path):
 
 def test_the_config_has_the_same_list(model):
     """No attack: what a config may name, a model may hold."""
-    from privbench.encoding.semantic import declared
+    from privbench.encoding.surrogates import declared
 
     assert declared("city", table="t", column="c").provider == "city"
     with pytest.raises(ConfigError, match="Use one of"):

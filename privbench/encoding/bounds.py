@@ -1,0 +1,333 @@
+"""The range of a column on a grid: what is public, what is expected, what is released."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.config import ColumnConfig, Scalar
+from privbench.encoding.checks import Limits
+from privbench.encoding.column_names import suggested_range
+from privbench.encoding.scale import Points, Scale
+from privbench.errors import ConfigError
+from privbench.schema import Column
+
+#: Rows, in noise scales, below which a range is asked for in few cells, and from which in all.
+_FEW_SEEN, _MANY_SEEN = 40.0, 100.0
+#: Parts of a cell that would hold at most as many grid steps are cut into single steps.
+_FEW_STEPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``.
+
+    Attributes:
+        lo: Lower bound.
+        hi: Upper bound.
+        cells: Number of equal cells between them that the noise leaves worth having; None means
+            as many as there may be.
+        inner: Edges of cells between them, ascending, where more is known than the ends.
+        seen: Whether they follow from rows; else they are the default.
+    """
+
+    lo: int
+    hi: int
+    cells: int | None = None
+    inner: tuple[int, ...] = ()
+    seen: bool = True
+
+
+@dataclass(frozen=True)
+class BoundsNeed:
+    """A range to release by noisy counts before an attribute can be measured.
+
+    Attributes:
+        attribute: The attribute.
+        candidates: Public ascending grid points, int64, shape (k,).
+        usual: The default, where the signal is below the noise.
+        dear: Whether much is lost without a release, since the default is no fair guess.
+        told: Whether the default follows from the column's name: counts beyond it must be clear of
+            noise.
+        coarser: The candidates with ever fewer points.
+        plausible: Ends of a range beyond which counts must be clear of noise, whatever the name.
+    """
+
+    attribute: str
+    candidates: NDArray[np.int64]
+    usual: Bounds
+    dear: bool = True
+    told: bool = False
+    coarser: tuple[NDArray[np.int64], ...] = ()
+    plausible: tuple[int, int] | None = None
+
+    def asked(self, seen: float) -> tuple[Self, ...]:
+        """What to ask instead: with few rows, noise leaves only few cells worth having.
+
+        Args:
+            seen: Rows in noise scales of one histogram.
+
+        Returns:
+            One need, or two for dates: of few cells, and of all, which share the budget. Where
+            many cells hold little each, the first says where they lie; where rows lie close
+            together, the second does.
+        """
+        if not self.coarser or (seen >= _MANY_SEEN and not self.dear):
+            return (self,)
+        few = self.coarser[-1 if seen < _FEW_SEEN else 0]
+        wide = replace(self, candidates=few, coarser=())
+        return (wide, self) if self.dear and seen >= _FEW_SEEN else (wide,)
+
+    @property
+    def told_cells(self) -> tuple[int, int] | None:
+        """The cells beyond which counts must be clear of noise, inclusive; None without any.
+
+        Those of the default that the name suggests, else those of what is plausible.
+        """
+        inside = (self.usual.lo, self.usual.hi) if self.told else self.plausible
+        if inside is None:
+            return None
+        low = int(np.searchsorted(self.candidates, inside[0], side="right"))
+        return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
+
+    def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
+        """The bounds of a run of cells between candidates.
+
+        Args:
+            first: First cell: cell i lies between candidates i − 1 and i.
+            last: Last cell, inclusive.
+            pieces: Into how many parts each cell is cut, shape (k + 1,); 0 for one that goes with
+                the one before it.
+            cells: See `Bounds`.
+        """
+        most = len(self.candidates) - 1
+        first, last = min(max(first - 1, 0), most), min(last, most)
+        ends = self.candidates[first : last + 1].tolist()
+        cuts = pieces[first + 1 : last + 1].tolist()
+        inner = {
+            edge
+            for low, high, count in zip(ends, ends[1:], cuts, strict=False)
+            for edge in parts(low, high, count)
+        }
+        low, high = ends[0], max(ends[-1], ends[0] + 1)
+        return Bounds(low, high, cells, tuple(sorted(inner - {low})))
+
+
+def parts(low: int, high: int, count: int) -> list[int]:
+    """Starts of equal parts of ``[low, high)``; of single steps, where parts would hold a few."""
+    width = high - low
+    count = width if width <= _FEW_STEPS * count else count
+    return [low + width * part // count for part in range(count)]
+
+
+def literal(value: Scalar) -> str:
+    """A config value as the text of a PostgreSQL literal.
+
+    >>> literal(True), literal(3), literal("x")
+    ('true', '3', 'x')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+#: A CHECK's range of more grid steps than this is a limit alone.
+CLOSE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Public knowledge of a column's range, on its grid, both ends inclusive.
+
+    Attributes:
+        lo: Least grid point.
+        hi: Greatest grid point.
+        settled: Whether nothing need be released: the config declares an end and both are known,
+            or a CHECK leaves few values.
+        specials: Special cells that remain possible.
+    """
+
+    lo: int
+    hi: int
+    settled: bool
+    specials: tuple[str, ...]
+
+
+def public_range(
+    table: str, column: Column, scale: Scale, config: ColumnConfig, limits: Sequence[Limits]
+) -> Range:
+    """What CHECK constraints, the config and the type say of a column's range.
+
+    Raises:
+        ConfigError: The config's bounds are not literals of the type, or leave no value.
+    """
+    lo, hi = scale.limits
+    low_known = high_known = False
+    for item in limits:
+        low, high = _low_end(scale, item), _high_end(scale, item)
+        if low is not None:
+            lo, low_known = max(lo, low), True
+        if high is not None:
+            hi, high_known = min(hi, high), True
+    gone = ({"-inf"} if low_known else set()) | ({"nan", "inf"} if high_known else set())
+    specials = tuple(name for name in scale.specials if name not in gone)
+    if config.min is not None:
+        lo, low_known = max(lo, _config_end(table, column, scale, config.min)), True
+    if config.max is not None:
+        hi, high_known = min(hi, _config_end(table, column, scale, config.max)), True
+    if lo > hi:
+        raise ConfigError(
+            "the range holds no value.",
+            table=table,
+            column=column.name,
+            remedy="Check min, max and the CHECK constraints.",
+        )
+    declared = config.min is not None or config.max is not None
+    # A CHECK's wide range is a limit; rows mostly lie in a small part of it (`discount` in 0 to 1).
+    narrow = low_known and high_known and (declared or hi - lo < CLOSE)
+    settled = narrow or not scale.open_range
+    if settled:
+        specials = tuple(name for name in specials if name == "nan")
+    return Range(lo, hi, settled, specials)
+
+
+def _low_end(scale: Scale, item: Limits) -> int | None:
+    """A CHECK's lower bound; None for one that is not a literal of the type."""
+    try:
+        if item.low is None:
+            return None
+        return scale.parse(item.low) + 1 if item.low_open else scale.parse_up(item.low)
+    except ValueError:
+        return None
+
+
+def _high_end(scale: Scale, item: Limits) -> int | None:
+    """A CHECK's upper bound, likewise."""
+    try:
+        if item.high is None:
+            return None
+        return scale.parse_up(item.high) - 1 if item.high_open else scale.parse(item.high)
+    except ValueError:
+        return None
+
+
+def _config_end(table: str, column: Column, scale: Scale, value: Any) -> int:
+    try:
+        return scale.parse(literal(value))
+    except ValueError:
+        raise ConfigError(
+            f"{literal(value)!r} is not a value of type {column.type.sql}.",
+            table=table,
+            column=column.name,
+            remedy="Correct min or max.",
+        ) from None
+
+
+#: A CHECK's ends beyond these keep out what is absurd, and say nothing of where rows lie.
+_NEAR = ("-10000", "10000")
+#: Candidates of bounds in two octaves.
+_OCTAVES = 8
+#: A default that is a number.
+_NUMBER = re.compile(r"'?(-?\d+(?:\.\d+)?)'?(?:::[a-z ]+(?:\([\d, ]+\))?)?\Z")
+#: A default that marks a missing number.
+_MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
+
+
+@dataclass(frozen=True)
+class RangeDefault:
+    """A column's usual range.
+
+    Attributes:
+        scale: The type's grid.
+        range: What is publicly known of its range.
+        title: The name that suggestions are looked up by.
+        default: The column's default as the catalog prints it, or None.
+        of_type: The usual range of the type.
+    """
+
+    scale: Scale
+    range: Range
+    title: str
+    default: str | None
+    of_type: tuple[int, int]
+
+    @property
+    def hard(self) -> bool:
+        """Whether the range that the name suggests has ends that no value of its kind passes."""
+        suggestion = suggested_range(self.title)
+        return suggestion is not None and suggestion.hard
+
+    def default_range(self, points: Points) -> tuple[int, int]:
+        """The default range, as far as it lies within what is public.
+
+        The name's suggestion first, then a CHECK's ends, if they are near; where nothing is left of
+        the usual range, two octaves from the nearer public end on.
+
+        Args:
+            points: Candidates of the ends.
+        """
+        if self.named is not None:
+            return self.named
+        lo, hi = self.range.lo, self.range.hi
+        if self._fenced:
+            return lo, hi + 1
+        low, high = self.by_default or self.of_type
+        if max(low, lo) < min(high, hi):
+            return max(low, lo), min(high, hi)
+        if low < lo:
+            end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
+            return lo, min(int(points[end]), hi)
+        start = max(int(np.searchsorted(points, hi)) - _OCTAVES - 1, 0)
+        return max(int(points[start]), lo), hi
+
+    @property
+    def _fenced(self) -> bool:
+        """Whether a CHECK's ends are small enough numbers for rows to reach them."""
+        near = self.scale.octaves and self.range.lo > self.scale.limits[0]
+        low, high = (self.scale.parse(text) for text in _NEAR) if near else (0, 0)
+        return near and low <= self.range.lo and self.range.hi <= high
+
+    @cached_property
+    def named(self) -> tuple[int, int] | None:
+        """The range that the name suggests, ``low <= x < high``; None if nothing of it is left."""
+        suggestion = (
+            suggested_range(self.title, whole=self.scale.whole) if self.scale.octaves else None
+        )
+        if suggestion is None:
+            return None
+        low, high = self.scale.parse(suggestion.low), self.scale.parse(suggestion.high) + 1
+        if self.number is not None:
+            point = self.scale.parse(str(self.number))
+            low, high = min(low, point), max(high, point + 1)
+        low, high = max(low, self.range.lo), min(high, self.range.hi + 1)
+        # A single value that a CHECK has left is no range that a name could have meant.
+        return (low, high) if low + 1 < high else None
+
+    @cached_property
+    def number(self) -> Decimal | None:
+        """The column's DEFAULT, if it is a number that rows are likely to have.
+
+        A mark such as -1, 99999 or the type's own end says nothing of other rows.
+        """
+        result = _NUMBER.match(self.default or "") if self.scale.octaves else None
+        if result is None or _MARK.match(result[1]):
+            return None
+        inside = self.range.lo < self.scale.parse(result[1]) < self.range.hi
+        return Decimal(result[1]) if inside else None
+
+    @cached_property
+    def by_default(self) -> tuple[int, int] | None:
+        """The order of magnitude of the column's DEFAULT, if the type's default range lacks it."""
+        if self.number is None:
+            return None
+        low, high = self.of_type
+        if low <= self.scale.parse(str(self.number)) <= high:
+            return None
+        # The literal is doubled, not the grid point: that of a float is no number.
+        twice = self.scale.parse(str(2 * self.number))
+        return min(0, twice), max(0, twice)

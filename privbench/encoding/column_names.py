@@ -1,0 +1,334 @@
+"""What names and defaults suggest of columns: kinds of text, labels, ranges; public and free."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from privbench.roles.names import listed, noun, singular, snake
+from privbench.schema import Column, Table
+
+if TYPE_CHECKING:
+    pass
+
+
+@cache
+def packaged(name: str, package: str = "privbench.encoding") -> dict[str, Any]:
+    """A file of lists as it stands in a package's ``data``; not to be changed.
+
+    >>> sorted(packaged("names")["glued"])[:2]
+    ['category', 'continent']
+    """
+    path = resources.files(package) / "data" / f"{name}.json"
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def whole(names: str) -> re.Pattern[str]:
+    """A pattern that must match a name from end to end."""
+    return re.compile(f"(?:{names})\\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """A semantic type.
+
+    Attributes:
+        provider: Faker's name of it.
+        listed: Whether common values may still be released as categories under δ (a city may,
+            an e-mail address never).
+    """
+
+    provider: str
+    listed: bool
+
+
+#: Fewest columns of a table that may share a prefix, and the part of all that must.
+_LEAST_ALIKE, _ALIKE = 3, 0.8
+
+
+def by_name(column: str) -> Semantic | None:
+    """The semantic type that a column's name suggests, or None.
+
+    >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
+    ('email', True, None)
+    """
+    name = snake(column)
+    return next((kind for pattern, kind in _names() if pattern.match(name)), None)
+
+
+def plain_name(column: str, table: Table) -> str:
+    """A column's name without a prefix that nearly all columns of its table share.
+
+    Examples are ``c_phone`` beside ``c_name``, and ``ps_comment`` beside ``ps_availqty``.
+    """
+    prefix = re.match(r"[^\W_]+_(?=[^\W\d_])", column)
+    if prefix is None:
+        return column
+    names = [item.name for item in table.columns]
+    alike = sum(name.startswith(prefix[0]) for name in names)
+    enough = alike >= max(_LEAST_ALIKE, _ALIKE * len(names))
+    return column[prefix.end() :] if enough else column
+
+
+def of_table(column: str, table: str) -> Semantic | None:
+    """The semantic type of a column that says little without its table: the name of a person.
+
+    >>> of_table("name", "Customers").provider, of_table("name", "genres"), of_table("id", "users")
+    ('name', None, None)
+    """
+    people = listed("tables", "subject") | listed("tables", "work")
+    person = snake(column) == "name" and not people.isdisjoint(noun(table)[-1:])
+    return Semantic("name", False) if person else None
+
+
+def is_kind(column: str) -> bool:
+    """Whether a column's name suggests that many rows share few values.
+
+    >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
+    (True, True, False)
+    """
+    return _kinds().match(snake(column)) is not None
+
+
+def is_own(column: str) -> bool:
+    """Whether a column's name suggests that few rows share a value.
+
+    >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
+    (True, True, False, False)
+    """
+    return _own().match(snake(column)) is not None
+
+
+@cache
+def _names() -> tuple[tuple[re.Pattern[str], Semantic], ...]:
+    """Semantic types by patterns of names, in the order in which they are tried."""
+    return tuple(
+        (whole(item["names"]), Semantic(item["provider"], item["listed"]))
+        for item in packaged("names")["semantic"]
+    )
+
+
+@cache
+def _own() -> re.Pattern[str]:
+    """Names by their last words, of columns in which few rows share a value."""
+    return re.compile(rf"(\w*_)?({'|'.join(packaged('names')['own'])})s?\Z")
+
+
+@cache
+def _kinds() -> re.Pattern[str]:
+    """The same of columns in which many rows share few values, some glued: ``orderstatus``."""
+    words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
+    return re.compile(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z")
+
+
+#: Columns of look-up tables whose content the table's name suggests.
+_PLAIN = frozenset({"name", "code", "label", "title", "value"})
+
+
+def suggested_labels(
+    column: str, least: int = 0, greatest: int | None = None, *, table: str = ""
+) -> tuple[str, ...]:
+    """Labels to look for in a column of which no list is known, the most usual first.
+
+    Args:
+        column: The column's name. The choice follows names alone.
+        least: Least length of a label.
+        greatest: Greatest length, or None.
+        table: The table's name, which says what columns such as ``name`` hold.
+
+    Returns:
+        Distinct labels of fitting lengths; none where the name suggests none.
+
+    >>> suggested_labels("gender", greatest=1)[:2], suggested_labels("Ship_Country")[:2]
+    (('M', 'F'), ('USA', 'US'))
+    >>> suggested_labels("name", table="Countries")[:2], suggested_labels("name", table="people")
+    (('USA', 'US'), ())
+    """
+    if snake(column) in _PLAIN and table:
+        column = f"{singular(snake(table))}_{column}"
+    result = _first(_labels(), column)
+    if result is None:
+        result = tuple(packaged("suggestions")["kinds"]) if is_kind(column) else ()
+    top = max(map(len, result), default=0) if greatest is None else greatest
+    return tuple(label for label in result if least <= len(label) <= top)
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedRange:
+    """A range that a column's name suggests.
+
+    Attributes:
+        low: Literal of the lower end.
+        high: Literal of the upper end.
+        whole: Whether only whole numbers are meant: flags and codes; ``approved`` may also be an
+            amount.
+        hard: Whether no value of its kind passes the ends: there is no thirteenth month.
+    """
+
+    low: str
+    high: str
+    whole: bool
+    hard: bool
+
+
+def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
+    """The range to take for a column of numbers by its name; None without a suggestion.
+
+    Args:
+        column: The column's name.
+        whole: Whether its values are whole numbers.
+
+    >>> suggested_range("birthYear").high, suggested_range("points")
+    ('2030', None)
+    >>> suggested_range("exp_month").hard, suggested_range("age").hard
+    (True, False)
+    """
+    result = _first(_ranges(), column)
+    return None if result is None or (result.whole and not whole) else result
+
+
+_Suggestion = TypeVar("_Suggestion")
+#: Suggestions by patterns of names, in the order in which they are tried.
+_Lists = tuple[tuple[re.Pattern[str], _Suggestion], ...]
+
+
+def _first(lists: _Lists[_Suggestion], column: str) -> _Suggestion | None:
+    """The suggestion of the first pattern that matches a column's name."""
+    name = snake(column)
+    return next((suggestion for names, suggestion in lists if names.match(name)), None)
+
+
+@cache
+def _labels() -> _Lists[tuple[str, ...]]:
+    lists = packaged("suggestions")["lists"]
+    return tuple((whole(item["names"]), tuple(item["labels"])) for item in lists)
+
+
+@cache
+def _ranges() -> _Lists[SuggestedRange]:
+    """Ranges by patterns of names; most of them do not apply to names of counts and rates."""
+    result = []
+    for item in packaged("suggestions")["ranges"]:
+        names = item["names"] if item.get("count", True) else f"(?!{_counts()})(?:{item['names']})"
+        flags = (item.get("whole", False), item.get("firm", False))
+        result.append((whole(names), SuggestedRange(item["low"], item["high"], *flags)))
+    return tuple(result)
+
+
+def _counts() -> str:
+    return str(packaged("suggestions")["counts"])
+
+
+#: A string literal, perhaps cast to a type; escapes and expressions are none.
+_LITERAL = re.compile(r"'((?:[^'\\]|'')*)'(?:::[^':()]+(?:\(\d+\))?)?\Z")
+
+
+def default_label(column: Column, least: int, greatest: int) -> str | None:
+    """The literal that a column of text has by default; None without one of fitting length.
+
+    Rows that take it are to be expected, and it travels with the DDL.
+
+    Args:
+        column: The column.
+        least: Least length of a text.
+        greatest: Greatest length.
+
+    >>> from privbench.schema import ColumnType
+    >>> zone = Column("zone", 1, ColumnType("text", "text"), default="'It''s UTC'::text")
+    >>> default_label(zone, 0, 128), default_label(zone, 0, 3)
+    ("It's UTC", None)
+    """
+    result = _LITERAL.match(column.default or "")
+    if result is None or column.generated:
+        return None
+    text = result[1].replace("''", "'")
+    if column.type.base == "bpchar":
+        text = text.rstrip(" ")
+    return text if least <= len(text) <= greatest else None
+
+
+#: Types of dates.
+DATES = ("date", "timestamp", "timestamptz")
+#: Words that say only that it is a date.
+_MARKS = re.compile(
+    r"(?<=[a-z])(?<!up)(_?(date_?times?|date|times?|time_?stamps?|dt|dttm|utc|tstz)|_(at|on|ts|day))\Z"
+)
+#: Most dates of one table that are compared.
+_MOST_DATES = 40
+
+
+@cache
+def _date_words() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    """What comes before, and what after it, with the same words around."""
+    pairs = packaged("names")["orders"]
+    return tuple((re.compile(before), re.compile(after)) for before, after in pairs)
+
+
+def date_orders(table: Table) -> Iterator[tuple[str, str]]:
+    """Pairs of date columns of one type whose names say that one comes before the other.
+
+    Public, and free of charge: a return comes after its rental, an end after its beginning.
+
+    >>> from privbench.schema import ColumnType, TableName
+    >>> kind = ColumnType("date", "date", category="D")
+    >>> names = ("rental_date", "returned_on", "ShipDate", "orderdate", "note_date")
+    >>> columns = tuple(Column(name, i, kind) for i, name in enumerate(names))
+    >>> list(date_orders(Table(TableName("public", "t"), columns)))
+    [('rental_date', 'returned_on'), ('orderdate', 'ShipDate')]
+    """
+    dates = [column for column in table.columns if _is_date(column)][:_MOST_DATES]
+    cores = {column.name: _core(column.name) for column in dates}
+    for one in dates:
+        for other in dates:
+            same = one.type.base == other.type.base and one.name != other.name
+            if same and _follows(cores[one.name], cores[other.name]):
+                yield one.name, other.name
+
+
+def _is_date(column: Column) -> bool:
+    return column.type.base in DATES and column.type.kind in "bd" and not column.generated
+
+
+def _core(name: str) -> str:
+    """A name without the words that say that it is a date.
+
+    >>> _core("SellStartDate"), _core("created_at"), _core("admittime"), _core("from_date")
+    ('sell_start', 'created', 'admit', 'from')
+    """
+    return _MARKS.sub("", snake(name))
+
+
+def _follows(before: str, after: str) -> bool:
+    """Whether two names differ in one word, which says what comes first.
+
+    >>> _follows("visit_start", "visit_end"), _follows("first_seen", "last_seen")
+    (True, True)
+    >>> _follows("visit_start", "stay_end"), _follows("created", "last_login")
+    (False, True)
+    """
+    head = _common(before, after)
+    tail = _common(before[::-1][: len(before) - head], after[::-1][: len(after) - head])
+    # A common letter may belong to the words that differ ("created", "closed").
+    return any(
+        one.fullmatch(before[first : len(before) - last])
+        and other.fullmatch(after[first : len(after) - last])
+        for first in {0, head, _word(before, head)}
+        for last in {0, tail, _word(before[::-1], tail)}
+        for one, other in _date_words()
+    )
+
+
+def _common(one: str, other: str) -> int:
+    """Length of the common beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _word(text: str, place: int) -> int:
+    """Where the word at a place begins."""
+    return text.rfind("_", 0, place) + 1

@@ -1,0 +1,370 @@
+"""real, double precision and unconstrained numeric: an order-preserving image of the float."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.encoding.bounds import parts
+from privbench.encoding.decimals import MORE, DecimalGrid, grid_decimals
+from privbench.encoding.numbers import IntegerScale, NumericScale
+from privbench.encoding.scale import LINEAR, Mask, Points, Scale, marked, register_scale
+from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
+from privbench.schema import ColumnType
+
+_FLIP = np.int64(2**63 - 1)
+
+
+def image(values: NDArray[np.float64]) -> Points:
+    """An int64 for every finite float that keeps their order.
+
+    >>> bool(np.all(np.diff(image(np.array([-2.5, -1e-300, -0.0, 3.0]))) > 0))
+    True
+    """
+    bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
+    return np.where(bits < 0, bits ^ _FLIP, bits)
+
+
+def value(points: Points) -> NDArray[np.float64]:
+    """The floats of such images."""
+    points = np.asarray(points, dtype=np.int64)
+    return np.where(points < 0, points ^ _FLIP, points).view(np.float64)
+
+
+def single(
+    values: NDArray[np.float64], lows: NDArray[np.float64], highs: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The nearest 32-bit floats inside the cells, where there are any."""
+    near = values.astype(np.float32)
+    inward = np.where(near >= highs, -np.inf, np.inf).astype(np.float32)
+    outside = (near >= highs) | (near < lows)
+    return np.where(outside, np.nextafter(near, inward), near).astype(np.float64)
+
+
+def rounded_to(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values rounded to the power of ten that is at most 1/1000 of the widths."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        digits = 3 - np.floor(np.log10(widths))
+        up = 10.0 ** np.clip(digits, 0, 300)
+        down = 10.0 ** np.clip(-digits, 0, 300)
+        rounded: NDArray[np.float64] = np.rint(values * up / down) / up * down
+    return rounded
+
+
+#: Makes the cells of a decimal grid, whose steps are integers.
+_STEPS = IntegerScale("int8")
+#: Steps of far tails are cut to this, and places of cells to so many units.
+_FAR, _UNITS = 2**60, 2.0**60
+
+
+@dataclass(frozen=True)
+class FloatScale(Scale):
+    """Floats by the order-preserving image of their bits.
+
+    Where 0 lies inside the cells it has one of its own: most columns hold it exactly. With
+    decimals, cells begin at numbers of so many decimals, as those of integers do, and such numbers
+    are drawn, each the float nearest to it; the grid stays the same.
+
+    Attributes:
+        base: ``float4``, ``float8`` or ``numeric`` (unconstrained: read as a float, written as a
+            decimal number, infinities taken for the largest numbers).
+        decimals: Released number of decimals of the column's values, or None.
+    """
+
+    specials: ClassVar[tuple[str, ...]] = ("nan", "-inf", "inf")
+    octaves: ClassVar[bool] = True
+    fractions: ClassVar[bool] = True
+
+    base: str
+    decimals: int | None = None
+
+    @property
+    def decimal_grid(self) -> DecimalGrid | None:
+        """Numbers with the released decimals, if there are any."""
+        return None if self.decimals is None else DecimalGrid(self.decimals, self.base == "float4")
+
+    @property
+    def hides_frequent_values(self) -> bool:
+        """All."""
+        return True
+
+    @property
+    def decimal_choices(self) -> range:
+        """Six, and more than those."""
+        return range(MORE + 1)
+
+    def with_decimals(self, decimals: int) -> FloatScale:
+        """The same grid, with cells and draws on a decimal grid.
+
+        Raises:
+            ValueError: Not 0 to 6 decimals.
+        """
+        scale = replace(self, decimals=decimals)
+        scale.decimal_grid  # noqa: B018  (refuses other numbers)
+        return scale
+
+    def count_decimals(self, points: Points) -> Points:
+        """See `Scale.count_decimals`."""
+        return grid_decimals(points, value(points), single=self.base == "float4")
+
+    @property
+    def top(self) -> float:
+        """The largest value that is kept."""
+        return {"float4": 3e38, "float8": 1e300, "numeric": 1e300}[self.base]
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Images of the largest numbers."""
+        lo, hi = image(np.array([-self.top, self.top])).tolist()
+        return lo, hi
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The column as float8; a numeric that no float8 holds becomes an infinity."""
+        if self.base != "numeric":
+            return sql.SQL("{}::double precision").format(identifier)
+        return sql.SQL(
+            "CASE WHEN {c} = 'NaN' THEN 'NaN'::double precision"
+            " WHEN {c} > 1e300 THEN 'Infinity'::double precision"
+            " WHEN {c} < -1e300 THEN '-Infinity'::double precision"
+            " WHEN pg_catalog.abs({c}) < 1e-300 THEN 0::double precision"
+            " ELSE {c}::double precision END"
+        ).format(c=identifier)
+
+    def read(self, array: pa.Array) -> Points:
+        """Images and sentinels."""
+        floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        points = _points(np.asarray(floats), self.limits)
+        points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
+        return points
+
+    def parse(self, text: str) -> int:
+        """The image of a number.
+
+        Raises:
+            ValueError: Not a finite number.
+        """
+        number = float(text)
+        if not np.isfinite(number):
+            raise ValueError("not a finite number")
+        lo, hi = self.limits
+        return min(max(int(image(np.array([number]))[0]), lo), hi)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """float32, or float64; an unconstrained numeric is written as float64 too."""
+        numbers = value(points)
+        for name, special in (("nan", np.nan), ("-inf", -np.inf), ("inf", np.inf)):
+            if name in marks:
+                numbers[marks[name]] = special
+        if self.base == "numeric":
+            numbers = np.where(np.isinf(numbers), np.sign(numbers) * self.top, numbers)
+        null = marked(marks, "null", len(points))
+        if self.base == "float4":
+            return pa.array(numbers.astype(np.float32), mask=null)
+        return pa.array(numbers, mask=null)
+
+    def points_of(self, array: pa.Array) -> Points:
+        """Images of the floats."""
+        return self.read(array)
+
+    def candidates(self) -> Points:
+        """Zero and two points an octave, 2^-40 to the largest number, on both sides."""
+        top = min(int(np.log2(self.top)), 120)
+        sizes = np.unique(np.concatenate([2.0 ** (np.arange(-80, 2 * top + 1) / 2), np.arange(33)]))
+        numbers = np.unique(np.concatenate([-sizes, [-self.top, self.top], sizes]))
+        return np.unique(image(numbers))
+
+    def coarser(self) -> tuple[Points, ...]:
+        """One point an octave, from 2^-20 on."""
+        top = min(int(np.log2(self.top)), 120)
+        sizes = 2.0 ** np.arange(-20, top + 1)
+        numbers = np.concatenate([-sizes, [-self.top, 0.0, self.top], sizes])
+        return (np.unique(image(numbers)),)
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Uniform over the decimal grid within the cell; where that is empty, over the cell."""
+        if self.decimal_grid is None:
+            return self._anywhere(lows, highs, rng)
+        first, count = self._steps(lows, highs)
+        steps = first + rng.integers(0, np.maximum(count, 1))
+        points = image(self.decimal_grid.numbers(steps))
+        rest = (count == 0) | (points < lows) | (points >= highs)
+        points[rest] = self._anywhere(lows[rest], highs[rest], rng)
+        return points
+
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
+        """How much of what is drawn in each cell ``[lows, highs)`` falls in ``[low, high)``."""
+        widths: NDArray[np.float64] = value(high) - value(low)
+        if self.decimal_grid is None:
+            return widths
+        whole, inside = self._steps(lows, highs)[1], self._steps(low, high)[1]
+        return np.where(whole > 0, inside, widths)
+
+    def _steps(self, lows: Points, highs: Points) -> tuple[Points, Points]:
+        """First step in each cell, and how many there are; 0 beyond the reach of doubles."""
+        assert self.decimal_grid is not None
+        a, b = value(lows), value(highs)
+        first, end = self.decimal_grid.first(a), self.decimal_grid.first(b)
+        near = self.decimal_grid.within(a) & self.decimal_grid.within(b)
+        return first, np.where(near, np.maximum(end - first, 0), 0)
+
+    def _anywhere(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Uniform in value within the cell, rounded to 1/1000 or less of its width."""
+        a, b = value(lows), value(highs)
+        share = rng.random(len(a))
+        drawn = a * (1.0 - share) + b * share
+        rounded = rounded_to(drawn, b - a)
+        if self.base == "float4":
+            drawn = single(drawn, a, b)
+            rounded = single(rounded, a, b)
+        inside = (rounded >= a) & (rounded < b)
+        return np.clip(image(np.where(inside, rounded, drawn)), lows, highs - 1)
+
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
+        """See `Scale.edges`; on a decimal grid, those of integers."""
+        ends = self._ends(lo, hi)
+        if ends is None:
+            return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
+        again = self._again(lo, hi, inner) if inner else ()
+        return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=again))
+
+    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
+        """The range, widened to the decimal grid; the range itself without one in reach."""
+        if self.decimal_grid is None or not self._near(lo, hi):
+            return lo, hi
+        low, high = self.decimal_grid.first(value(np.array([lo, hi])))
+        low -= self._images([low])[0] > lo
+        low, high = self._images([low, high])
+        return low, high
+
+    def first_aligned(self, lo: int) -> int:
+        """The first point of the decimal grid that is not below a point, if it is in reach."""
+        if self.decimal_grid is None or not self._near(lo, lo):
+            return lo
+        return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
+
+    def with_own_cells(self, edges: Sequence[int]) -> list[int]:
+        """A cell for exact zero; on a decimal grid up to its next number."""
+        end = self._after_zero
+        zero = {0, min(end, edges[-1])} if edges[0] <= 0 < edges[-1] else set()
+        return sorted({*edges, *zero})
+
+    @property
+    def _after_zero(self) -> int:
+        """The first point that zero's cell does not hold: the least float, or the next step."""
+        if self.decimal_grid is not None:
+            return self._images([1])[0]
+        least = np.finfo(np.float32 if self.base == "float4" else np.float64).smallest_subnormal
+        return int(image(np.array([least], dtype=np.float64))[0])
+
+    def holds_one_value(self, low: int, high: int) -> bool:
+        """Whether a cell ``[low, high)`` holds a single number of the column."""
+        if self.decimal_grid is None:
+            return low == 0 and high <= self._after_zero
+        return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
+
+    def places(self, edges: Sequence[int]) -> tuple[int, ...]:
+        """Steps of a decimal grid in reach, else values in units of the narrowest cell."""
+        numbers = value(np.array(edges, dtype=np.int64))
+        if self.decimal_grid is not None and self._near(edges[0], edges[-1]):
+            result = self.decimal_grid.first(numbers).tolist()
+        else:
+            widths = np.diff(numbers)
+            unit = widths[widths > np.abs(numbers).max() / _UNITS].min(initial=np.inf)
+            result = [int(place) for place in np.rint(numbers / unit)]
+        for at in range(1, len(result)):
+            # The cell of zero alone has no width.
+            result[at] = max(result[at], result[at - 1] + 1)
+        return tuple(result)
+
+    def _near(self, lo: int, hi: int) -> bool:
+        """Whether doubles distinguish the decimal grid's numbers between two points."""
+        ends = value(np.array([lo, hi]))
+        return self.decimal_grid is not None and bool(self.decimal_grid.within(ends).all())
+
+    def _ends(self, lo: int, hi: int) -> tuple[int, int] | None:
+        """First step, and one past the last, of a range; None without a decimal grid in reach."""
+        if self.decimal_grid is None or not self._near(lo, hi):
+            return None
+        low, high = self.decimal_grid.first(value(np.array([lo, hi]))).tolist()
+        return low, max(high, low + 1)
+
+    def _images(self, steps: Sequence[int]) -> list[int]:
+        """Grid points of steps, far ones cut."""
+        assert self.decimal_grid is not None
+        kept = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
+        return [int(point) for point in image(self.decimal_grid.numbers(kept))]
+
+    def _again(self, lo: int, hi: int, inner: Sequence[int]) -> list[int]:
+        """Steps where cells begin: each candidate's cell in as many parts as in ``inner``."""
+        assert self.decimal_grid is not None
+        points = self.candidates()
+        ends = np.concatenate([[lo], points[(points > lo) & (points < hi)], [hi]])
+        cuts = np.diff(np.searchsorted(np.array(inner), ends))
+        steps = self.decimal_grid.first(value(ends)).tolist()
+        result: list[int] = []
+        for (low, high), count in zip(pairwise(steps), cuts.tolist(), strict=True):
+            result += parts(low, high, max(count, 1))
+        return result
+
+    def linear(self, lo: int, hi: int, cells: int) -> list[int]:
+        """Edges equally spaced in value, not in image."""
+        a, b = value(np.array([lo, hi])).tolist()
+        shares = np.arange(cells + 1) / cells
+        inner = image(a * (1.0 - shares) + b * shares).tolist()[1:-1]
+        return [lo, *(point for point in inner if lo < point < hi), hi]
+
+    def octave_edges(self, lo: int, hi: int) -> list[int]:
+        """Edges that halve toward the lower bound and, inside the range, toward zero."""
+        a, b = value(np.array([lo, hi])).tolist()
+        shares = 2.0 ** (-np.arange(1, 41) / 2)
+        result = a + (b / 2 - a / 2) * 2 * shares
+        if a < 0 < b:
+            result = np.concatenate([result, b * shares, a * shares, [0.0]])
+        return [int(point) for point in image(result)]
+
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        """Doubling cells in value, fewer for few cells; on a decimal grid, those of integers."""
+        ends = self._ends(lo, hi)
+        if ends is not None:
+            outer = _STEPS.tails(*ends, cells)
+            return self._images(outer[0]), self._images(outer[1])
+        a, b = value(np.array([lo, hi])).tolist()
+        width = max((b / 8 - a / 8), 1e-290)
+        each = 1 if cells == LINEAR else 2
+        steps = width * (2.0 ** np.arange(each, 7, each) - 1)
+        below, above = np.maximum(a - steps, -self.top), np.minimum(b + steps, self.top)
+        return sorted(set(image(below).tolist())), sorted(set(image(above).tolist()))
+
+
+def _points(floats: NDArray[np.float64], limits: tuple[int, int]) -> Points:
+    nan = np.isnan(floats)
+    points = np.clip(image(np.where(nan, 0.0, floats)), *limits)
+    points[nan] = NAN
+    points[floats == np.inf] = POS_INF
+    points[floats == -np.inf] = NEG_INF
+    return points
+
+
+def _numeric(type_: ColumnType) -> Scale:
+    if type_.precision is None:
+        return FloatScale("numeric")
+    return NumericScale(type_.precision, type_.scale or 0)
+
+
+register_scale(lambda type_: FloatScale(type_.base), "float4", "float8")
+register_scale(_numeric, "numeric")

@@ -1,0 +1,1 @@
+"""Keys of synthetic rows: which columns are keys, their values, references and uniqueness."""

@@ -1,0 +1,352 @@
+"""Key columns: which ones there are, how their values come about, and all values they can take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.config import ColumnConfig
+from privbench.encoding.base import Codec
+from privbench.encoding.bounds import public_range
+from privbench.encoding.categories import ListCodec
+from privbench.encoding.checks import allowed, column_limits, ends, length_limits
+from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.surrogate_text import TEXT_BASES, digits
+from privbench.schema import Column, ColumnType, Index, Table, Unique
+
+Indices = NDArray[np.int64]
+
+INTEGERS = ("int2", "int4", "int8")
+#: Where surrogate keys that are dates or timestamps begin: 2000-01-01, in days.
+_EPOCH_DAY = 10_957
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class ValueSpace:
+    """All values that a column can take, numbered from 0.
+
+    Attributes:
+        column: The column.
+        scale: Its grid, or None.
+        lo: Least grid point, or 0.
+        hi: Greatest grid point, or the number of listed values or texts, less one.
+        values: The public list, where there is one.
+        width: Characters of a text that is a surrogate key.
+        unit: Grid points that the column's values are multiples of, as far as was released.
+        maker: Makes values of a type that has neither grid nor list, from their numbers.
+    """
+
+    column: Column
+    scale: Scale | None
+    lo: int
+    hi: int
+    values: tuple[str, ...] = ()
+    width: int = 0
+    unit: int = 1
+    maker: Callable[[Indices], pa.Array] | None = None
+
+    @property
+    def capacity(self) -> int:
+        """How many distinct values there are, as far as int64 counts."""
+        return min(self.hi - self.lo + 1, 2**62)
+
+    @property
+    def gridded(self) -> bool:
+        """Whether values have neighbours (a grid or a list) that a repair can move to."""
+        return self.scale is not None or bool(self.values)
+
+    def nth(self, index: Indices) -> pa.Array:
+        """Distinct values for distinct numbers, each below `capacity`."""
+        if self.maker is not None:
+            return self.maker(index)
+        if self.values:
+            return self.from_points(index)
+        if self.scale is not None:
+            return self.from_points(self._points(self.scale, index))
+        return digits(index, self.width)
+
+    def to_points(self, array: pa.Array) -> Indices:
+        """Grid points (or positions in the list) of values that were made for the column."""
+        if self.scale is not None:
+            points = self.scale.points_of(array)
+            return np.searchsorted(self._listed, points) if self.values else points
+        text = array.cast(pa.string()) if pa.types.is_boolean(array.type) else array
+        result = pc.index_in(text, value_set=pa.array(self.values, text.type))
+        return np.asarray(result.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def from_points(self, points: Indices, *, text: bool = False) -> pa.Array:
+        """Values at grid points or list positions.
+
+        Args:
+            points: Grid points, or positions in the list.
+            text: Whether values that have a special text form (``infinity``) come as text.
+        """
+        if self.scale is not None:
+            real = self._listed[points] if self.values else points
+            none = np.zeros(len(points), dtype=np.bool_)
+            return self.scale.build(real, dict.fromkeys(self.scale.specials, none) if text else {})
+        result = pa.array(self.values, pa.string()).take(pa.array(points))
+        return result.cast(pa.bool_()) if self.column.type.base == "bool" else result
+
+    @property
+    def _listed(self) -> Indices:
+        """Grid points of the public list."""
+        assert self.scale is not None
+        return np.array([self.scale.parse(value) for value in self.values], dtype=np.int64)
+
+    def _points(self, scale: Scale, index: Indices) -> Indices:
+        """Round values where they fit: 1, 2, 3; whole units; days or seconds from 2000 on."""
+        start, step = _start(self.column, scale)
+        top = int(index.max(initial=0))
+        if self.lo <= start and start + step * top <= self.hi:
+            return start + step * index
+        return self.lo + index
+
+
+def _start(column: Column, scale: Scale) -> tuple[int, int]:
+    """First point and step of a surrogate key."""
+    base = column.type.base
+    if base == "date":
+        return _EPOCH_DAY, 1
+    if base in ("timestamp", "timestamptz"):
+        return _EPOCH_DAY * 86_400 * _SECOND, _SECOND
+    if base in ("time", "timetz"):
+        return 0, _SECOND
+    if base in INTEGERS or base == "interval":
+        return 1, 1
+    one = scale.parse("1")
+    return (one, one) if column.type.precision is not None else (one, 2**20)
+
+
+def modelled_values(
+    table: Table, column: Column, codec: Codec | None, rows: int
+) -> ValueSpace | None:
+    """The values that a column can take, by its type, its CHECKs and its codec; None if unknown.
+
+    Args:
+        table: The table.
+        column: The column.
+        codec: Its codec, where it is modelled: a declared list or range stays in force.
+        rows: How many distinct values are needed; decides the width of texts.
+    """
+    scale = scale_of(column.type)
+    if isinstance(codec, ListCodec):
+        grid = scale if codec.settled else None
+        return ValueSpace(column, grid, 0, len(codec.values) - 1, codec.values)
+    limits = column_limits(table, column)
+    finite = _finite(column, allowed(limits))
+    if finite:
+        return ValueSpace(column, None, 0, len(finite) - 1, finite)
+    if scale is not None:
+        if isinstance(codec, OrderedCodec):
+            return ValueSpace(column, scale, *codec.limits, unit=codec.scale.step)
+        known = public_range(table.key, column, scale, ColumnConfig(), ends(limits))
+        return ValueSpace(column, scale, known.lo, known.hi)
+    if column.type.base in TEXT_BASES:
+        least, greatest = length_limits(limits, column.type.length)
+        width = max(_digits(rows), least, 1)
+        width = width if greatest is None else min(width, greatest)
+        return ValueSpace(column, None, 0, min(36**width, 2**62) - 1, width=width)
+    return None
+
+
+def _finite(column: Column, listed: tuple[str, ...] | None) -> tuple[str, ...]:
+    if listed:
+        return listed if scale_of(column.type) is None else ()
+    if column.type.kind == "e":
+        return column.type.labels
+    return ("false", "true") if column.type.base == "bool" else ()
+
+
+def _digits(rows: int) -> int:
+    """Base-36 digits that number so many rows."""
+    count = 1
+    while 36**count < rows:
+        count += 1
+    return count
+
+
+#: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
+_LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a-z ]+)?\)\Z""")
+#: A plain column as a key, and what parts keys.
+_PLAIN = re.compile(r"""\A("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\Z""")
+_PARTS = re.compile(r""", (?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
+#: Kinds of indexes whose entries have to be small, and words of an index's definition.
+_SMALL = re.compile(r" USING (?:btree|brin) ")
+_WORDS = re.compile(r'"((?:[^"]|"")+)"|([A-Za-z_][A-Za-z0-9_$]*)')
+#: Bytes that one entry holds, and types beside texts and arrays that can be larger.
+_ROOM = 2400
+_WIDE = frozenset({"bytea", "varbit", "jsonb", "tsvector"})
+_KEYS = re.compile(r" USING \w+ \((.*?)\)(?: INCLUDE .*| NULLS NOT DISTINCT| WITH .*| WHERE .*)*\Z")
+
+
+def kept_uniques(table: Table) -> tuple[Unique, ...]:
+    """UNIQUE sets to keep: the table's own, and what indexes add to them.
+
+    A partial index over plain columns, one of them no key, is kept as if it were whole.
+    """
+    added = []
+    for index in table.indexes:
+        if _plain_partial(table, index):
+            added.append(Unique(index.name, index.columns))
+    return table.unique_sets + tuple(added)
+
+
+def folded_uniques(table: Table) -> tuple[Unique, ...]:
+    """UNIQUE indexes on ``lower(column)``: unique whatever the case of the letters.
+
+    Other columns may stand beside it: ``(tenant, lower(mail))``. Theirs does not count either.
+
+    >>> from privbench.schema import Column, ColumnType, TableName
+    >>> text = "CREATE UNIQUE INDEX i ON public.t USING btree (lower(mail))"
+    >>> mail = Column("mail", 1, ColumnType("text", "text"))
+    >>> index = Index("i", text, unique=True, has_expressions=True)
+    >>> folded_uniques(Table(TableName("public", "t"), (mail,), indexes=(index,)))[0].columns
+    ('mail',)
+    """
+    result = []
+    known = {column.name for column in table.columns}
+    for index in table.indexes:
+        names = _lowered(index) if index.unique else ()
+        if names and set(names) <= known:
+            result.append(Unique(index.name, names))
+    return tuple(result)
+
+
+def unkept_indexes(table: Table) -> tuple[Index, ...]:
+    """UNIQUE indexes that synthetic rows may break."""
+    folded = {item.name for item in folded_uniques(table)}
+    return tuple(
+        index
+        for index in table.indexes
+        if index.unique
+        and (index.has_expressions or index.predicate is not None)
+        and index.name not in folded
+        and not _plain_partial(table, index)
+    )
+
+
+def index_room(table: Table, name: str) -> int | None:
+    """Bytes of a column that its UNIQUE sets and indexes can hold; None without any.
+
+    PostgreSQL refuses an entry of a btree, or a summary of a BRIN index, of more than about 2,700
+    bytes: of columns, of those that are only included, and of expressions over columns.
+    """
+    sets = [set(item.columns) for item in table.unique_sets]
+    sets += [_indexed(table, index) for index in table.indexes if _SMALL.search(index.definition)]
+    wide = {item.name for item in table.columns if _is_wide(item.type)}
+    return min((_ROOM // max(len(wide & item), 1) for item in sets if name in item), default=None)
+
+
+def _is_wide(type_: ColumnType) -> bool:
+    return type_.base in _WIDE or (type_.category in "SA" and type_.base != "char")
+
+
+def _indexed(table: Table, index: Index) -> set[str]:
+    """Columns that an index holds, or that its expressions speak of."""
+    text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]
+    words = {(quoted or plain).replace('""', '"') for quoted, plain in _WORDS.findall(text)}
+    return {column.name for column in table.columns if column.name in words}
+
+
+def _plain_partial(table: Table, index: Index) -> bool:
+    plain = index.unique and index.predicate is not None and not index.has_expressions
+    return plain and bool(index.columns) and not set(index.columns) <= table.key_columns
+
+
+def _lowered(index: Index) -> tuple[str, ...]:
+    """Columns of an index on ``lower(column)``, alone or beside plain columns; else none."""
+    keys = _KEYS.search(index.definition)
+    if keys is None:
+        return ()
+    parts = _PARTS.split(keys.group(1))
+    lowered = [_LOWER.match(part) for part in parts]
+    result = [match or _PLAIN.match(part) for part, match in zip(parts, lowered, strict=True)]
+    if not any(lowered) or None in result:
+        return ()
+    names = [match.group(1) for match in result if match is not None]
+    return tuple(name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names)
+
+
+#: Names of keys that are years, days, places: a filter on them has to find something.
+_NATURAL = re.compile(
+    r"(?:^|_)(?:year|yr|season|decade|century|month|week|day|date|hour|zip|zip_?code|postal|"
+    r"post_?code|plz|port|level|grade|size|age)$"
+)
+#: Types of measurements, which are never mere numbers of rows.
+_MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
+Role = Literal["reference", "minted", "generated", "modelled"]
+
+
+def role_of(table: Table, column: Column) -> Role:
+    """How a column's values come about.
+
+    References take the parent's key. Minted columns (surrogate keys) are single-column primary
+    keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows
+    of one parent.
+    Everything else is modelled: UNIQUE columns (they are repaired), key columns that refer to
+    themselves alone, and numbers that mean something, such as years.
+    """
+    if column.generated:
+        return "generated"
+    if column.name in table.key_columns - table.pinned_columns:
+        return "reference"
+    sets = [item for item in table.unique_sets if column.name in item.columns]
+    primary = table.primary_key is not None and table.primary_key.columns == (column.name,)
+    if primary and is_natural(column):
+        return "modelled"
+    if primary or column.identity or (sets and column.type.base == "uuid"):
+        return "minted"
+    if sets and is_counted(column):
+        return "minted"
+    return "minted" if is_discriminator(table, column) else "modelled"
+
+
+def is_natural(column: Column) -> bool:
+    """Whether a key's values mean something: times do; numbers by their name, without a sequence.
+
+    >>> from privbench.schema import ColumnType
+    >>> whole = ColumnType("integer", "int4")
+    >>> is_natural(Column("season_year", 1, whole)), is_natural(Column("id", 1, whole))
+    (True, False)
+    """
+    if column.type.base in _MEASURED:
+        return True
+    made = column.identity or column.sequence is not None or column.default is not None
+    named = _NATURAL.search(column.name.lower()) is not None
+    return named and not made and column.type.base in (*INTEGERS, "numeric", "date")
+
+
+def is_counted(column: Column) -> bool:
+    """Whether a sequence numbers all rows of the table.
+
+    >>> from privbench.schema import ColumnType
+    >>> whole = ColumnType("integer", "int4")
+    >>> is_counted(Column("id", 1, whole, default="nextval('t_id_seq'::regclass)"))
+    True
+    """
+    made = column.identity or column.sequence is not None
+    return bool(made) or "nextval(" in (column.default or "")
+
+
+def is_discriminator(table: Table, column: Column) -> bool:
+    """Whether an integer of the primary key only numbers the rows of one parent."""
+    key = table.primary_key
+    if key is None or column.name not in key.columns or len(key.columns) < 2:
+        return False
+    others = set(key.columns) - {column.name}
+    return column.type.base in INTEGERS and others <= table.key_columns
+
+
+def modelled(table: Table) -> tuple[str, ...]:
+    """Columns that need a reader, in their order."""
+    return tuple(item.name for item in table.columns if role_of(table, item) == "modelled")

@@ -1,0 +1,447 @@
+"""Keys of synthetic tables: made, referred to, unique, within their CHECKs; tables in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encoding.base import Codec
+from privbench.encoding.checks import column_limits
+from privbench.encoding.keys.columns import (
+    folded_uniques,
+    is_counted,
+    is_discriminator,
+    kept_uniques,
+    role_of,
+)
+from privbench.encoding.keys.references import (
+    break_cycles,
+    fill_reference,
+    redirect_dangling,
+    refill_self_reference,
+    remap,
+)
+from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
+from privbench.encoding.keys.table import TableRows
+from privbench.encoding.keys.uniqueness import ranks
+from privbench.encoding.patterns import column_pattern
+from privbench.encoding.placeholders import random_uuids, value_space
+from privbench.errors import SchemaError
+from privbench.rng import generator
+from privbench.schema import Column, ForeignKey, Table, Unique
+
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+#: Characters of a UUID as text.
+_UUID_LENGTH = 36
+#: Rows that are numbered at a time, for memory alone.
+_BLOCK = 2**20
+#: The referenced columns of a key's parent rows that are kept, in `ref_columns` order.
+ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
+
+
+@dataclass(frozen=True)
+class KeyedTable:
+    """A synthetic table whose keys are filled in.
+
+    Attributes:
+        columns: Values of every column that the load writes, kept rows only.
+        parents: Parent row of every kept row by foreign key, −1 for none.
+        keep: Which of the given rows are kept.
+        torn: Whether rows were dropped when others may have referred to them already, on a cycle
+            of NOT NULL keys.
+    """
+
+    columns: dict[str, pa.Array]
+    parents: dict[str, Indices]
+    keep: Mask
+    torn: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that are kept."""
+        return int(self.keep.sum())
+
+    @property
+    def dropped(self) -> int:
+        """Number of rows for which no valid key was left."""
+        return len(self.keep) - self.rows
+
+
+def fill_keys(
+    table: Table,
+    decoded: Mapping[str, pa.Array],
+    parents: Mapping[str, Indices],
+    parent_keys: ParentKeys,
+    rng: np.random.Generator,
+    *,
+    rows: int,
+    codecs: Mapping[str, Codec] | None = None,
+    deferred: Collection[str] = (),
+    wanted: Collection[str] = (),
+    own: str | None = None,
+) -> KeyedTable:
+    """Fill in all keys of a table and repair its UNIQUE sets.
+
+    Args:
+        table: The table.
+        decoded: Decoded values of the modelled columns, each of shape (rows,).
+        parents: Parent row by foreign key's name, negative for none; indices count the parent's
+            kept rows (see `references.remap`), or the given rows of the table itself where the key
+            is a self-reference.
+        parent_keys: Gives the parent's key values; not asked for self-references.
+        rng: Source of randomness.
+        rows: Number of rows.
+        codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
+        deferred: Keys that are filled in later (`fill_deferred_key`), when their parent exists.
+        wanted: Columns of deferred keys that others refer to already: they get surrogate keys.
+        own: The key whose parents should change last.
+
+    Returns:
+        The table; rows for which no valid key is left are dropped.
+    """
+    work = TableRows(table, decoded, parents, rng, rows, codecs, own)
+    work.fixed |= table.pinned_columns & set(work.columns)
+    outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
+    for key in sorted(outer, key=lambda key: (key.name != own, -len(key.columns))):
+        values = parent_keys(key)
+        fill_reference(work, key, dict(zip(key.columns, values, strict=True)))
+    repair_orders(work)
+    _generate_keys(work, wanted)
+    selves = [key for key in table.foreign_keys if key.is_self and key.name not in deferred]
+    for key in selves:
+        fill_reference(work, key, work.own_keys(key))
+        separate_from_self(work, key)
+        break_cycles(work, key)
+        refill_self_reference(work, key)
+    open_sets = [
+        item
+        for item in _unique_sets(table, work.columns)
+        if not work.distinct.intersection(item.columns)
+    ]
+    repair_uniques(work, open_sets)
+    for key in selves:
+        break_cycles(work, key)
+        refill_self_reference(work, key)
+    # What rows refer to may have moved, and their references with it.
+    moved = {name for key in selves for name in key.columns}
+    for item in open_sets:
+        if moved & set(item.columns):
+            work.alive &= ~work.duplicates(item)
+    return _result(work, selves)
+
+
+def fill_deferred_key(
+    table: Table,
+    keyed: KeyedTable,
+    key: ForeignKey,
+    index: Indices,
+    parent_keys: Sequence[pa.Array],
+    rng: np.random.Generator,
+) -> KeyedTable:
+    """Fill in a key that was deferred to break a cycle, now that its parent's rows exist.
+
+    Args:
+        table: The table.
+        keyed: Its rows so far.
+        key: The deferred key.
+        index: Parent row of every kept row, negative for none.
+        parent_keys: The parent's key values.
+        rng: Source of randomness.
+    """
+    work = TableRows(table, keyed.columns, {key.name: index}, rng, keyed.rows)
+    work.fixed = set(table.key_columns) & set(keyed.columns)
+    fill_reference(work, key, dict(zip(key.columns, parent_keys, strict=True)))
+    sets = _unique_sets(table, work.columns)
+    repair_uniques(work, [item for item in sets if set(item.columns) & set(key.columns)])
+    result = _result(work, [])
+    keep = keyed.keep.copy()
+    keep[np.flatnonzero(keep)] = result.keep
+    kept = {name: values[result.keep] for name, values in keyed.parents.items()}
+    torn = keyed.torn or result.rows < keyed.rows
+    return KeyedTable(result.columns, {**kept, **result.parents}, keep, torn)
+
+
+def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
+    """UNIQUE sets whose columns are all filled in (generated ones are PostgreSQL's business)."""
+    sets = kept_uniques(table) + folded_uniques(table)
+    return [item for item in sets if set(item.columns) <= set(columns)]
+
+
+def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
+    """Values of all columns that are neither modelled nor refer to others."""
+    for column in work.table.columns:
+        made = role_of(work.table, column) == "minted" or column.name in wanted
+        if column.name in work.columns or not made:
+            continue
+        if column.type.base == "uuid" or _is_uuid_text(work.table, column):
+            work.columns[column.name] = random_uuids(work.rows, work.rng)
+        elif is_discriminator(work.table, column) and not _counts_all(work, column):
+            assert work.table.primary_key is not None
+            others = [name for name in work.table.primary_key.columns if name in work.fixed]
+            _number(work, column, ranks(work.group(others)))
+        else:
+            number: Indices = np.cumsum(work.alive, dtype=np.int64)
+            number -= 1
+            if _number(work, column, number):
+                work.distinct.add(column.name)
+
+
+def _counts_all(work: TableRows, column: Column) -> bool:
+    """Whether a sequence numbers all rows; not where its type has too few numbers above 0."""
+    space = value_space(work.table, column, None, work.rows) if is_counted(column) else None
+    rows = int(np.count_nonzero(work.alive))
+    return space is not None and min(space.capacity, space.hi) >= rows
+
+
+def _is_uuid_text(table: Table, column: Column) -> bool:
+    """Whether a key is a text with room for a UUID and nothing else, and no CHECK says more."""
+    texts = column.type.base in ("varchar", "bpchar") and column.type.length == _UUID_LENGTH
+    return texts and not column_limits(table, column) and column_pattern(table, column) is None
+
+
+def _number(work: TableRows, column: Column, index: Indices) -> bool:
+    """Give a key column the values of some numbers; rows past the last value are dropped.
+
+    Returns:
+        Whether distinct numbers gave distinct values.
+    """
+    space = value_space(work.table, column, None, work.rows)
+    pattern = column_pattern(work.table, column)
+    if pattern is not None and not (space and space.values) and work.rows:
+        made = pattern.distinct(work.rows, work.rng)
+        work.alive &= index < len(made)
+        work.columns[column.name] = made.take(pa.array(np.clip(index, 0, len(made) - 1)))
+        return True
+    if space is None:
+        # No numbering is known for the type: what distinguishes rows must be left to repair.
+        work.columns[column.name] = pa.nulls(work.rows, pa.string())
+        return False
+    made = []
+    for first in range(0, max(work.rows, 1), _BLOCK):
+        some = slice(first, first + _BLOCK)
+        number = np.maximum(index[some], 0)
+        work.alive[some] &= number < space.capacity
+        made.append(space.nth(np.minimum(number, space.capacity - 1)))
+    work.columns[column.name] = made[0] if len(made) == 1 else pa.concat_arrays(made)
+    return True
+
+
+def _result(work: TableRows, selves: Sequence[ForeignKey]) -> KeyedTable:
+    """The rows that are kept, self-references in their new numbers."""
+    for key in selves:
+        redirect_dangling(work, key)
+    keep = work.alive
+    columns, parents = dict(work.columns), dict(work.parents)
+    if not keep.all():
+        columns = {name: values.filter(pa.array(keep)) for name, values in columns.items()}
+        parents = {name: index[keep] for name, index in parents.items()}
+    for key in selves:
+        parents[key.name] = remap(parents[key.name], keep)
+    return KeyedTable(columns, parents, keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One table's turn.
+
+    Attributes:
+        table: The table.
+        deferred: Foreign keys to fill in at the end, since their parent comes later.
+    """
+
+    table: Table
+    deferred: tuple[str, ...] = ()
+
+
+def table_order(tables: Iterable[Table]) -> list[Step]:
+    """Parents before children; a cycle breaks at the keys that matter least.
+
+    Keys whose columns stand in no UNIQUE set and are referred to by nobody come first, nullable
+    ones before the others. Self-references never count.
+    """
+    left = {table.key: table for table in tables}
+    wanted = _referred_columns(left.values())
+    steps: list[Step] = []
+    while left:
+        ready = [table for table in left.values() if not _pending(table, left)]
+        if ready:
+            chosen = [Step(table) for table in ready]
+        else:
+            table = min(left.values(), key=lambda item: _cost(item, left, wanted))
+            names = tuple(key.name for key in _pending(table, left))
+            chosen = [Step(table, names)]
+        steps += chosen
+        for step in chosen:
+            del left[step.table.key]
+    return steps
+
+
+def _pending(table: Table, left: Mapping[str, Table]) -> list[ForeignKey]:
+    return [key for key in table.foreign_keys if not key.is_self and str(key.ref_table) in left]
+
+
+def _referred_columns(tables: Iterable[Table]) -> set[tuple[str, str]]:
+    return {
+        (str(key.ref_table), name)
+        for table in tables
+        for key in table.foreign_keys
+        for name in key.ref_columns
+    }
+
+
+def _cost(
+    table: Table, left: Mapping[str, Table], wanted: set[tuple[str, str]]
+) -> tuple[int, int, int, str]:
+    """How much is lost by deferring all pending keys of a table."""
+    pending = _pending(table, left)
+    names = {name for key in pending for name in key.columns}
+    unique = {name for item in table.unique_sets for name in item.columns}
+    hard = sum(name in unique or (table.key, name) in wanted for name in names)
+    stiff = sum(all(table.column(name).not_null for name in key.columns) for key in pending)
+    return hard, stiff, len(pending), table.key
+
+
+def generate_keys(
+    tables: Sequence[Table],
+    decoded: Mapping[str, Mapping[str, pa.Array]],
+    parents: Mapping[str, Mapping[str, Indices]],
+    rows: Mapping[str, int],
+    *,
+    seed: int | None,
+    codecs: Mapping[str, Mapping[str, Codec]] | None = None,
+    own: Mapping[str, str] | None = None,
+    public_keys: ParentKeys | None = None,
+    references: bool = True,
+) -> dict[str, KeyedTable]:
+    """Keys of all private tables.
+
+    Args:
+        tables: The private tables.
+        decoded: Decoded columns by table.
+        parents: Parent row indices by table and foreign key, as a synthesizer returns them.
+        rows: Number of rows by table.
+        seed: Seed of the sample, or None.
+        codecs: Codecs by table and column.
+        own: Name of the OWN key by table.
+        public_keys: Key values of public tables.
+        references: Whether the parent rows are given too, or only the columns that follow from
+            them, in half the memory.
+
+    Returns:
+        The tables by name; in each, parents count the kept rows of the parent table.
+
+    Raises:
+        SchemaError: A key refers to a table that is neither private nor public.
+    """
+    rows = _viable(tables, rows)
+    wanted = _referred_columns(tables)
+    made: dict[str, KeyedTable] = {}
+    steps = table_order(tables)
+    private = {table.key for table in tables}
+    for step in steps:
+        table = step.table
+        count = rows[table.key]
+        index = {
+            key.name: _index(key, parents.get(table.key, {}), made, count)
+            for key in table.foreign_keys
+            if key.name not in step.deferred
+        }
+        columns = decoded.get(table.key, {})
+        made[table.key] = fill_keys(
+            table,
+            {name: values.slice(0, count) for name, values in columns.items()},
+            index,
+            _keys_of(made, private, public_keys),
+            generator(seed, "mint", table.key),
+            rows=count,
+            codecs=(codecs or {}).get(table.key),
+            deferred=step.deferred,
+            wanted=_wanted(step, wanted),
+            own=(own or {}).get(table.key),
+        )
+        if not references and not step.deferred:
+            made[table.key] = replace(made[table.key], parents={})
+    for step in steps:
+        for name in step.deferred:
+            _defer(
+                step.table, name, made, parents, rows, seed, _keys_of(made, private, public_keys)
+            )
+    return made
+
+
+def _wanted(step: Step, wanted: set[tuple[str, str]]) -> set[str]:
+    """Columns of a table's deferred keys that others refer to, and no key fills at once."""
+    table, keys = step.table, step.table.foreign_keys
+    later = {name for key in keys if key.name in step.deferred for name in key.columns}
+    now = {name for key in keys if key.name not in step.deferred for name in key.columns}
+    return {name for name in later - now if (table.key, name) in wanted}
+
+
+def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
+    """Row counts; a table that must refer to an empty one has to be empty itself."""
+    counts = {table.key: int(rows.get(table.key, 0)) for table in tables}
+    changed = True
+    while changed:
+        changed = False
+        for table in tables:
+            empty = any(
+                counts.get(str(key.ref_table), 1) == 0
+                and all(table.column(name).not_null for name in key.columns)
+                for key in table.foreign_keys
+                if not key.is_self
+            )
+            if empty and counts[table.key]:
+                counts[table.key], changed = 0, True
+    return counts
+
+
+def _index(
+    key: ForeignKey, given: Mapping[str, Indices], made: Mapping[str, KeyedTable], rows: int
+) -> Indices:
+    index = np.asarray(given.get(key.name, np.full(rows, -1)), dtype=np.int64)[:rows]
+    parent = made.get(str(key.ref_table))
+    if key.is_self or parent is None:
+        return index
+    least, most = int(index.min(initial=-1)), int(index.max(initial=-1))
+    if parent.keep.all() and least >= -1 and most < len(parent.keep):
+        return index
+    return remap(np.where(index < len(parent.keep), index, -1), parent.keep)
+
+
+def _keys_of(
+    made: Mapping[str, KeyedTable], private: set[str], public_keys: ParentKeys | None
+) -> ParentKeys:
+    def keys(key: ForeignKey) -> Sequence[pa.Array]:
+        parent = str(key.ref_table)
+        if parent in made:
+            return [made[parent].columns[name] for name in key.ref_columns]
+        if parent in private or public_keys is None:
+            raise SchemaError(
+                f"the key {key.name} refers to {parent}, which has no rows to refer to.",
+                table=str(key.table),
+                remedy="Declare the parent private or public.",
+            )
+        return public_keys(key)
+
+    return keys
+
+
+def _defer(
+    table: Table,
+    name: str,
+    made: dict[str, KeyedTable],
+    parents: Mapping[str, Mapping[str, Indices]],
+    rows: Mapping[str, int],
+    seed: int | None,
+    keys: ParentKeys,
+) -> None:
+    """Fill in one deferred key; the load ends references to rows that go."""
+    key, mine = table.foreign_key(name), made[table.key]
+    index = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
+    rng = generator(seed, "defer", table.key, name)
+    made[table.key] = fill_deferred_key(table, mine, key, index, keys(key), rng)

@@ -1,0 +1,423 @@
+"""Repair of UNIQUE sets and of CHECKs between two columns. Post-processing, vectorised."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.encoding.checks import Order, column_differences, column_orders
+from privbench.encoding.column_names import date_orders
+from privbench.encoding.keys.columns import ValueSpace
+from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
+from privbench.encoding.keys.table import TableRows, finite, known
+from privbench.encoding.keys.uniqueness import move_apart, number_texts, replace_rows
+from privbench.schema import ForeignKey, Unique
+
+Indices = NDArray[np.int64]
+
+#: Rounds of exchanges, and good rows that take part for each bad one.
+_ROUNDS, _HELPERS = 16, 3
+#: Largest shares of rows out of order: where names suggest either order, and where one.
+_EITHER, _AGAINST = 0.35, 0.65
+
+
+def order_dates_by_name(work: TableRows) -> None:
+    """Bring dates in the order that their columns' names suggest (`date_orders`).
+
+    Where names suggest either order (arrivals and departures), most synthetic rows must have it
+    already; where they suggest one, most must not have the other.
+    """
+    pairs = [pair for pair in date_orders(work.table) if set(pair) <= set(work.columns)]
+    # All are decided before the first moves: values that have moved are no evidence.
+    named = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
+    for low, high in dependency_order(named):
+        both = _points(work, low, high)
+        if both is None:
+            continue
+        rows, left, right = both
+        _permute(work, low, high, rows, order_by_swaps(left, right, work.rng))
+        _redraw_gaps(work, low, high)
+
+
+def _agrees(work: TableRows, low: str, high: str, *, either: bool) -> bool:
+    """Whether two columns can be brought in an order, and are not mostly in the other."""
+    both = _points(work, low, high)
+    if both is None:
+        return False
+    _, left, right = both
+    return float((left > right).mean()) <= (_EITHER if either else _AGAINST)
+
+
+def dependency_order(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Pairs in an order in which a column has moved before another is brought in line with it.
+
+    >>> dependency_order([("ship", "arrive"), ("order", "ship")])
+    [('order', 'ship'), ('ship', 'arrive')]
+    """
+    before: dict[str, set[str]] = {}
+    for low, high in pairs:
+        before.setdefault(low, set())
+        if (high, low) not in pairs:
+            before.setdefault(high, set()).add(low)
+    try:
+        turn = {name: place for place, name in enumerate(TopologicalSorter(before).static_order())}
+    except CycleError:
+        return list(pairs)
+    return sorted(pairs, key=lambda pair: turn[pair[0]])
+
+
+def swap_between_rows(work: TableRows, low: str, high: str, *, strict: bool) -> None:
+    """Bring two columns in an order that a CHECK demands, as far as exchanges do.
+
+    Args:
+        work: The table in the making.
+        low: The column with the lesser values.
+        high: The column with the greater values.
+        strict: Whether equal values are out of order.
+    """
+    both = _points(work, low, high)
+    space = work.space(low)
+    if both is not None and space is not None and space.scale is not None:
+        rows, left, right = both
+        step = space.scale.step if strict else 0
+        _permute(work, low, high, rows, order_by_swaps(left, right - step, work.rng))
+
+
+def _points(work: TableRows, low: str, high: str) -> tuple[Indices, Indices, Indices] | None:
+    """Rows that have both values, and these; None where there is nothing to be moved."""
+    one, other = work.space(low), work.space(high)
+    if one is None or other is None or one.values or other.values or not _movable(work, low, high):
+        return None
+    if one.scale is None or one.scale != other.scale:
+        return None
+    rows = np.flatnonzero(finite(work.columns[low]) & finite(work.columns[high]) & work.alive)
+    left, right = one.to_points(work.columns[low]), other.to_points(work.columns[high])
+    return (rows, left[rows], right[rows]) if len(rows) else None
+
+
+def _movable(work: TableRows, low: str, high: str) -> str | None:
+    """The column whose values may move: the greater one, if nothing hangs on it."""
+    tied = {column for item in work.table.unique_sets for column in item.columns}
+    tied |= work.table.key_columns | work.fixed
+    return next((name for name in (high, low) if name not in tied), None)
+
+
+def _permute(work: TableRows, low: str, high: str, rows: Indices, order: Indices) -> None:
+    name = _movable(work, low, high)
+    assert name is not None
+    places = np.arange(work.rows)
+    if name == high:
+        places[rows] = rows[order]
+    else:
+        places[rows[order]] = rows
+    work.columns[name] = work.columns[name].take(pa.array(places))
+
+
+def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
+    """Rows that no exchange could repair: their distance is drawn from those of other rows."""
+    name, both = _movable(work, low, high), _points(work, low, high)
+    space = None if name is None else work.space(name)
+    if both is None or space is None:
+        return
+    rows, left, right = both
+    bad, gaps = left > right, np.sort((right - left)[left <= right])
+    if not bad.any():
+        return
+    drawn = work.rng.choice(gaps, int(bad.sum())) if len(gaps) else np.zeros(int(bad.sum()))
+    points, moved = space.to_points(work.columns[space.column.name]), np.zeros(work.rows, np.bool_)
+    points[rows[bad]] = left[bad] + drawn if name == high else right[bad] - drawn
+    moved[rows[bad]] = True
+    work.move(space, moved, points)
+
+
+def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
+    """Which row's greater value every row takes.
+
+    Two rows of which one has the lesser value on the left and the greater on the right exchange the
+    right ones, if either is out of order: that never adds to what all rows are out of order by.
+
+    Args:
+        left: Values that should not exceed those on the right, of shape (rows,).
+        right: Values, of shape (rows,).
+        rng: Chooses partners.
+
+    Returns:
+        A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
+
+    >>> order_by_swaps(np.array([1, 5]), np.array([9, 2]), np.random.default_rng(0)).tolist()
+    [1, 0]
+    """
+    order = np.arange(len(left))
+    for _ in range(_ROUNDS):
+        bad = left > right[order]
+        if not bad.any():
+            return order
+        some, rest = np.flatnonzero(bad), np.flatnonzero(~bad)
+        helpers = rest[:0]
+        if len(rest):
+            helpers = rest[np.unique(rng.integers(len(rest), size=_HELPERS * len(some)))]
+        mixed = rng.permutation(np.concatenate([some, helpers]))
+        one, two = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 : len(mixed) // 2 * 2]
+        first, second = right[order[one]], right[order[two]]
+        crossed = (left[one] < left[two]) & (first > second)
+        crossed |= (left[one] > left[two]) & (first < second)
+        crossed &= bad[one] | bad[two]
+        one, two = one[crossed], two[crossed]
+        order[one], order[two] = order[two], order[one]
+    return _sorted_together(left, right, order)
+
+
+def _sorted_together(left: Indices, right: Indices, order: Indices) -> Indices:
+    """What is still out of order is sorted together with the rows of the greatest distances.
+
+    As few of these as bring all in order; where none do, as many as are out of order.
+    """
+    gap = right[order] - left
+    ranked = np.argsort(gap, kind="stable")
+    bad = int((gap < 0).sum())
+    if not bad:
+        return order
+
+    def matched(helpers: int) -> tuple[Indices, Indices]:
+        some = bad + helpers < len(left)
+        group = np.concatenate([ranked[:bad], ranked[-helpers:]]) if some else ranked
+        rows = group[np.argsort(left[group], kind="stable")]
+        return rows, order[group][np.argsort(right[order[group]], kind="stable")]
+
+    helpers = bad
+    fewest = rows, taken = matched(helpers)
+    while (left[rows] > right[taken]).any():
+        if bad + helpers >= len(left):
+            rows, taken = fewest
+            break
+        helpers *= 2
+        rows, taken = matched(helpers)
+    order[rows] = taken
+    return order
+
+
+#: Rounds in which repeated combinations of parents are drawn again.
+REDRAWS = 20
+#: Rounds over all UNIQUE sets (the repair of one may disturb another).
+ROUNDS = 3
+
+
+def repair_orders(work: TableRows) -> None:
+    """Bring column pairs in order: where a CHECK demands it, and where their names suggest it.
+
+    Values are exchanged between rows as far as that does it, else swapped within the row.
+    """
+    order_dates_by_name(work)
+    for left, right in column_differences(work.table):
+        _separate(work, left, right)
+    orders = column_orders(work.table)
+    turn = dependency_order([(order.low, order.high) for order in orders])
+    for order in sorted(orders, key=lambda order: turn.index((order.low, order.high))):
+        if order.low in work.columns and order.high in work.columns:
+            if order.strict:
+                _separate(work, order.low, order.high)
+            swap_between_rows(work, order.low, order.high, strict=order.strict)
+            _swap(work, order)
+            _repair_order(work, order)
+
+
+def _twins(work: TableRows, left: str, right: str) -> tuple[ForeignKey, ForeignKey] | None:
+    """The two keys that fill two columns from the same column of one parent, or None."""
+    keys = {key.columns[0]: key for key in work.table.foreign_keys if len(key.columns) == 1}
+    one, other = keys.get(left), keys.get(right)
+    if one is None or other is None or not {one.name, other.name} <= set(work.referred):
+        return None
+    same = (one.ref_table, one.ref_columns) == (other.ref_table, other.ref_columns)
+    alone = not any(_shares(work, key) for key in (one, other))
+    return (one, other) if same and alone else None
+
+
+def _separate(work: TableRows, left: str, right: str) -> None:
+    """Draw the second parent again where two references that must differ do not."""
+    twins = _twins(work, left, right)
+    if twins is None:
+        return
+    keys = sorted(twins, key=lambda key: key.name == work.own)
+    index, other = (work.parents[key.name] for key in keys)
+    referred = work.referred[keys[0].name]
+    same = np.flatnonzero((index >= 0) & (index == other))
+    if _redraw_parents(work, keys[0], same):
+        work.columns.update(take_key(work.table, keys[0], index, referred, keys[0].columns))
+
+
+def _redraw_parents(work: TableRows, key: ForeignKey, rows: Indices) -> bool:
+    """Give some rows, all of which have a parent, another one; whether there was any."""
+    index, targets = work.parents[key.name], work.targets[key.name]
+    if len(targets) < 2 or not len(rows):
+        return False
+    steps = work.rng.integers(1, len(targets), size=len(rows))
+    index[rows] = targets[(np.searchsorted(targets, index[rows]) + steps) % len(targets)]
+    return True
+
+
+def separate_from_self(work: TableRows, key: ForeignKey) -> None:
+    """Draw another parent for rows that would be their own, where a CHECK forbids that."""
+    if not work.may_not_be_own_parent(key) or work.rows < 2:
+        return
+    index = work.parents[key.name]
+    own = np.flatnonzero(index == np.arange(work.rows))
+    if one_to_one(work.table, key):
+        # Parents go round among these rows, so that none gets a second child.
+        others = np.flatnonzero((index >= 0) & (index != np.arange(work.rows)))
+        own = np.append(own, others[:1]) if len(own) == 1 else own
+        index[own] = np.roll(index[own], 1)
+    else:
+        _redraw_parents(work, key, own)
+
+
+def _swap(work: TableRows, order: Order) -> None:
+    """Swap two references to one parent that a CHECK wants the other way round."""
+    twins = _twins(work, order.low, order.high)
+    low, high = work.columns[order.low], work.columns[order.high]
+    if twins is None or not (pa.types.is_integer(low.type) and low.type == high.type):
+        return
+    one, other = twins
+    wrong = pc.fill_null(pc.greater(low, high), False)
+    work.columns[order.low] = pc.if_else(wrong, high, low)
+    work.columns[order.high] = pc.if_else(wrong, low, high)
+    rows = np.asarray(wrong.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    first, second = work.parents[one.name], work.parents[other.name]
+    work.parents[one.name] = np.where(rows, second, first)
+    work.parents[other.name] = np.where(rows, first, second)
+
+
+def _repair_order(work: TableRows, order: Order) -> None:
+    low, high = work.space(order.low), work.space(order.high)
+    if low is None or high is None or low.scale is None or high.scale is None:
+        return
+    if low.scale != high.scale or low.values or high.values:
+        return
+    left, right = work.columns[order.low], work.columns[order.high]
+    small, big = low.to_points(left), high.to_points(right)
+    step = low.scale.step if order.strict else 0
+    first = np.clip(np.minimum(small, big), low.lo, min(low.hi, high.hi - step))
+    second = np.clip(np.maximum(small, big), first + step, high.hi)
+    wrong = finite(left) & finite(right) & (small + step > big)
+    work.move(low, wrong, first)
+    work.move(high, wrong, second)
+
+
+def repair_uniques(work: TableRows, sets: Collection[Unique]) -> None:
+    """Make UNIQUE sets unique; rows for which that fails are dropped."""
+    for _ in range(ROUNDS):
+        if not any([_repair(work, item) for item in sets]):
+            return
+    for item in sets:
+        work.alive &= ~work.duplicates(item)
+
+
+def _repair(work: TableRows, item: Unique) -> bool:
+    """Repair one set; whether anything had to change."""
+    if not work.duplicates(item).any():
+        return False
+    spaces = _free_pools(work, item)
+    if not spaces:
+        _redraw(work, item)
+    elif spaces[0].gridded:
+        _spread(work, item, spaces[0])
+    else:
+        _renumber(work, item, spaces[0])
+    work.alive &= ~work.duplicates(item)
+    return True
+
+
+def _free_pools(work: TableRows, item: Unique) -> list[ValueSpace]:
+    """Columns that may change, the roomiest first."""
+    names = [name for name in item.columns if name not in work.table.key_columns]
+    spaces = [space for space in map(work.space, names) if space is not None]
+    return sorted(spaces, key=lambda space: -space.capacity)
+
+
+def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
+    """Move repeated values of one column to the nearest unused ones."""
+    name = space.column.name
+    counted = work.alive & finite(work.columns[name])
+    if not item.nulls_not_distinct:
+        for other in item.columns:
+            counted &= known(work.columns[other])
+    rows = np.flatnonzero(counted)
+    others = [other for other in item.columns if other != name]
+    groups = work.group(others, fold=work.folds(item))
+    step = _step(space, groups[rows])
+    points = space.to_points(work.columns[name])
+    lo, hi = -(-space.lo // step), space.hi // step
+    moved, full = move_apart(points[rows] // step, groups[rows], lo, hi)
+    changed = moved != points[rows] // step
+    points[rows[changed]] = moved[changed] * step
+    work.alive[rows[full]] = False
+    marks = np.zeros(work.rows, dtype=np.bool_)
+    marks[rows[changed & ~full]] = True
+    work.move(space, marks, points)
+
+
+def _step(space: ValueSpace, groups: Indices) -> int:
+    """Least distance of distinct values: multiples stay multiples, where there are enough."""
+    if space.values or space.scale is None:
+        return 1
+    step = max(space.unit, space.scale.step)
+    most = np.unique(groups, return_counts=True)[1].max(initial=0)
+    enough = space.hi // step - -(-space.lo // step) + 1 >= most
+    return step if enough else space.scale.step
+
+
+def _renumber(work: TableRows, item: Unique, space: ValueSpace) -> None:
+    """Append numbers to repeated texts; as a last resort replace them by surrogate keys."""
+    name, top = space.column.name, space.column.type.length
+    offset = 1
+    for _ in range(0 if space.maker else 4):
+        rows = np.flatnonzero(work.duplicates(item))
+        if not len(rows):
+            return
+        text = work.columns[name].cast(pa.string())
+        numbered = number_texts(text.fill_null(""), rows, offset + np.arange(len(rows)), top)
+        mask = np.zeros(work.rows, dtype=np.bool_)
+        mask[rows] = True
+        work.columns[name] = pc.if_else(pa.array(mask), numbered, text)
+        offset = offset * 10 + len(rows)
+    rows = np.flatnonzero(work.duplicates(item))
+    index = space.capacity - 1 - np.arange(min(len(rows), space.capacity))
+    new = space.nth(index)
+    work.columns[name] = replace_rows(work.columns[name], rows[: len(index)], new)
+
+
+def _redraw(work: TableRows, item: Unique) -> None:
+    """Draw one parent again for repeated combinations of parents; the owner last."""
+    keys = [key for key in work.table.foreign_keys if set(key.columns) & set(item.columns)]
+    usable = [key for key in keys if key.name in work.referred and not _shares(work, key)]
+    usable.sort(key=lambda key: key.name == work.own)
+    for turn in range(REDRAWS if usable else 0):
+        rows = np.flatnonzero(work.duplicates(item))
+        if not len(rows):
+            return
+        key = usable[0 if turn < REDRAWS // 2 else turn // 2 % len(usable)]
+        referred, targets = work.referred[key.name], work.targets[key.name]
+        index = work.parents[key.name]
+        if not len(targets):
+            continue
+        if turn % 2:
+            # Popular parents are those that are taken: any one will do.
+            index[rows] = targets[work.rng.integers(len(targets), size=len(rows))]
+        else:
+            groups = np.full(len(next(iter(referred.values()))), NONE)
+            groups[targets] = 0
+            index[rows] = ParentSampler(index, groups).draw(np.zeros(len(rows), np.int64), work.rng)
+        work.columns.update(take_key(work.table, key, index, referred, key.columns))
+
+
+def _shares(work: TableRows, key: ForeignKey) -> bool:
+    """Whether another key has a column in common, so that parents are not free."""
+    return any(
+        set(other.columns) & set(key.columns)
+        for other in work.table.foreign_keys
+        if other.name != key.name
+    )

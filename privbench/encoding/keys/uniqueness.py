@@ -1,0 +1,176 @@
+"""Finding duplicate keys and moving the later ones to free values; post-processing, vectorised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+def factorize(array: pa.Array, *, fold: bool = False) -> Indices:
+    """A small integer for every distinct value, −1 for NULL; shape (rows,).
+
+    Args:
+        array: Any Arrow array.
+        fold: Whether case does not count in texts (citext).
+    """
+    text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
+    codes = text.dictionary_encode().indices.fill_null(-1)
+    return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def combine(parts: Sequence[Indices], rows: int) -> Indices:
+    """One integer for every distinct combination; equal integers, equal combinations.
+
+    >>> combine([np.array([0, 0, 1]), np.array([5, 5, 5])], 3).tolist()
+    [0, 0, 1]
+    """
+    whole = np.zeros(rows, dtype=np.int64)
+    for part in parts:
+        _, dense = np.unique(part, return_inverse=True)
+        pairs = whole * (int(dense.max(initial=0)) + 1) + dense
+        _, whole = np.unique(pairs, return_inverse=True)
+    return np.asarray(whole, dtype=np.int64)
+
+
+def ranks(groups: Indices) -> Indices:
+    """The running number of every row within its group, by row order.
+
+    >>> ranks(np.array([7, 3, 7, 7])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    starts = np.repeat(first, np.diff(np.append(first, len(groups))))
+    result = np.empty(len(groups), dtype=np.int64)
+    result[order] = np.arange(len(groups)) - starts
+    return result
+
+
+def later_duplicates(keys: Indices, counted: Mask) -> Mask:
+    """Rows whose key an earlier row has; only rows that count are compared."""
+    later = np.zeros(len(keys), dtype=np.bool_)
+    rows = np.flatnonzero(counted)
+    if len(rows):
+        later[rows] = ranks(keys[rows]) > 0
+    return later
+
+
+def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices, Mask]:
+    """Points that are distinct within each group, each as near as may be to where it was.
+
+    Within a group, sorted points are pushed up to be strictly ascending, then pushed down from
+    `hi` where they passed it. Points of groups that are already distinct do not move.
+
+    Args:
+        points: Grid points in ``[lo, hi]``, shape (rows,).
+        groups: Group of every row.
+        lo: Least point.
+        hi: Greatest point.
+
+    Returns:
+        The points, and which rows found no room (their group has more rows than points).
+
+    >>> move_apart(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
+    [1, 2, 3]
+    """
+    if not len(points):
+        return points.copy(), np.zeros(0, dtype=np.bool_)
+    order = np.lexsort((points, groups))
+    value, group = np.clip(points[order], lo, hi), groups[order]
+    new = np.concatenate([[True], group[1:] != group[:-1]])
+    first = np.flatnonzero(new)
+    sizes = np.diff(np.append(first, len(group)))
+    rank = np.arange(len(group)) - np.repeat(first, sizes)
+    size = np.repeat(sizes, sizes)
+    moved = value + _push(value, new, rank, size)
+    moved = np.minimum(moved, _ceilings(size, rank, lo, hi))
+    full = rank >= hi - lo + 1
+    result, bad = points.copy(), np.zeros(len(points), dtype=np.bool_)
+    result[order], bad[order] = np.where(full, value, moved), full
+    return result, bad
+
+
+def _ceilings(size: Indices, rank: Indices, lo: int, hi: int) -> Indices:
+    """The highest place that leaves room for the rest of the group, but not below ``lo + rank``."""
+    sizes, place = np.unique(size, return_inverse=True)
+    base = np.array([max(hi - int(count) + 1, lo) for count in sizes], dtype=np.int64)
+    result: Indices = base[place] + rank
+    return result
+
+
+def _push(value: Indices, new: Mask, rank: Indices, size: Indices) -> Indices:
+    """How far each sorted point must rise so that its group is strictly ascending.
+
+    Gaps are cut to the group's size first: no point is ever pushed further, and sums stay small.
+    """
+    gap = np.zeros(len(value), dtype=np.int64)
+    wide = value[1:].astype(np.uint64) - value[:-1].astype(np.uint64)
+    gap[1:] = np.minimum(wide, size[1:].astype(np.uint64)).astype(np.int64)
+    gap[new] = size[new]
+    near = np.cumsum(gap)
+    slack = near - rank
+    step = np.zeros(len(value), dtype=np.int64)
+    heads = np.flatnonzero(new)
+    # Lift every group above the one before it, so that one running maximum serves them all.
+    lift = np.cumsum(size[heads] + 1)
+    step[heads] = np.diff(lift, prepend=0)
+    slack = slack + np.cumsum(step)
+    risen: Indices = np.maximum.accumulate(slack) - slack
+    return risen
+
+
+def number_texts(text: pa.Array, rows: Indices, numbers: Indices, greatest: int | None) -> pa.Array:
+    """The chosen texts with numbers appended (before an ``@``), no longer than `greatest`.
+
+    Args:
+        text: Strings, shape (n,).
+        rows: Which of them to change.
+        numbers: A number for each.
+        greatest: Longest length, or None.
+
+    Returns:
+        All strings, the chosen ones changed.
+    """
+    chosen = text.take(pa.array(rows))
+    suffix = pa.array(numbers).cast(chosen.type)
+    pieces = pc.extract_regex(chosen, r"(?s)^(?P<head>[^@]*)(?P<tail>.*)$")
+    head, tail = (pc.struct_field(pieces, name).cast(chosen.type) for name in ("head", "tail"))
+    made = pc.binary_join_element_wise(head, suffix, tail, "")
+    if greatest is not None:
+        made = _fitted(made, head, suffix, tail, greatest)
+    return replace_rows(text, rows, made)
+
+
+def replace_rows(array: pa.Array, rows: Indices, new: pa.Array) -> pa.Array:
+    """The array with other values in some rows.
+
+    Args:
+        array: Shape (n,).
+        rows: Which rows to replace.
+        new: A value for each, of the array's type.
+    """
+    places = np.arange(len(array))
+    places[rows] = len(array) + np.arange(len(rows))
+    return pa.concat_arrays([array, new]).take(pa.array(places))
+
+
+def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int) -> pa.Array:
+    """Texts that are too long lose the end of their head; without room, the tail goes too."""
+    length = pc.utf8_length(made).to_numpy(zero_copy_only=False)
+    excess = np.maximum(length - top, 0)
+    room = pc.utf8_length(head).to_numpy(zero_copy_only=False)
+    for cut in np.unique(excess[excess > 0]):
+        shorter = pc.utf8_slice_codeunits(head, 0, stop=-int(cut))
+        joined = pc.binary_join_element_wise(shorter, suffix, tail, "")
+        bare = pc.utf8_slice_codeunits(pc.binary_join_element_wise(head, suffix, ""), -top)
+        fitting = pc.if_else(pa.array(room >= cut), joined, bare)
+        made = pc.if_else(pa.array(excess == cut), fitting, made)
+    return made

@@ -1,0 +1,368 @@
+"""smallint, integer, bigint, numeric and money: on a grid of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from privbench.encoding.decimals import trailing_zeros
+from privbench.encoding.scale import (
+    GREATEST,
+    LEAST,
+    LINEAR,
+    Mask,
+    Points,
+    Scale,
+    grid_number,
+    int64_points,
+    integer_array,
+    log_grid,
+    marked,
+    octave_grids,
+    register_scale,
+)
+from privbench.privacy.recoding import NAN, NULL
+
+_TYPES = {"int2": (16, pa.int16()), "int4": (32, pa.int32()), "int8": (64, pa.int64())}
+
+
+@dataclass(frozen=True)
+class IntegerScale(Scale):
+    """Integers of 16, 32 or 64 bits.
+
+    Attributes:
+        base: ``int2``, ``int4`` or ``int8``.
+
+    >>> IntegerScale("int2").limits
+    (-32768, 32767)
+    """
+
+    octaves: ClassVar[bool] = True
+
+    base: str
+
+    @property
+    def whole(self) -> bool:
+        """All of them."""
+        return True
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The type's range; bigint without the few points that are sentinels."""
+        bits = _TYPES[self.base][0]
+        return max(-(2 ** (bits - 1)), LEAST), min(2 ** (bits - 1) - 1, GREATEST)
+
+    @property
+    def usual(self) -> tuple[str, str]:
+        """Of smallint, which mostly holds codes, a few values."""
+        return ("0", "10") if self.base == "int2" else ("0", "100")
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The column as int8."""
+        return sql.SQL("{}::bigint").format(identifier)
+
+    def read(self, array: pa.Array) -> Points:
+        """The integers."""
+        return int64_points(array)
+
+    def parse(self, text: str) -> int:
+        """An integer, also written ``3.0``; a fraction is rounded down.
+
+        Raises:
+            ValueError: Not a number.
+        """
+        return grid_number(text, 0, self.limits)
+
+    def parse_up(self, text: str) -> int:
+        """The least integer that is not below the literal."""
+        return grid_number(text, 0, self.limits, up=True)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """An Arrow integer array of the type's own width."""
+        return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
+
+    def points_of(self, array: pa.Array) -> Points:
+        """The integers."""
+        return int64_points(array)
+
+    def candidates(self) -> Points:
+        """Every integer near zero, then four points an octave."""
+        return log_grid(*self.limits)
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Two points an octave, and one."""
+        return octave_grids(*self.limits)
+
+
+register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")
+
+
+#: Digits that surely fit an int64.
+_DIGITS = 18
+#: Digits after the point that are kept even where the whole range does not fit then.
+_DECIMALS = 6
+#: Multiples of up to so many tens are distinguished: thousands.
+_TENS = 3
+#: What money is printed with.
+_BARE = str.maketrans("", "", "$,")
+
+
+@dataclass(frozen=True)
+class NumericScale(Scale):
+    """numeric(p, s) on a grid of 10^-step, at most 18 digits.
+
+    Attributes:
+        precision: Declared number of digits.
+        scale: Declared digits after the point (may be negative, or larger than the precision).
+        decimals: Released number of decimals of the column's values, −2 for multiples of 100; None
+            for those of the type.
+
+    >>> NumericScale(10, 2).parse("19.999")
+    1999
+    """
+
+    specials: ClassVar[tuple[str, ...]] = ("nan",)
+    octaves: ClassVar[bool] = True
+
+    precision: int
+    scale: int
+    decimals: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Those without digits after the point."""
+        return self.scale <= 0
+
+    @property
+    def hides_frequent_values(self) -> bool:
+        """Those with digits after the point: prices."""
+        return not self.whole
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point that the grid keeps."""
+        return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))
+
+    @property
+    def decimal_choices(self) -> range | None:
+        """Thousands at most, and no more than the type has digits; of whole numbers nothing."""
+        least = max(1 - (self.precision - self.scale), -_TENS)
+        return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
+
+    def with_decimals(self, decimals: int) -> Self:
+        """The same grid, with cells at multiples and draws of multiples.
+
+        Raises:
+            ValueError: The type has no such values.
+        """
+        if decimals not in (self.decimal_choices or ()):
+            raise ValueError("values of this type have no such decimals")
+        return replace(self, decimals=decimals)
+
+    def count_decimals(self, points: Points) -> Points:
+        """See `Scale.count_decimals`."""
+        assert self.decimal_choices is not None
+        return trailing_zeros(points, self.digits, self.decimal_choices)
+
+    @property
+    def unit(self) -> int:
+        """Grid points that values are multiples of."""
+        return 1 if self.decimals is None else int(10 ** (self.digits - self.decimals))
+
+    @property
+    def step(self) -> int:
+        """Distance of neighbouring values, in grid points."""
+        return self.unit
+
+    def has_value(self, lo: int, hi: int) -> bool:
+        """Whether a multiple other than zero lies in ``[lo, hi)``."""
+        return (self.first_aligned(lo) or self.unit) < hi
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Uniform over the multiples in the cell; where there are none, over the cell."""
+        if self.unit == 1:
+            return super().draw(lows, highs, rng)
+        first, end = -(-lows // self.unit), -(-highs // self.unit)
+        points = self.unit * rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
+        rest = end <= first
+        points[rest] = super().draw(lows[rest], highs[rest], rng)
+        return points
+
+    def edges(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        bins: int | None = None,
+        cells: int = LINEAR,
+        inner: Sequence[int] = (),
+    ) -> list[int]:
+        """See `Scale.edges`; of the multiples, counted one by one."""
+        low, high = self._counted(lo), self._counted(hi)
+        again = sorted({self._counted(edge) for edge in inner})
+        return self._points(
+            super().edges(low, max(high, low + 1), bins=bins, cells=cells, inner=again)
+        )
+
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        """See `Scale.tails`; of the multiples, counted one by one."""
+        below, above = super().tails(self._counted(lo), self._counted(hi), cells)
+        return self._points(below), self._points(above)
+
+    def aligned(self, lo: int, hi: int) -> tuple[int, int]:
+        """The multiples around a range."""
+        return lo // self.unit * self.unit, self.first_aligned(hi)
+
+    def first_aligned(self, lo: int) -> int:
+        """The first multiple that is not below a point."""
+        return self._counted(lo) * self.unit
+
+    def holds_one_value(self, low: int, high: int) -> bool:
+        """Whether a cell ``[low, high)`` holds a single multiple."""
+        return self._counted(high) - self._counted(low) == 1
+
+    def _counted(self, point: int) -> int:
+        """Which multiple is the first that is not below a point."""
+        return -(-point // self.unit)
+
+    def _points(self, counted: Sequence[int]) -> list[int]:
+        return [place * self.unit for place in counted]
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The type's range in grid steps, at most 18 digits (larger numbers count as these)."""
+        top = 10 ** min(self.precision - self.scale + self.digits, _DIGITS) - 1
+        return -top, top
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The unscaled integer as int8, NaN as its sentinel; infinities at the limits."""
+        lo, hi = self.limits
+        return sql.SQL(
+            "CASE WHEN {c} IS NULL THEN NULL WHEN {c} = 'NaN' THEN {nan} ELSE"
+            " pg_catalog.floor(least(greatest({c}, {lo}), {hi}) * {unit})::bigint END"
+        ).format(
+            c=identifier,
+            nan=sql.SQL(f"({NAN})::bigint"),
+            lo=sql.SQL(f"'{_plain(lo, self.digits)}'::numeric"),
+            hi=sql.SQL(f"'{_plain(hi, self.digits)}'::numeric"),
+            unit=sql.SQL(f"'{_plain(1, -self.digits)}'::numeric"),
+        )
+
+    def read(self, array: pa.Array) -> Points:
+        """Unscaled integers."""
+        points = int64_points(array)
+        # int64_points moves values off the sentinels; SQL wrote NaN's on purpose.
+        points[np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)) == NAN] = NAN
+        return points
+
+    def parse(self, text: str) -> int:
+        """The unscaled integer of a decimal literal, rounded down to the grid.
+
+        Raises:
+            ValueError: Not a number.
+        """
+        return grid_number(text, self.digits, self.limits)
+
+    def parse_up(self, text: str) -> int:
+        """The same, rounded up."""
+        return grid_number(text, self.digits, self.limits, up=True)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """decimal128; strings where the column holds NaN or the grid is coarser than 1."""
+        null = marked(marks, "null", len(points))
+        if self.digits < 0:
+            text = pa.array(points).cast(pa.string())
+            text = pc.binary_join_element_wise(text, pa.scalar(f"e{-self.digits}"), "")
+        else:
+            decimals = _decimals(points, null, self.digits)
+            if "nan" not in marks:
+                return decimals
+            text = decimals.cast(pa.string())
+        text = pc.if_else(marked(marks, "nan", len(points)), "NaN", text)
+        return pc.if_else(null, pa.scalar(None, pa.string()), text)
+
+    def points_of(self, array: pa.Array) -> Points:
+        """Unscaled integers of decimals or of their text."""
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+            nan = pc.equal(array, "NaN").fill_null(False)
+            text = pc.if_else(nan, "0", array)
+            if self.digits < 0:
+                plain = pc.replace_substring(text, f"e{-self.digits}", "").cast(pa.int64())
+                points = int64_points(plain)
+            else:
+                points = _unscaled(text.cast(pa.decimal128(38, self.digits)))
+            points[nan.to_numpy(zero_copy_only=False)] = NAN
+        else:
+            points = _unscaled(array)
+        points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
+        return points
+
+    def candidates(self) -> Points:
+        """Hundreds of steps and whole units near zero, then four points an octave."""
+        lo, hi = self.limits
+        unit = 10 ** max(self.digits, 0)
+        points = {*log_grid(lo, hi).tolist()}
+        points |= {sign * i * unit for sign in (-1, 1) for i in range(65) if i * unit <= hi}
+        return np.array(sorted(points), dtype=np.int64)
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Two points an octave of steps, and one."""
+        return octave_grids(*self.limits)
+
+
+@dataclass(frozen=True)
+class MoneyScale(NumericScale):
+    """money in hundredths, at most 18 digits; sessions count in the locale C.
+
+    >>> MoneyScale(18, 2).parse("$1,019.99")
+    101999
+    """
+
+    specials: ClassVar[tuple[str, ...]] = ()
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The number of hundredths as int8."""
+        return super().select(sql.SQL("({}::numeric)").format(identifier))
+
+    def parse(self, text: str) -> int:
+        """Hundredths of a literal.
+
+        Raises:
+            ValueError: Not a number.
+        """
+        return super().parse(text.translate(_BARE))
+
+    def parse_up(self, text: str) -> int:
+        """The same, rounded up."""
+        return super().parse_up(text.translate(_BARE))
+
+
+def _plain(value: int, step: int) -> str:
+    return format(Decimal(value).scaleb(-step), "f")
+
+
+def _decimals(points: Points, null: Mask, step: int) -> pa.Array:
+    """decimal128(38, step) from unscaled integers: the buffer is low word, sign word."""
+    words = np.empty((len(points), 2), dtype="<i8")
+    words[:, 0] = points
+    words[:, 1] = points >> 63
+    validity = pa.array(~null).buffers()[1] if null.any() else None
+    return pa.Array.from_buffers(
+        pa.decimal128(38, step), len(points), [validity, pa.py_buffer(words.tobytes())]
+    )
+
+
+def _unscaled(array: pa.Array) -> Points:
+    words = np.frombuffer(array.buffers()[1], dtype="<i8").reshape(-1, 2)
+    low: Points = words[array.offset : array.offset + len(array), 0]
+    return low.copy()
+
+
+register_scale(lambda type_: MoneyScale(_DIGITS, 2), "money")

@@ -1,0 +1,404 @@
+"""Surrogate text of a given shape and length: no source value can reach it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.domain import Domain
+from privbench.encoding.column_names import packaged
+from privbench.privacy.data import EdgesRecoding
+
+#: Base types of text.
+TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
+
+_BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
+
+
+def fixed_width(characters: NDArray[np.uint8]) -> pa.Array:
+    """Strings from a matrix of ASCII codes, shape (rows, width)."""
+    rows, width = characters.shape
+    offsets = (np.arange(rows + 1, dtype=np.int64) * width).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(characters.tobytes())]
+    return pa.Array.from_buffers(pa.string(), rows, buffers)
+
+
+def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
+    """Numbers below ``base ** width`` as digits, filled up with zeros.
+
+    >>> digits(np.array([1, 40]), 3).to_pylist()
+    ['001', '014']
+    """
+    places = np.empty((len(numbers), width), dtype=np.int64)
+    left = numbers.copy()
+    for place in range(width - 1, -1, -1):
+        left, places[:, place] = np.divmod(left, base)
+    return fixed_width(np.ascontiguousarray(_BASE36[places]))
+
+
+def decimal(numbers: NDArray[np.int64]) -> pa.Array:
+    """Numbers as people write them."""
+    return pa.array(numbers, pa.int64()).cast(pa.string())
+
+
+def joined(*pieces: pa.Array | str) -> pa.Array:
+    """Arrays of strings and constants, one after another, row by row.
+
+    >>> joined("(", pa.array(["a", "b"]), ")").to_pylist()
+    ['(a)', '(b)']
+    """
+    whole: Any = [pa.scalar(piece) if isinstance(piece, str) else piece for piece in pieces]
+    return pc.binary_join_element_wise(*whole, "")
+
+
+def quoted(texts: pa.Array) -> pa.Array:
+    r"""Texts as elements of an array, range or composite literal.
+
+    >>> quoted(pa.array(['a"b'])).to_pylist()
+    ['"a\\"b"']
+    """
+    escaped = pc.replace_substring(texts, "\\", "\\\\")
+    return joined('"', pc.replace_substring(escaped, '"', '\\"'), '"')
+
+
+#: Shape classes with their patterns (RE2); the first that matches counts, `other` takes the rest.
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("digits", r"^[0-9]+$"),
+    ("decimal", r"^[+-]?[0-9]*[.,][0-9]+$"),
+    ("email", r"^[^@\s]+@[^@\s]+\.[^@\s]+$"),
+    ("url", r"^(?:[a-z]+://|www\.)\S+$"),
+    ("hex", r"^(?:0x)?(?:[0-9a-f]{8,}|[0-9A-F]{8,})$"),
+    ("lower", r"^[\p{Ll}]+$"),
+    ("capitalised", r"^[\p{Lu}][\p{Ll}]+$"),
+    ("upper", r"^[\p{Lu}]+$"),
+    ("code", r"^[\p{Lu}0-9._/#-]+$"),
+    ("title", r"^[\p{Lu}][\p{L}.'&-]*(?: [\p{Lu}0-9&][\p{L}.'&-]*)+$"),
+    ("sentence", r"\S\s+\S"),
+)
+#: The same for texts in ASCII: classes of all of Unicode's letters take milliseconds to compile.
+_ASCII = tuple(
+    (name, pattern.replace(r"\p{Lu}", "A-Z").replace(r"\p{Ll}", "a-z").replace(r"\p{L}", "A-Za-z"))
+    for name, pattern in PATTERNS
+)
+#: Names of the classes, by code.
+SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
+
+
+#: Longest text whose length is measured.
+MAX_LENGTH = 2**20
+#: Greatest usual length of a text of which nothing is known.
+WORD = 9
+
+
+def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
+    """Public cells of lengths: 0 to 16 one by one, then two an octave.
+
+    >>> length_edges(0, 3), length_edges(2, 20)
+    ((0, 1, 2, 3, 4), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 21))
+    """
+    top = MAX_LENGTH if greatest is None else min(greatest, MAX_LENGTH)
+    grid = [*range(18), *(round(2 ** (k / 2)) + 1 for k in range(9, 41))]
+    inner = [edge for edge in grid if least < edge < top + 1]
+    return (min(least, top), *inner, top + 1)
+
+
+def length_cells(edges: tuple[int, ...], nullable: bool, usual: int = 0) -> EdgesRecoding:
+    """Cells of lengths; outside the usual ones they are empty unless measured otherwise.
+
+    Args:
+        edges: Edges of the cells.
+        nullable: Whether NULL is a cell.
+        usual: The greatest usual length. 0: where nothing is clear, there is nothing. Otherwise
+            cells from half of it on are usual: a text whose length is lost in noise has a word's.
+    """
+    last = max(min(bisect_right(edges, usual), len(edges) - 1), 1)
+    first = min(bisect_right(edges, (usual + 1) // 2) - 1, last - 1)
+    return EdgesRecoding(edges, (), nullable, core=(max(first, 0), last))
+
+
+def shape_domain(nullable: bool) -> Domain:
+    """The domain of shape classes; numbers, addresses and hashes only if they are seen."""
+    core = SHAPES.index("lower"), len(SHAPES)
+    return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
+
+
+def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
+    """The domain of lengths; beside labels they only shape surrogate text."""
+    return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
+
+
+def shapes(text: pa.Array) -> NDArray[np.uint8]:
+    """The class of every string; what stands for NULL is arbitrary.
+
+    >>> [SHAPES[code] for code in shapes(pa.array(["12", "Ann Lee", "a@b.org", "hello", ""]))]
+    ['digits', 'title', 'email', 'lower', 'other']
+    """
+    encoded = text.dictionary_encode()
+    codes: NDArray[np.uint8] = _distinct(encoded.dictionary)[indices(encoded)]
+    return codes
+
+
+def indices(encoded: pa.DictionaryArray) -> NDArray[Any]:
+    """Positions in the dictionary; NULL takes one past its end."""
+    past = len(encoded.dictionary)
+    return np.asarray(encoded.indices.fill_null(past).to_numpy(zero_copy_only=False))
+
+
+def _distinct(text: pa.Array) -> NDArray[np.uint8]:
+    """Classes of distinct strings, with one more entry for NULL."""
+    codes = np.full(len(text) + 1, len(PATTERNS), dtype=np.uint8)
+    left = np.arange(len(text))
+    plain = pc.all(pc.string_is_ascii(text), min_count=0).as_py()
+    for code, (_, pattern) in enumerate(_ASCII if plain else PATTERNS):
+        if not len(left):
+            break
+        match = pc.match_substring_regex(text, pattern).to_numpy(zero_copy_only=False)
+        codes[left[match]] = code
+        left, text = left[~match], text.filter(pa.array(~match))
+    return codes
+
+
+Bytes = NDArray[np.uint8]
+Lengths = NDArray[np.int64]
+
+#: Characters that are made at a time.
+_CHUNK = 2**24
+#: Words in the stream from which sentences are cut.
+_STREAM = 8192
+
+
+def _letters(text: str) -> Bytes:
+    return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+
+
+_DIGITS = _letters("0123456789")
+_HEX = _letters("0123456789abcdef")
+_UPPER_DIGITS = _letters("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_CONSONANTS = _letters("bcdfghjklmnprstvwz")
+_VOWELS = _letters("aeiou")
+#: Words that are shorter than those of the list.
+_SHORT = ("a", "of", "in", "to", "by", "at")
+_MAIL = _letters("@example.org")
+_URL = _letters("https://example.org/")
+
+
+class _Layout:
+    """Where the characters of a block of strings lie in one flat buffer."""
+
+    def __init__(self, lengths: Lengths) -> None:
+        self.lengths = lengths
+        self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.total = int(self.starts[-1])
+
+    def rows(self) -> NDArray[np.int64]:
+        """The string of every character."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def places(self) -> NDArray[np.int64]:
+        """The position of every character in its string."""
+        return np.arange(self.total) - np.repeat(self.starts[:-1], self.lengths)
+
+    def put(self, flat: Bytes, rows: NDArray[Any], place: Any, text: Bytes) -> None:
+        """Write `text` into the chosen strings from `place` (one for all, or one for each)."""
+        at = self.starts[:-1][rows] + place
+        flat[at[:, None] + np.arange(len(text))] = text
+
+
+def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) -> pa.Array:
+    """One generated ASCII string for every row.
+
+    Args:
+        shapes: Shape class codes (`privbench.encoding.surrogate_text.SHAPES`), shape (rows,).
+        lengths: Lengths in characters, shape (rows,).
+        rng: Source of randomness.
+
+    Returns:
+        An Arrow string array (large_string past 2 GiB), each of exactly the length asked for.
+    """
+    parts: list[pa.Array] = []
+    rows: list[NDArray[np.int64]] = []
+    for code, name in enumerate(SHAPES):
+        chosen = np.flatnonzero(shapes == code)
+        for block in _blocks(chosen, lengths):
+            layout = _Layout(lengths[block])
+            parts.append(_strings(_MAKERS[name](layout, rng), layout))
+            rows.append(block)
+    if not parts:
+        return pa.array([], pa.string())
+    order = np.empty(len(shapes), dtype=np.int64)
+    order[np.concatenate(rows)] = np.arange(len(shapes))
+    wide = int(lengths.sum()) > 2**31 - 1
+    whole = pa.concat_arrays([part.cast(pa.large_string()) if wide else part for part in parts])
+    return whole.take(pa.array(order))
+
+
+def _blocks(rows: NDArray[np.int64], lengths: Lengths) -> list[NDArray[np.int64]]:
+    """The rows in blocks of about `_CHUNK` characters."""
+    if not len(rows):
+        return []
+    block = np.cumsum(lengths[rows]) // _CHUNK
+    return np.split(rows, np.flatnonzero(np.diff(block)) + 1)
+
+
+def _strings(flat: Bytes, layout: _Layout) -> pa.Array:
+    offsets = pa.py_buffer(layout.starts.astype(np.int32).tobytes())
+    data = pa.py_buffer(flat.tobytes())
+    return pa.StringArray.from_buffers(len(layout.lengths), offsets, data)
+
+
+def _random(alphabet: Bytes, layout: _Layout, rng: np.random.Generator) -> Bytes:
+    return alphabet[rng.integers(len(alphabet), size=layout.total, dtype=np.uint8)]
+
+
+def _numerals(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    return _random(_DIGITS, layout, rng)
+
+
+def _decimal(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    flat = _numerals(layout, rng)
+    rows = np.flatnonzero(layout.lengths >= 3)
+    place = np.maximum(layout.lengths[rows] - 3, 1)
+    layout.put(flat, rows, place, _letters("."))
+    return flat
+
+
+def _hex(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    return _random(_HEX, layout, rng)
+
+
+def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    flat = _random(_UPPER_DIGITS, layout, rng)
+    places, lengths = layout.places(), layout.lengths[layout.rows()]
+    flat[(places % 5 == 4) & (places < lengths - 1)] = ord("-")
+    return flat
+
+
+def _lower(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    """Consonants and vowels by turns, beginning with either."""
+    phase = rng.integers(2, size=len(layout.lengths))
+    vowel = (layout.places() + phase[layout.rows()]) % 2 == 1
+    return np.where(vowel, _random(_VOWELS, layout, rng), _random(_CONSONANTS, layout, rng))
+
+
+def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
+    first = layout.starts[:-1][layout.lengths > 0]
+    small = flat[first] >= ord("a")
+    flat[first[small]] -= 32
+    return flat
+
+
+def _capitalised(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    return _capitalise(_lower(layout, rng), layout)
+
+
+def _upper(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    return _lower(layout, rng) - np.uint8(32)
+
+
+@lru_cache(maxsize=1)
+def words() -> tuple[str, ...]:
+    """The package's own word list."""
+    return tuple(packaged("words")["words"])
+
+
+@lru_cache(maxsize=1)
+def _spoken() -> NDArray[np.object_]:
+    """The words, a space after each."""
+    return np.array([f"{word} " for word in words()], dtype=object)
+
+
+@lru_cache(maxsize=1)
+def _by_length() -> dict[int, Bytes]:
+    """The words of every length, as rows of letters."""
+    result: dict[int, list[Bytes]] = {}
+    for word in (*_SHORT, *words()):
+        result.setdefault(len(word), []).append(_letters(word))
+    return {length: np.stack(group) for length, group in result.items()}
+
+
+def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    """Each string is cut from a stream of random words, at the start of one.
+
+    What the cut leaves of the last word is replaced by a word of that length.
+    """
+    known = _spoken()
+    chosen = known[rng.integers(len(known), size=_STREAM)]
+    stream = _letters("".join(chosen.tolist()))
+    starts = np.concatenate([[0], np.flatnonzero(stream == ord(" "))[:-1] + 1])
+    first = starts[rng.integers(len(starts), size=len(layout.lengths))]
+    flat = stream[(first[layout.rows()] + layout.places()) % len(stream)]
+    last = (layout.starts[1:] - 1)[layout.lengths > 0]
+    flat[last[flat[last] == ord(" ")]] = ord("s")
+    _finish_words(flat, layout, rng)
+    return flat
+
+
+def _finish_words(flat: Bytes, layout: _Layout, rng: np.random.Generator) -> None:
+    """Put a whole word in the place of each string's last one."""
+    gaps = np.where(flat == ord(" "), layout.places(), -1)
+    filled = np.flatnonzero(layout.lengths > 0)
+    if not len(filled):
+        return
+    start = np.maximum.reduceat(gaps, layout.starts[:-1][filled]) + 1
+    room = layout.lengths[filled] - start
+    for length, known in _by_length().items():
+        chosen = np.flatnonzero(room == length)
+        at = layout.starts[:-1][filled[chosen]] + start[chosen]
+        flat[at[:, None] + np.arange(length)] = known[rng.integers(len(known), size=len(chosen))]
+
+
+def _sentence(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    said = _Layout(layout.lengths - (layout.lengths >= 12))
+    flat = np.full(layout.total, ord("."), dtype=np.uint8)
+    flat[layout.starts[:-1][said.rows()] + said.places()] = _capitalise(_prose(said, rng), said)
+    return flat
+
+
+def _title(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    flat = _capitalise(_prose(layout, rng), layout)
+    space = np.flatnonzero(flat == ord(" "))
+    after = space[space + 1 < layout.total] + 1
+    flat[after[flat[after] >= ord("a")]] -= 32
+    return flat
+
+
+def _email(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    flat = _lower(layout, rng)
+    short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_MAIL)))
+    layout.put(flat, short, layout.lengths[short] - 4, _letters("@"))
+    layout.put(flat, short, layout.lengths[short] - 2, _letters("."))
+    long = np.flatnonzero(layout.lengths > len(_MAIL))
+    layout.put(flat, long, layout.lengths[long] - len(_MAIL), _MAIL)
+    return flat
+
+
+def _url(layout: _Layout, rng: np.random.Generator) -> Bytes:
+    flat = _lower(layout, rng)
+    short = np.flatnonzero((layout.lengths >= 5) & (layout.lengths <= len(_URL)))
+    layout.put(flat, short, 0, _letters("www."))
+    layout.put(flat, np.flatnonzero(layout.lengths > len(_URL)), 0, _URL)
+    return flat
+
+
+_MAKERS: dict[str, Callable[[_Layout, np.random.Generator], Bytes]] = {
+    "digits": _numerals,
+    "decimal": _decimal,
+    "email": _email,
+    "url": _url,
+    "hex": _hex,
+    "lower": _lower,
+    "capitalised": _capitalised,
+    "upper": _upper,
+    "code": _code,
+    "title": _title,
+    "sentence": _sentence,
+    "other": _prose,
+}

@@ -1,0 +1,430 @@
+"""Types of which at most the presence or the size is measured, and columns that are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, LiteralString
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.domain import Domain
+from privbench.encoding.base import (
+    AnyCodes,
+    Codec,
+    ColumnReader,
+    Released,
+    concatenate,
+    integers,
+    null_mask,
+    row_count,
+)
+from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
+from privbench.encoding.scale import int64_points, scale_of
+from privbench.encoding.surrogate_text import (
+    SHAPES,
+    digits,
+    joined,
+    length_cells,
+    length_edges,
+    made_text,
+)
+from privbench.errors import SchemaError
+from privbench.privacy.data import Attribute, Cells
+from privbench.schema import Column, ColumnType
+
+#: One cell for "a value", one for NULL.
+PRESENCE = Domain(1, nullable=True)
+#: One cell for "a value", one for the empty text; with and without one for NULL.
+BLANKS = {nullable: Domain(2, nullable=nullable) for nullable in (False, True)}
+
+
+@dataclass(frozen=True)
+class FillReader(ColumnReader):
+    """Reads only whether a value is there, or nothing at all.
+
+    Attributes:
+        filler: What makes the values (`privbench.encoding.placeholders.fill`), or ``default``.
+        measured: Whether the rate of NULL is read.
+        how: For the coverage map.
+        why: For the coverage map.
+        blank: Whether the rate of the empty text is read too.
+    """
+
+    filler: str
+    measured: bool
+    how: str
+    why: str
+    blank: bool = False
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The column's presence, where it is read and not certain."""
+        return (self.name,) if self.measured and (self.nullable or self.blank) else ()
+
+    @property
+    def _domain(self) -> Domain:
+        return BLANKS[self.nullable] if self.blank else PRESENCE
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """``IS NULL``, the cell, or nothing."""
+        if not self.attributes:
+            return []
+        if self.blank:
+            cell = sql.SQL(
+                "(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::integer"
+            )
+            return [
+                (cell.format(sql.SQL(self.column.type.text_form).format(identifier)), self.alias())
+            ]
+        return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """0 for a value; 1 for NULL, or for the empty text where that has a cell."""
+        if not self.attributes:
+            return {}
+        return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Two cells, or nothing."""
+        if not self.attributes:
+            return {}
+        return {self.name: Cells(concatenate(pieces, self.name, np.uint8), self._domain)}
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec; it needs no release."""
+        return FillCodec(
+            self.name,
+            self.column.type,
+            self.nullable,
+            self.filler,
+            bool(self.attributes),
+            self.blank,
+        )
+
+    def describe(self) -> tuple[str, str]:
+        """What stands in, and why."""
+        return self.how, self.why
+
+
+@dataclass(frozen=True)
+class FillCodec(Codec):
+    """Fills in valid values that say nothing of the source.
+
+    Attributes:
+        filler: What makes them.
+        measured: Whether there is an attribute for NULL.
+        blank: Whether it has a cell for the empty text too.
+    """
+
+    kind: ClassVar[str] = "fill"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "filler": str,
+        "measured": bool,
+        "blank": bool,
+    }
+
+    filler: str
+    measured: bool
+    blank: bool = False
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """Presence, or nothing."""
+        return {self.column: self._domain} if self.measured else {}
+
+    @property
+    def _domain(self) -> Domain:
+        return BLANKS[self.nullable] if self.blank else PRESENCE
+
+    @property
+    def omitted(self) -> bool:
+        """Whether the column's own default is to apply."""
+        return self.filler == "default"
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Valid values, NULL where the code says so; NULL throughout for an omitted column."""
+        count = row_count(codes, rows)
+        made = fill("null" if self.omitted else self.filler, self.type, count, rng)
+        if not self.measured:
+            return made
+        null = null_mask(codes[self.column], self._domain)
+        if self.blank:
+            empty = pa.array(np.asarray(codes[self.column] == 1))
+            made = pc.if_else(empty, pa.scalar("", made.type), made)
+        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+
+
+def fallback_reader(table: str, column: Column) -> ColumnReader:
+    """For types that are never modelled.
+
+    Raises:
+        SchemaError: No valid value of the type is known, and none may be left out.
+    """
+    filler = filler_of(column.type)
+    if filler is not None:
+        how = "random, made by construction" if filler == "uuid" else "valid filler, NULL rate only"
+        return FillReader(table, column, filler, True, how, f"{column.type.sql} is not modelled")
+    unknown = f"no valid value of type {column.type.sql} is known"
+    if not column.not_null:
+        return FillReader(table, column, "null", False, "NULL", unknown)
+    if column.default is not None:
+        return FillReader(table, column, "default", False, "column default", unknown)
+    raise SchemaError(
+        f"{unknown}, and the column is NOT NULL without a default.",
+        table=table,
+        column=column.name,
+        remedy="Give the column a DEFAULT, or exclude the table.",
+    )
+
+
+def skip_reader(table: str, column: Column) -> ColumnReader:
+    """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read.
+
+    Raises:
+        SchemaError: The column allows none of these.
+    """
+    why = 'kind = "skip"'
+    if not column.not_null:
+        return FillReader(table, column, "null", False, "NULL, not read", why)
+    if column.default is not None or column.identity or column.generated:
+        return FillReader(table, column, "default", False, "column default, not read", why)
+    problem = f"a NOT NULL column of type {column.type.sql} without a default cannot be skipped."
+    filler = _stand_in(table, column, problem, "Give it a DEFAULT, or another kind.")
+    return FillReader(table, column, filler, False, "one constant, not read", why)
+
+
+def period_reader(table: str, column: Column) -> ColumnReader:
+    """For a reference by a PERIOD foreign key: the load gives every row a target.
+
+    Raises:
+        SchemaError: No valid value of the type is known to stand in until then.
+    """
+    problem = f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured."
+    filler = _stand_in(table, column, problem, "Leave one of the tables out.")
+    how = "a synthetic row that holds the period, NULL rate only"
+    return FillReader(table, column, filler, True, how, "PERIOD foreign key")
+
+
+def _stand_in(table: str, column: Column, problem: str, remedy: str) -> str:
+    """The filler of `constant_of`, or a refusal."""
+    filler = constant_of(column)
+    if filler is None:
+        raise SchemaError(problem, table=table, column=column.name, remedy=remedy)
+    return filler
+
+
+def constant_of(column: Column) -> str | None:
+    """A filler that is valid for a column of any known type, or None.
+
+    >>> from privbench.schema import ColumnType
+    >>> constant_of(Column("n", 1, ColumnType("integer", "int4")))
+    'text:0'
+    """
+    type_ = column.type
+    if type_.kind == "e":
+        return f"text:{type_.labels[0]}" if type_.labels else None
+    simple = {"bool": "false", "date": "2000-01-01", "timestamp": "2000-01-01 00:00:00",
+              "timestamptz": "2000-01-01 00:00:00+00", "time": "00:00:00",
+              "timetz": "00:00:00+00", "interval": "0 seconds"}  # fmt: skip
+    if type_.base in simple:
+        return f"text:{simple[type_.base]}"
+    if scale_of(type_) is not None:
+        return "text:0"
+    if type_.category == "S" and type_.base != "char":
+        return "text:"
+    return filler_of(type_)
+
+
+def uuid_reader(table: str, column: Column) -> ColumnReader:
+    """Random values; only the rate of NULL is read."""
+    why = "a uuid carries nothing to model"
+    return FillReader(table, column, "uuid", True, "random version-4 uuid, NULL rate only", why)
+
+
+Sizes = NDArray[np.int64]
+
+#: Most elements of an array, and characters of a document, that are measured and generated.
+MAX_ELEMENTS, MAX_CHARACTERS = 2**10, 2**15
+#: Most elements or characters of a block of rows; longer values are cut, lest memory end.
+_MOST = 2**24
+
+_SIZES: dict[str, tuple[LiteralString, int]] = {
+    "array": ("pg_catalog.cardinality({})::bigint", MAX_ELEMENTS),
+    "bytea": ("pg_catalog.octet_length({})::bigint", MAX_CHARACTERS),
+    "varbit": ("pg_catalog.bit_length({})::bigint", MAX_CHARACTERS),
+    "json": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
+    "jsonb": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
+    "xml": ("pg_catalog.char_length({}::pg_catalog.text)::bigint", MAX_CHARACTERS),
+    "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
+}
+
+#: Bytes that a made-up element, character or bit takes at most, where it is not one.
+_BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
+
+
+def size_kind(type_: ColumnType) -> str | None:
+    """Which measure of size the type has, or None.
+
+    >>> size_kind(ColumnType("bytea", "bytea")), size_kind(ColumnType("money", "money"))
+    ('bytea', None)
+    """
+    if type_.category == "A" and type_.parts and type_.base not in ("oidvector", "int2vector"):
+        return "array" if part_maker(type_.parts[0]) is not None else None
+    return type_.base if type_.kind == "b" and type_.base in _SIZES else None
+
+
+@dataclass(frozen=True)
+class SizedReader(ColumnReader):
+    """Reads how large every value is.
+
+    Attributes:
+        measure: Which measure of size (`size_kind`).
+        room: Bytes that an index leaves for a value, or None.
+    """
+
+    measure: str
+    room: int | None = None
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        """The size."""
+        return [(sql.SQL(_SIZES[self.measure][0]).format(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """The cell of every size."""
+        cells = length_cells(self._edges, self.nullable)
+        return {self.name: cells.apply(int64_points(batch[self.alias()]))}
+
+    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
+        """Public cells of sizes."""
+        domain = _size_domain(self._edges, self.nullable)
+        return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
+
+    @property
+    def _edges(self) -> tuple[int, ...]:
+        top = _SIZES[self.measure][1]
+        if self.room is not None:
+            top = max(min(top, int(self.room / _BYTES.get(self.measure, 1.0))), 1)
+        if self.measure == "varbit":
+            top = min(top, self.column.type.length or top)
+        return length_edges(0, top)
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        """The codec; it needs no release."""
+        return SizedCodec(self.name, self.column.type, self.nullable, self.measure, self._edges)
+
+    def describe(self) -> tuple[str, str]:
+        """A placeholder of measured size."""
+        return "valid filler of measured size", f"values of {self.column.type.sql} are never copied"
+
+
+@dataclass(frozen=True)
+class SizedCodec(Codec):
+    """Made-up values of a measured size.
+
+    Attributes:
+        measure: Which measure of size.
+        edges: Edges of the cells of sizes.
+    """
+
+    kind: ClassVar[str] = "sized"
+    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"measure": str, "edges": integers}
+
+    measure: str
+    edges: tuple[int, ...]
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """Cells of sizes."""
+        return {self.column: _size_domain(self.edges, self.nullable)}
+
+    def decode(
+        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
+    ) -> pa.Array:
+        """Values as text, NULL where the code says so."""
+        cell = codes[self.column].astype(np.int64)
+        null = null_mask(codes[self.column], self.domains[self.column])
+        edges = np.array(self.edges, dtype=np.int64)
+        inside = np.where(null, 0, np.minimum(cell, len(edges) - 2))
+        sizes = rng.integers(edges[inside], edges[inside + 1], dtype=np.int64)
+        sizes = np.minimum(np.where(null, 0, sizes), max(_MOST // max(len(sizes), 1), 1))
+        made = _MAKERS[self.measure](self.type, sizes, rng)
+        return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
+
+
+def _size_domain(edges: tuple[int, ...], nullable: bool) -> Domain:
+    """Cells of sizes, which no query refers to."""
+    return replace(length_cells(edges, nullable).domain, filler=True)
+
+
+def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
+    """The reader of a type whose size is measured, or None for other types.
+
+    Args:
+        table: The table's key.
+        column: The column.
+        room: Bytes that an index leaves for a value, or None.
+    """
+    measure = size_kind(column.type)
+    return None if measure is None else SizedReader(table, column, measure, room)
+
+
+def _arrays(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    result = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
+    if result is None:
+        raise ValueError(f"no element of {type_.sql} can be made")
+    return result
+
+
+def _bytes(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    return joined("\\x", _cut(2 * sizes, 16, rng))
+
+
+def _bits(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    return _cut(sizes, 2, rng)
+
+
+def _cut(sizes: Sizes, base: int, rng: np.random.Generator) -> pa.Array:
+    """Random digits, as many as are asked for in every row."""
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    stream = digits(rng.integers(base, size=int(ends[-1])), 1, base).buffers()[2]
+    buffers = [None, pa.py_buffer(ends.tobytes()), stream]
+    return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
+
+
+def _words(sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    """Letters, which need no escape in a document."""
+    shape = np.full(len(sizes), SHAPES.index("lower"), dtype=np.int64)
+    return made_text(shape, np.maximum(sizes, 0), rng)
+
+
+def _json(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    long = joined('{"text": "', _words(sizes - 12, rng), '"}')
+    return pc.if_else(pa.array(sizes >= 12), long, "{}")
+
+
+def _xml(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    return joined("<a>", _words(sizes - 7, rng), "</a>")
+
+
+def _vectors(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    places = np.concatenate([[0], np.cumsum(sizes)])
+    flat = joined("'", digits(rng.integers(36**4, size=int(places[-1])), 4), "'")
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat), " ")
+
+
+_MAKERS: dict[str, Callable[[ColumnType, Sizes, np.random.Generator], pa.Array]] = {
+    "array": _arrays,
+    "bytea": _bytes,
+    "varbit": _bits,
+    "json": _json,
+    "jsonb": _json,
+    "xml": _xml,
+    "tsvector": _vectors,
+}

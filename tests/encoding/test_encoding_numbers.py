@@ -1,0 +1,318 @@
+"""Numbers with few decimals come back with as few: floats, numeric and money."""
+
+import itertools
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from noisy_histograms import released_by
+
+from privbench.config import ColumnConfig
+from privbench.encoding.bounds import Bounds
+from privbench.encoding.decimals import MORE, MOST, ZERO, Decimals
+from privbench.encoding.floats import value
+from privbench.encoding.keys.repair import repair_uniques
+from privbench.encoding.keys.table import TableRows
+from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.selectivity import shares
+from privbench.errors import ModelError
+from privbench.learning.denoise import denoise
+from privbench.learning.guard import guard
+from privbench.learning.ranges import find_decimals
+from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
+from privbench.rng import generator
+from privbench.schema import Check, Column, ColumnType, Table, TableName, Unique
+
+
+def numeric(precision, scale):
+    text = f"numeric({precision},{scale})"
+    return ColumnType(text, "numeric", category="N", precision=precision, scale=scale)
+
+
+FLOAT8 = ColumnType("double precision", "float8")
+FLOAT4 = ColumnType("real", "float4")
+FLOATS = [FLOAT8, FLOAT4, ColumnType("numeric", "numeric")]
+PRICE = numeric(10, 2)
+MONEY = ColumnType("money", "money", category="N")
+FIXED = [PRICE, numeric(15, 4), numeric(5, 2), numeric(38, 20), numeric(4, 1), MONEY]
+settles = settings(max_examples=100, deadline=None)
+
+
+def plan(type_, *checks, config=None):
+    made = tuple(Check(f"k{i}", text) for i, text in enumerate(checks))
+    table = Table(TableName("public", "t"), (Column("c", 1, type_),), checks=made)
+    return reader(table.columns[0], table, config or ColumnConfig(), 0.0)
+
+
+def codec_of(found, low, high, count, **more):
+    """The codec after a release of bounds (literals) and decimals."""
+    bounds, *rest = found.needs
+    lo, hi = (found.scale.parse(str(end)) for end in (low, high))
+    released = {bounds.attribute: Bounds(lo, hi, **more)}
+    return found.finish(released | {need.attribute: Decimals(count) for need in rest})
+
+
+def counted(type_, sent):
+    """Numbers of decimals as a reader counts them."""
+    array = pa.array(sent, pa.float64() if type_ in FLOATS else pa.int64(), from_pandas=False)
+    return plan(type_).read({"c1": array})["c\x1fdecimals"].tolist()
+
+
+@settles
+@given(st.sampled_from(FLOATS), st.integers(0, MOST), st.integers(-(10**6), 10**6))
+def test_decimals_of_floats_are_those_of_the_shortest_text(type_, count, steps):
+    if type_ is FLOAT4:
+        steps %= 10**4
+    number = steps / 10**count
+    sent = float(np.float32(number)) if type_ is FLOAT4 else number
+    exponent = Decimal(steps).scaleb(-count).normalize().as_tuple().exponent
+    assert counted(type_, [sent]) == [max(-exponent, 0) if steps else ZERO]
+
+
+@settles
+@given(st.sampled_from(FIXED), st.integers(-(10**9), 10**9), st.integers(0, 8))
+def test_decimals_of_numeric_are_those_without_zeros_at_the_end(type_, base, zeros):
+    scale = plan(type_).scale
+    point = int(np.clip(base * 10**zeros, *scale.limits))
+    exponent = Decimal(point).scaleb(-scale.digits).normalize().as_tuple().exponent
+    expected = max(-exponent, scale.decimal_choices[0]) if point else ZERO
+    assert counted(type_, [point]) == [expected]
+
+
+def test_null_and_special_values_have_no_decimals():
+    sent = [None, float("nan"), float("-inf"), float("inf"), 0.5]
+    assert counted(FLOAT8, sent) == [NULL, NAN, NEG_INF, POS_INF, 1]
+    assert counted(PRICE, [None, NAN, 290]) == [NULL, NAN, 1]
+
+
+@pytest.mark.parametrize(
+    ("type_", "choices"),
+    [
+        (PRICE, range(-3, 3)), (MONEY, range(-3, 3)), (numeric(3, 2), range(3)),
+        (numeric(38, 20), range(-3, 7)), (numeric(1, 1), None), (numeric(8, -2), None),
+        (FLOAT8, range(MORE + 1)), (ColumnType("integer", "int4"), None),
+        (ColumnType("date", "date"), None),
+    ],
+)  # fmt: skip
+def test_decimals_are_released_where_a_type_has_any(type_, choices):
+    needs = plan(type_).needs
+    assert len(needs) == (1 if choices is None else 2)
+    assert choices is None or needs[1].candidates.tolist() == list(choices)
+
+
+def test_a_public_range_needs_no_release():
+    assert plan(PRICE, config=ColumnConfig(kind="range", min=0, max=99)).needs == ()
+    assert plan(PRICE, "((c >= 0) AND (c <= 5))").attributes == ("c",)
+    wide = plan(PRICE, "((c >= 0) AND (c <= 100))").needs[0]
+    assert (wide.usual.lo, wide.usual.hi) == (0, 10001)
+    assert wide.candidates[[0, -1]].tolist() == [0, 10000]
+
+
+ends = st.floats(-1e6, 1e6)
+
+
+@settles
+@given(
+    st.sampled_from(FLOATS), st.integers(0, MOST), ends, ends,
+    st.sampled_from([None, 16, 40, 128]), st.integers(0, 2**32),
+)  # fmt: skip
+@example(FLOAT8, 0, 0.0, 25.0, None, 1)
+@example(FLOAT4, 6, -1e6, 1e6, None, 1)
+@example(FLOAT8, 0, 0.2, 0.3, None, 1)
+def test_floats_have_the_released_decimals_and_lie_in_their_cells(
+    type_, count, low, high, cells, seed
+):
+    codec = codec_of(plan(type_), low, high, count, cells=cells)
+    codes = np.tile(np.arange(codec.recoding.domain.size), 3)
+    points = codec.scale.points_of(codec.decode({"c": codes}, generator(seed)))
+    first, end = codec.recoding.core
+    inside = (codes >= first) & (codes < end)
+    if type_ is FLOAT4:
+        narrow = np.flatnonzero(np.diff(np.array(codec.recoding.edges, object)) < 2**30)
+        inside &= ~np.isin(codes, narrow)
+    np.testing.assert_array_equal(codec.recoding.apply(points)[inside], codes[inside])
+    numbers = value(points[inside])
+    nearest = np.array([int(step) / 10**count for step in np.rint(numbers * 10**count)])
+    nearest = nearest.astype(np.float32).astype(np.float64) if type_ is FLOAT4 else nearest
+    np.testing.assert_array_equal(numbers, nearest)
+
+
+@settles
+@given(
+    st.sampled_from(FIXED), st.data(), st.integers(-(10**7), 10**7), st.integers(-(10**7), 10**7),
+    st.sampled_from([None, 16, 40, 128]), st.booleans(), st.integers(0, 2**32),
+)  # fmt: skip
+def test_numeric_values_are_multiples_and_lie_in_their_cells(
+    type_, data, low, high, cells, seen, seed
+):
+    found = plan(type_)
+    bounds, need = found.needs
+    count = data.draw(st.sampled_from(list(need.told)))
+    lo, hi = sorted(int(np.clip(end, *found.scale.limits)) for end in (low, high))
+    inner = data.draw(st.lists(st.integers(lo, hi), max_size=30).map(lambda x: tuple(sorted(x))))
+    released = Bounds(lo, hi, cells=cells, inner=inner, seen=seen)
+    codec = found.finish({bounds.attribute: released, need.attribute: Decimals(count)})
+    assert all(a < b for a, b in itertools.pairwise(codec.recoding.edges))
+    codes = np.tile(np.arange(codec.recoding.domain.size), 3)
+    points = codec.scale.points_of(codec.decode({"c": codes}, generator(seed)))
+    lows, highs = codec.cells()
+    real = (points > NEG_INF) & (points < POS_INF)
+    assert (points[real] >= lows[codes][real]).all()
+    assert (points[real] < highs[codes][real]).all()
+    unit = 1 if codec.decimals is None else 10 ** (codec.scale.digits - count)
+    assert (points[codes < codec.recoding.domain.values] % unit == 0).all()
+
+
+@settles
+@given(
+    st.sampled_from(FLOATS), st.integers(0, MOST), st.integers(-(10**6), 10**6), st.integers(0, 250)
+)
+def test_narrow_ranges_give_every_number_back(type_, count, start, width):
+    start = start % 10**4 if type_ is FLOAT4 else start
+    numbers = np.array([step / 10**count for step in range(start, start + width + 1)])
+    high = (start + width) / 10**count + 10.0**-count / 2
+    codec = codec_of(plan(type_), numbers[0], high, count)
+    sent = numbers.astype(np.float32).astype(np.float64) if type_ is FLOAT4 else numbers
+    codes = codec.recoding.apply(plan(type_).read({"c1": pa.array(sent)})["c"])
+    column = codec.decode({"c": codes}, generator(0))
+    assert column.cast(pa.float64()).to_pylist() == sent.tolist()
+
+
+@settles
+@given(
+    st.sampled_from(FLOATS), st.none() | st.integers(0, MOST), st.floats(-1e30, 1e30),
+    st.floats(-1e30, 1e30), st.integers(1, 128),
+)  # fmt: skip
+@example(FLOAT8, None, 0.0, 100.0, 128)
+@example(FLOAT8, 0, -1e30, -1e29, 16)
+def test_zero_has_a_cell_of_its_own(type_, count, low, high, cells):
+    codec = codec_of(plan(type_), low, high, count, cells=cells)
+    edges = codec.recoding.edges
+    for ascending in (edges, codec.recoding.places):
+        assert len(ascending) == len(edges)
+        assert all(a < b for a, b in itertools.pairwise(ascending))
+    if edges[0] <= 0 < edges[-1]:
+        code = int(codec.recoding.apply(np.zeros(1, np.int64))[0])
+        zeros = codec.decode({"c": np.full(50, code)}, generator(1)).cast(pa.float64())
+        assert zeros.to_pylist() == [0.0] * 50
+
+
+@settles
+@given(st.sampled_from(range(-3, 3)), st.integers(-(10**6), 10**6), st.integers(-(10**7), 10**7),
+    st.integers(-(10**7), 10**7))  # fmt: skip
+@example(0, 2900, 0, 5000)
+def test_selectivity_is_the_share_of_what_is_drawn(count, literal, low, high):
+    found = plan(PRICE)
+    bounds, need = found.needs
+    codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(count)})
+    result = shares(codec, [(literal, literal + 1)], null=False)
+    lows, highs = codec.cells()
+    unit = codec.scale.unit
+    for code in range(codec.recoding.domain.values):
+        inside = lows[code] <= literal < highs[code] and literal % unit == 0
+        many = -(-int(highs[code]) // unit) - -(-int(lows[code]) // unit)
+        assert result[code] == pytest.approx(1 / many if inside else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("type_", "count", "wrong"), [(FLOAT8, 1, (-1, 7, "x")), (PRICE, -2, (-4, 3, "x"))]
+)
+def test_decimals_of_a_model_are_checked(type_, count, wrong):
+    codec = codec_of(plan(type_), 0, 25_000, count)
+    data = json.loads(json.dumps(codec.to_json()))
+    assert codec_from_json(data) == codec
+    older = {name: item for name, item in data.items() if name != "decimals"}
+    assert codec_from_json(older).decimals is None
+    for item in wrong:
+        with pytest.raises(ModelError):
+            codec_from_json({**data, "decimals": item})
+    with pytest.raises(ModelError, match="decimals"):
+        codec_from_json({**data, "type": {**data["type"], "sql": "integer", "base": "int4"}})
+
+
+def test_an_unseen_range_has_two_decimals_and_enough_cells():
+    codec = codec_of(plan(FLOAT8), 0, 100, None, seen=False)
+    assert codec.decimals == 2
+    first, end = codec.recoding.core
+    edges = value(np.array(codec.recoding.edges[first : end + 1]))
+    assert edges[:102].tolist() == [0.0, 0.01, *range(1, 101)]
+    assert codec_of(plan(FLOAT8), 0, 100, None).decimals is None
+    first, end = codec_of(plan(FLOAT8), 0, 1, None, seen=False).recoding.core
+    assert end - first >= 16
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_unique_values_stay_multiples_where_there_are_enough(text):
+    """Of 1 to 50, fifty rows are whole; a hundred take cents."""
+    item = Unique("u", ("c",))
+    limits = (Check("k", "(c > 0)", ("c",)), Check("l", "(c <= 50)", ("c",)))
+    table = Table(
+        TableName("public", "t"), (Column("c", 1, PRICE),), checks=limits, uniques=(item,)
+    )
+    found = reader(table.columns[0], table, ColumnConfig(), 0.0)
+    codec = codec_of(replace(found, range=replace(found.range, settled=False)), 1, 51, 0)
+    for rows, whole in ((50, True), (100, False)):
+        points = generator(rows, "unique").integers(1, 51, rows) * 100
+        values = codec.scale.build(points, {"nan": np.zeros(rows, bool)} if text else {})
+        work = TableRows(table, {"c": values}, {}, generator(1), rows, {"c": codec})
+        repair_uniques(work, [item])
+        moved = codec.scale.points_of(work.columns["c"])
+        assert work.alive.all()
+        assert len(set(moved.tolist())) == rows
+        assert bool((moved % 100 == 0).all()) == whole
+        assert 1 <= moved.min() <= moved.max() <= 5000
+
+
+def cloned(type_, sent, sd, seed):
+    """The codec of a column by noisy histograms, and values drawn from its denoised one-way."""
+    found = plan(type_)
+    raw = found.read({"c1": pa.array(sent, from_pandas=True)})
+    rng = generator(seed, "noise")
+    codec = found.finish(released_by(found.needs, raw, sd, rng, 64))
+    domain = codec.recoding.domain
+    counts = np.bincount(codec.recoding.apply(raw["c"]), minlength=domain.size)
+    noisy = counts + rng.laplace(0, sd / np.sqrt(2), len(counts))
+    kept = guard(denoise(noisy, sd, len(sent), "laplace"), noisy, sd, domain)
+    codes = rng.choice(domain.size, len(sent), p=kept / kept.sum())
+    return codec, codec.decode({"c": codes}, rng).drop_null().cast(pa.float64()).to_numpy()
+
+
+def wholes(rng):
+    points = np.where(rng.random(8000) < 0.6, 0.0, np.floor(rng.exponential(5.0, 8000)))
+    points[rng.random(8000) < 0.1] = np.nan
+    return points
+
+
+@pytest.mark.parametrize(
+    ("type_", "sent", "decimals"),
+    [
+        (FLOAT8, wholes, 0),
+        (FLOAT8, lambda rng: np.round(rng.lognormal(2.0, 1.0, 8000), 2), 2),
+        (FLOAT8, lambda rng: rng.normal(0.0, 1e-3, 8000), None),
+        (PRICE, lambda rng: rng.integers(1, 51, 8000) * 100, 0),
+        (MONEY, lambda rng: rng.integers(1, 51, 8000) * 100, 0),
+        (PRICE, lambda rng: rng.integers(200, 900, 8000) * 10_000, -2),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_clone_under_noise_keeps_decimals_and_the_median(type_, sent, decimals, seed):
+    numbers = sent(generator(seed, "numbers"))
+    codec, made = cloned(type_, numbers, 40.0, seed)
+    assert codec.decimals == decimals
+    made = made[np.isfinite(made)]
+    if decimals is not None:
+        assert (np.abs(np.round(made, decimals) - made) < 1e-9).mean() > 0.999
+    real = np.nanmedian(numbers) / (1 if type_ is FLOAT8 else 100)
+    assert np.median(made) == pytest.approx(real, rel=0.2, abs=0.001)
+
+
+def test_few_rows_release_no_decimals():
+    noisy = generator(1, "none").laplace(0, 10, (1000, 9))
+    found = [find_decimals(item, 10 * np.sqrt(2), 2) for item in noisy]
+    assert sum(item is not None for item in found) < 30
+    assert find_decimals(np.array([500.0, *np.zeros(8)]), 10.0, 2) == 2
