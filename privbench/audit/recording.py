@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -195,9 +195,9 @@ class Bench:
     _noise: NoiseSource = field(default_factory=OpenDPNoise)
 
     @property
-    def definition(self) -> str:
-        """The neighbour relation: ``add-remove`` or ``replace``."""
-        return self._config.privacy.neighbours
+    def delta_conversion(self) -> float:
+        """δ that the conversion from zCDP takes; 0 in pure accounting."""
+        return self._first.accountant.delta_conversion
 
     def record(self) -> Recording:
         """Fit the rows with noise, and keep every call."""
@@ -290,8 +290,3 @@ def same_model(first: Model, second: Model) -> list[str]:
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:  # type: ignore[type-arg]
     kinds = one.dtype == other.dtype and one.shape == other.shape
     return kinds and one.tobytes() == other.tobytes()
-
-
-def without_events(model: Model) -> Model:
-    """The model but for its list of events."""
-    return replace(model, events=[])

@@ -1,0 +1,465 @@
+"""Canaries: units that the audit plants in a scratch copy, and a score of how well they show.
+
+A canary is a copy of a unit of the database, with keys of its own and with values that stand out:
+texts that nobody else has, and of other columns the rarest values there are. Whether it is in is
+a coin of its own. The score reads what is released alone: rows that are drawn from the model, and
+the bytes of the model file.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import string
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psycopg
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.audit.scratch import readable
+from privbench.config import Config
+from privbench.errors import SchemaError, UsageError
+from privbench.pipeline.decode import decode
+from privbench.pipeline.model import Model
+from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
+from privbench.pipeline.source import read_catalog
+from privbench.postgres.connect import Connection, connect
+from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.reading import PRINTING, SEARCH_PATH, assignment, reading
+from privbench.postgres.statement import run
+from privbench.schema import Column, Table
+
+#: Rows of a canary in a table, for each row that owns them: enough for every table to be marked;
+#: twice as many would make fits slower and weigh less each.
+CHILDREN = 3
+#: Units that are looked at for one to copy.
+_LOOKED_AT = 50
+#: Length of a text that nobody else has, "canary" and 24 hexadecimal digits.
+_LONG = 30
+_TEXT = ("text", "varchar", "bpchar", "citext")
+_WHOLE = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
+_TIME = ("date", "timestamp", "timestamptz")
+
+#: A row as texts that PostgreSQL reads, by column.
+Row = dict[str, str | None]
+#: A table and a column.
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A row of the unit that canaries are copies of, owners before what they own."""
+
+    table: Table
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One planted unit, or one that would have been.
+
+    Attributes:
+        marks: Its values that stand out, by place.
+        rows: Where its rows lie, in the order in which they were put in.
+    """
+
+    marks: Mapping[Place, str]
+    rows: tuple[tuple[Table, str, int], ...]
+
+
+@dataclass
+class Planter:
+    """Puts canaries into a scratch database and takes them out again.
+
+    Args:
+        dsn: The scratch database.
+        config: Roles.
+        root: Root table whose units are copied; None takes the one that owns most tables.
+
+    Attributes:
+        plan: What a fit makes of the schema.
+        places: Columns that canaries are marked in.
+
+    Raises:
+        SchemaError: There is no such root table, or no unit in it can be copied.
+    """
+
+    dsn: str
+    config: Config
+    root: str | None = None
+    plan: FitPlan = field(init=False)
+    places: tuple[Place, ...] = field(init=False)
+    _parts: tuple[Part, ...] = field(init=False)
+    _taken: dict[Place, tuple[int, int]] = field(init=False, default_factory=dict)
+    _rare: dict[Place, list[str]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        with reading(self.dsn) as connection:
+            self.plan = prepare(read_catalog(connection, self.config).schema, self.config)
+        self.root = self._root()
+        with self._open() as connection:
+            self._parts = self._plantable(connection, self._pattern(connection))
+            self.places = tuple(self._markable(connection))
+            connection.rollback()
+        if not self.places:
+            raise SchemaError(
+                "no column of its units can be given a value that stands out.",
+                table=self.root,
+                remedy="Name another root table with --root.",
+            )
+
+    def plant(self, coins: NDArray[np.bool_]) -> list[Canary]:
+        """Put in the canaries whose coin says so.
+
+        Under ``replace`` an ordinary copy stands where a canary is not, so that the databases for
+        both sides of a coin are neighbours by the declared relation.
+
+        Args:
+            coins: One for each canary.
+
+        Raises:
+            DatabaseError: The server refused a row.
+        """
+        found = []
+        with self._open() as connection, database_errors("planting canaries"):
+            for number, coin in enumerate(coins):
+                marks = {place: self._mark(connection, place, number) for place in self.places}
+                exchanged = self.config.privacy.neighbours == "replace"
+                rows = self._insert(connection, marks if coin else {}) if coin or exchanged else ()
+                found.append(Canary(marks, tuple(rows)))
+            connection.commit()
+        return found
+
+    def remove(self, canaries: Sequence[Canary]) -> None:
+        """Take canaries out.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        with self._open() as connection, database_errors("removing canaries"):
+            for canary in canaries:
+                for table, place, relation in reversed(canary.rows):
+                    statement = sql.SQL("DELETE FROM {} WHERE ctid = %s AND tableoid = %s")
+                    run(connection, statement.format(_named(table)), [place, relation])
+            connection.commit()
+
+    def _open(self) -> Connection:
+        connection = connect(self.dsn, autocommit=False)
+        for name, value in (PRINTING | {"search_path": SEARCH_PATH}).items():
+            run(connection, assignment(name, value))
+        return connection
+
+    # the unit that is copied ---------------------------------------------------------------------
+
+    def _root(self) -> str:
+        spec = self.plan.spec
+        roots = [name for name, table in spec.tables.items() if table.own is None]
+        if self.root is not None and self.root not in roots:
+            raise SchemaError(f"{self.root} is no root table.",
+                              remedy=f"Root tables: {', '.join(roots)}.")  # fmt: skip
+        owned = Counter(spec.top(name) for name in spec.tables)
+        return self.root or max(roots, key=lambda name: (owned[name], name))
+
+    def _pattern(self, connection: Connection) -> list[Part]:
+        """A unit with rows in as many tables as any that is looked at, and as few rows."""
+        table = self.plan.tables[str(self.root)].table
+        units = [self._unit(connection, table, row) for row in
+                 _rows(connection, table, sql.SQL(""), [], _LOOKED_AT)]  # fmt: skip
+        if not units:
+            raise SchemaError("it holds no rows, so that there is no unit to copy.",
+                              table=self.root,
+                              remedy="Name another root table with --root.")  # fmt: skip
+        return max(units, key=lambda parts: (len({p.table.key for p in parts}), -len(parts)))
+
+    def _unit(self, connection: Connection, table: Table, row: Row) -> list[Part]:
+        found = [Part(table, row)]
+        for item in self.plan.private:
+            own = self.plan.spec.tables[item.table.key].own
+            if own is None or own.parent != table.key:
+                continue
+            key = item.table.foreign_key(own.name)
+            values = [row.get(name) for name in key.ref_columns]
+            if None in values:
+                continue
+            same = sql.SQL(" AND ").join(
+                sql.SQL("{} = %s").format(sql.Identifier(name)) for name in key.columns
+            )
+            where = sql.SQL("WHERE {}").format(same)
+            for child in _rows(connection, item.table, where, values, CHILDREN):
+                found += self._unit(connection, item.table, child)
+        return found
+
+    def _plantable(self, connection: Connection, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """The rows of a unit of which a copy can be put in; the others go."""
+        kept = [parts[0]]
+        reason = self._refused(connection, kept, {})
+        if reason is not None:
+            raise SchemaError(f"no copy of a unit can be put in: {reason}", table=self.root,
+                              remedy="Name another root table with --root.")  # fmt: skip
+        for part in parts[1:]:
+            if self._refused(connection, [*kept, part], {}) is None:
+                kept.append(part)
+        return tuple(kept)
+
+    def _markable(self, connection: Connection) -> Iterator[Place]:
+        """Columns of the copy that take a value that stands out."""
+        for key in dict.fromkeys(part.table.key for part in self._parts):
+            item = self.plan.tables[key]
+            for name in _ordinary(item):
+                place = key, name
+                mark = self._mark(connection, place, 0)
+                if mark and self._refused(connection, self._parts, {place: mark}) is None:
+                    yield place
+
+    def _refused(
+        self, connection: Connection, parts: Sequence[Part], marks: Mapping[Place, str]
+    ) -> str | None:
+        """Why the server refuses a copy, or None; nothing stays of it."""
+        try:
+            with connection.transaction(force_rollback=True):
+                list(self._insert(connection, marks, parts))
+                run(connection, "SET CONSTRAINTS ALL IMMEDIATE")
+        except psycopg.Error as error:
+            return f"{describe(error)}."
+        except UsageError as error:
+            return str(error)
+        return None
+
+    # values --------------------------------------------------------------------------------------
+
+    def _insert(
+        self,
+        connection: Connection,
+        marks: Mapping[Place, str],
+        parts: Sequence[Part] | None = None,
+    ) -> Iterator[tuple[Table, str, int]]:
+        """Put in one copy, row by row, keys of owners first."""
+        made: list[tuple[Part, Row]] = []
+        for part in self._parts if parts is None else parts:
+            row = {**part.row, **self._fresh(connection, part)}
+            made.append((part, row))
+            for key in part.table.foreign_keys:
+                old = [part.row[name] for name in key.columns]
+                for other, new in made:
+                    if other.table.name == key.ref_table and old == [
+                        other.row.get(name) for name in key.ref_columns
+                    ]:
+                        row |= {
+                            ours: new[theirs]
+                            for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
+                        }
+            row |= {name: mark for (key, name), mark in marks.items() if key == part.table.key}
+            statement = sql.SQL(
+                "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})"
+                " RETURNING ctid::pg_catalog.text, tableoid::pg_catalog.int8"
+            ).format(
+                _named(part.table),
+                sql.SQL(", ").join(map(sql.Identifier, row)),
+                sql.SQL(", ").join([sql.Placeholder()] * len(row)),
+            )
+            found = run(connection, statement, list(row.values())).fetchone()
+            if found is None:
+                raise UsageError("a trigger or rule of the table kept a row out.")
+            yield part.table, str(found[0]), int(found[1])
+
+    def _fresh(self, connection: Connection, part: Part) -> Row:
+        """New values for one column of every key that does not follow from another row."""
+        table, row = part.table, part.row
+        keys = [item.columns for item in table.unique_sets]
+        keys += [item.columns for item in table.indexes if item.unique and item.columns]
+        new: Row = {}
+        for names in keys:
+            own = [name for name in names if name not in table.key_columns]
+            if not own or any(name in new for name in own) or any(row[n] is None for n in own):
+                continue
+            able = [name for name in own if _kind(table.column(name)) is not None]
+            if not able:
+                raise UsageError(f"no new value of the type of {own[0]} is known.")
+            new[able[0]] = self._next(connection, table, table.column(able[0]), str(row[able[0]]))
+        return new
+
+    def _next(self, connection: Connection, table: Table, column: Column, old: str) -> str:
+        kind = _kind(column)
+        if kind == "uuid":
+            return str(_uuid())
+        if kind == "text":
+            return _alike(old)
+        if kind == "bytes":
+            return "\\x" + secrets.token_hex(max(len(old) // 2 - 1, 1))
+        name = sql.Identifier(column.name)
+        place = table.key, column.name
+        if kind == "time":
+            step, past = self._taken.get(place, (1, 0))
+            self._taken[place] = step, past + 1
+            later = "SELECT (max({0}) + %s * interval '1 day')::{1}::pg_catalog.text FROM {2}"
+            query = sql.SQL(later).format(name, sql.SQL(column.type.base), _named(table))
+            return str(run(connection, query, [past + 1]).fetchone()[0])  # type: ignore[index]
+        if place not in self._taken:
+            query = sql.SQL("SELECT {0}::pg_catalog.numeric FROM {1} WHERE {0} IS NOT NULL")
+            whole = [int(v) for (v,) in run(connection, query.format(name, _named(table)))]
+            steps = math.gcd(*(value - whole[0] for value in whole)) or 1
+            self._taken[place] = steps, max(whole)
+        step, last = self._taken[place]
+        self._taken[place] = step, last + step
+        return str(last + step)
+
+    def _mark(self, connection: Connection, place: Place, number: int) -> str:
+        """A text that nobody has, or one of the rarest values of the column; '' where none is."""
+        table = self.plan.tables[place[0]].table
+        column = table.column(place[1])
+        if column.type.base in _TEXT and (column.type.length or _LONG) >= _LONG:
+            return f"canary{secrets.token_hex(12)}"
+        if place not in self._rare:
+            ((shown, _),) = [
+                item for name, item in zip(*readable(table), strict=True) if name == column.name
+            ]
+            query = sql.SQL(
+                "SELECT value FROM (SELECT {} AS value FROM {} WHERE {} IS NOT NULL) listed"
+                " GROUP BY value ORDER BY pg_catalog.count(*), pg_catalog.md5(value) LIMIT 100"
+            ).format(shown, _named(table), sql.Identifier(column.name))
+            self._rare[place] = [str(value) for (value,) in run(connection, query)]
+        rare = self._rare[place]
+        return rare[number % len(rare)] if rare else ""
+
+
+def _rows(
+    connection: Connection,
+    table: Table,
+    where: sql.Composable,
+    values: Sequence[str | None],
+    most: int,
+) -> list[Row]:
+    names, expressions = readable(table)
+    shown = sql.SQL(", ").join(expression for expression, _ in expressions)
+    query = sql.SQL("SELECT {} FROM {} {} LIMIT {}").format(shown, _named(table), where, most)
+    return [dict(zip(names, row, strict=True)) for row in run(connection, query, values or None)]
+
+
+def _ordinary(item: TablePlan) -> list[str]:
+    """Modelled columns that stand in no key of any kind."""
+    table = item.table
+    indexed = {name for index in table.indexes if index.unique for name in index.columns}
+    keys = {name for unique in table.unique_sets for name in unique.columns} | indexed
+    return [name for name in item.readers if name not in keys | table.key_columns]
+
+
+def _named(table: Table) -> sql.Identifier:
+    return sql.Identifier(table.name.schema, table.name.name)
+
+
+def _kind(column: Column) -> str | None:
+    base = column.type.base
+    if base in _TEXT:
+        return "text"
+    if base in _WHOLE or base == "numeric":
+        return "whole"
+    if base in _TIME:
+        return "time"
+    return {"uuid": "uuid", "bytea": "bytes"}.get(base)
+
+
+def _uuid() -> str:
+    text = secrets.token_hex(16)
+    return "-".join((text[:8], text[8:12], f"4{text[13:16]}", f"a{text[17:20]}", text[20:]))
+
+
+def _alike(old: str) -> str:
+    """A text of the same shape: other digits, and other letters where there are few digits."""
+    letters = sum(char.isdigit() for char in old) < 4
+    return "".join(
+        secrets.choice(string.digits)
+        if char.isdigit()
+        else secrets.choice(string.ascii_lowercase if char.islower() else string.ascii_uppercase)
+        if letters and char.isascii() and char.isalpha()
+        else char
+        for char in old
+    )
+
+
+# The score --------------------------------------------------------------------------------------
+
+
+def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
+    """How often the values of each canary stand in what was released.
+
+    One column for each place: rows of one clone that have the value, or lie so near it that a
+    fiftieth of the clone's own range is between them; a last one for the bytes of the model file,
+    in which texts of canaries are looked for.
+
+    Args:
+        path: The model file.
+        canaries: The canaries, in or out.
+
+    Returns:
+        Shape (canaries, places + 1).
+    """
+    model = Model.load(path)
+    places = list(canaries[0].marks)
+    tables = {item.table.key: item for item in decode(model)}
+    columns = []
+    for key, name in places:
+        item, values = tables[key], [canary.marks[key, name] for canary in canaries]
+        if name not in item.columns:
+            columns.append(np.zeros(len(canaries)))
+            continue
+        at = item.columns.index(name)
+        rows = [value for batch in item.batches() for value in batch.column(at).to_pylist()]
+        columns.append(_counts(rows, values))
+    columns.append(_in_bytes(path, canaries))
+    return np.stack(columns, axis=1)
+
+
+def _counts(rows: list[Any], values: Sequence[str]) -> NDArray[np.float64]:
+    clone, wanted = _numbers(rows), _numbers(values)
+    if wanted is None or clone is None or not len(clone):
+        exact = Counter(str(row) for row in rows if row is not None)
+        return np.array([exact[value] for value in values], np.float64)
+    clone = np.sort(clone)
+    near = float(np.subtract(*np.quantile(clone, [0.99, 0.01]))) / 100
+    low = np.searchsorted(clone, wanted - near, "left")
+    return np.asarray(np.searchsorted(clone, wanted + near, "right") - low, np.float64)
+
+
+def _numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
+    """Numbers, or moments as numbers; None if any value is neither."""
+    texts = pd.Series([str(value) for value in values if value is not None], dtype=object)
+    found = pd.to_numeric(texts, errors="coerce")
+    if found.isna().any():
+        moments = pd.to_datetime(texts, errors="coerce", format="ISO8601", utc=True)
+        if moments.isna().any():
+            return None
+        found = moments.astype("int64")
+    return np.asarray(found, np.float64)
+
+
+def _in_bytes(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
+    with zipfile.ZipFile(path) as members:
+        whole = b"\0".join(members.read(name) for name in members.namelist())
+    found = [
+        sum(mark.encode() in whole for mark in canary.marks.values() if _own_text(mark))
+        for canary in canaries
+    ]
+    return np.array(found, np.float64)
+
+
+def _own_text(mark: str) -> bool:
+    return len(mark) == _LONG and mark.startswith("canary")
+
+
+def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """One score for each canary of all fits: the sum of its features, each by its own scatter.
+
+    Args:
+        parts: `features` of every fit.
+    """
+    whole = np.concatenate(parts)
+    spread = whole.std(axis=0)
+    return np.asarray(((whole - whole.mean(axis=0)) / np.where(spread, spread, 1.0)).sum(axis=1))

@@ -1,0 +1,315 @@
+"""What record and replay find: moved further than claimed, drawn otherwise than stated, let slip.
+
+Three checks that need no luck, unlike an attack: every exact value of a fit is compared with that
+on neighbours; every draw is compared with the law that its event states; and the model of a
+neighbour that was given the same draws is compared with the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, groupby, zip_longest
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from privbench.audit.recording import CELLS, Bench, Call, Differs, Recording, same_model
+from privbench.pipeline.progress import Reporter
+from privbench.privacy import Sensitivity
+from privbench.privacy.conversion import epsilon_for
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.neighbour import (
+    Unit,
+    all_units,
+    remove_unit,
+    telling_units,
+    worst_hub,
+)
+from privbench.privacy.registry import MECHANISMS
+from privbench.privacy.session import Step
+from privbench.privacy.stability import SLACK, Change, change, judge, neighbour_pairs
+
+#: Chance of a false alarm of all checks of noise in one fit together. Twice as much or half of it
+#: moves the least noise that is found by a percent or two.
+ALARM = 1e-6
+#: Laws are compared as if they were continuous from this scale on, in grid units; below it a draw
+#: is not compared. At 4 a jitter of ±½ changes the variance by half a percent.
+SMALLEST = 4.0
+#: From this scale on two draws that agree in six digits are the same draw.
+_FINE = 2.0**20
+
+
+@dataclass(slots=True)
+class Row:
+    """One event: what is claimed of it, and the largest that neighbours moved it.
+
+    Attributes:
+        label: What the event is for.
+        kind: Kind of its query.
+        table: Its table.
+        mechanism: Its mechanism.
+        unit: Grid units per counted 1, in which the norms below are.
+        claimed: L1, L2 and L∞ that are claimed.
+        observed: L1, L2 and L∞ that the worst neighbours have moved it by.
+        ratio: The largest ratio of observed to claimed, also of L0 where that is claimed.
+        broken: Names of claims that do not hold.
+    """
+
+    label: str
+    kind: str
+    table: str
+    mechanism: str
+    unit: int
+    claimed: tuple[float, float, float]
+    observed: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    ratio: float = 0.0
+    broken: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Replay:
+    """What all replays together have shown.
+
+    Attributes:
+        rows: One for every event of the first fit.
+        neighbours: Pairs that were compared.
+        loss: The largest ε that a tested pair can lose by what was seen to move, all events summed.
+        findings: A line for everything that does not hold.
+        cells: Draws that were compared with their law.
+        noise: Chance of noise as small as this or smaller, if every law holds.
+        skipped: Draws that were not compared: choices, tiny scales, labels near their threshold.
+    """
+
+    rows: list[Row]
+    neighbours: int = 0
+    loss: float = 0.0
+    findings: list[str] = field(default_factory=list)
+    cells: int = 0
+    noise: float = 1.0
+    skipped: int = 0
+
+    def find(self, line: str) -> None:
+        """Add a finding, once."""
+        if line not in self.findings:
+            self.findings.append(line)
+
+
+def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Replay:
+    """Record a fit, hold its draws against their laws, and fit neighbours with the same draws.
+
+    Half of the neighbours are made from the rows as they are, half from the rows without the unit
+    that most references lead into, so that edges whose target is gone are there on both sides.
+
+    Args:
+        bench: Where fits are run.
+        reporter: Told of progress.
+        most: Neighbours, in all.
+        seed: Chooses units among equals; of no consequence outside the audit.
+    """
+    found: Replay | None = None
+    rows = bench.database
+    for number in range(2):
+        side = Bench(rows, bench._source, bench._config, bench._first, bench._noise)
+        recording = side.record()
+        if found is None:
+            found = Replay([_row(step) for step in recording.steps])
+        _noise(recording, found)
+        chosen = _units(rows, most - most // 2 if number == 0 else most // 2, seed + number)
+        _round(side, recording, chosen, found, reporter)
+        hub = worst_hub(rows)
+        if hub is None:
+            break
+        rows = remove_unit(rows, *hub)
+    assert found is not None
+    return found
+
+
+def _units(rows: PrivateDatabase, count: int, seed: int) -> list[Unit]:
+    """Units that are likely to break a claim, of each root table in turn; then some at random."""
+    everyone = list(all_units(rows))
+    picked = np.random.default_rng(seed).permutation(len(everyone))[:count]
+    telling = [list(group) for _, group in groupby(telling_units(rows, 1), itemgetter(0))]
+    turns = (unit for turn in zip_longest(*telling) for unit in turn if unit is not None)
+    return list(dict.fromkeys(chain(turns, (everyone[at] for at in picked.tolist()))))[:count]
+
+
+def _row(step: Step) -> Row:
+    event, claim = step.event, step.event.sensitivity
+    norms = (float(claim.l1), float(claim.l2), float(claim.linf))
+    return Row(event.label, event.kind, event.table, event.mechanism, event.unit, norms)
+
+
+def _round(
+    bench: Bench, recording: Recording, chosen: Sequence[Unit], found: Replay, reporter: Reporter
+) -> None:
+    known: list[tuple[PrivateDatabase, Recording]] = [(bench.database, recording)]
+    for root, *sides in neighbour_pairs(bench.database, chosen):
+        fits = []
+        for side in sides:
+            fit = next((fit for rows, fit in known if rows is side), None)
+            try:
+                fit = fit or bench.replay(recording, side)
+            except Differs as error:
+                found.find(f"a unit of {root} changes what is asked: {error}")
+                break
+            fits.append((side, fit))
+        found.neighbours += 1
+        reporter.advance("fits of neighbours", found.neighbours)
+        if len(fits) == 2:
+            known = [(bench.database, recording), fits[1]]
+            _compare(recording, root, fits[0][1], fits[1][1], found)
+            found.loss = max(found.loss, _loss(bench, recording, fits[0][1], fits[1][1]))
+
+
+def _compare(recording: Recording, root: str, one: Recording, other: Recording, found: Replay) -> None:
+    """Hold every claim against two fits that were given the same draws, and the models too."""
+    for fit in (one, other):
+        for part in same_model(recording.model, fit.model):
+            found.find(f"a unit of {root} changes the model beside its mechanisms: {part}")
+    for place, step in enumerate(recording.steps[: len(found.rows)]):
+        before, after = one.statistic(place), other.statistic(place)
+        row = found.rows[place]
+        if row.label == step.event.label:
+            moved = change(before, after)
+            seen = (float(moved.l1), moved.l2, float(moved.linf))
+            row.observed = tuple(map(max, row.observed, seen))  # type: ignore[assignment]
+        for reason, ratio in judge(step.query, recording.session.spec, root, before, after):
+            row.ratio = max(row.ratio, ratio)
+            if ratio > 1 + (SLACK if reason == "l2" else 0):
+                row.broken += [] if reason in row.broken else [reason]
+                found.find(f"{step.event.label}: a unit of {root} moves it {ratio:.4g} times as "
+                           f"far as its claim in {reason}")  # fmt: skip
+
+
+def _loss(bench: Bench, recording: Recording, one: Recording, other: Recording) -> float:
+    """ε of the two sides of a pair, as if each event claimed no more than it was seen to move."""
+    total = 0.0
+    for place, step in enumerate(recording.steps):
+        moved = change(one.statistic(place), other.statistic(place))
+        if moved.l1:
+            total += _price(step, moved)
+    if recording.session.accounting == "pure" or not total:
+        return total
+    return epsilon_for(total, bench.delta_conversion)
+
+
+def _price(step: Step, moved: Change) -> float:
+    claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
+    mechanism = MECHANISMS[step.event.mechanism]
+    return mechanism.price(claim, step.event.scale, step.event.threshold).amount
+
+
+# What was drawn ------------------------------------------------------------------------------
+
+
+def _noise(recording: Recording, found: Replay) -> None:
+    """Hold what was drawn and released against what the events state."""
+    for line in _stated(recording):
+        found.find(line)
+    parts: dict[str, tuple[float, int]] = {}
+    residuals: dict[str, NDArray[np.float64]] = {}
+    for stream, call in recording.calls.items():
+        left = residual(call)
+        if left is None:
+            found.skipped += 1
+            continue
+        residuals[stream] = left
+        parts[stream] = _size(call, left)
+    found.cells += sum(len(left) for left in residuals.values())
+    smallest = min([found.noise, *([_chance(parts.values())] if parts else [])])
+    found.noise = smallest
+    if smallest < ALARM:
+        found.find(f"all draws together are smaller than their laws allow (chance {smallest:.1e})")
+    for stream, part in parts.items():
+        if _chance([part]) < ALARM / len(parts):
+            found.find(f"{_label(recording, stream)}: its noise is smaller than its law allows")
+    for one, other in _repeated(recording.calls, residuals):
+        names = _label(recording, one), _label(recording, other)
+        found.find(f"{names[0]} and {names[1]}: the same draw was used twice")
+
+
+def _stated(recording: Recording) -> Iterator[str]:
+    """Draws that were not those of an event: of another scale, too cheap, changed, or beside it."""
+    streams = set(recording.calls)
+    for place, step in enumerate(recording.steps):
+        event, mine = step.event, [str(place), f"{place}{CELLS}"]
+        calls = [recording.calls[name] for name in mine if name in streams]
+        streams -= set(mine)
+        if not calls:
+            yield f"{event.label}: it was released without a call of a mechanism"
+            continue
+        cost = MECHANISMS[event.mechanism].price(event.sensitivity, calls[0].scale, event.threshold)
+        if any(call.scale != event.scale for call in calls):
+            yield f"{event.label}: noise was drawn at another scale than its event states"
+        if cost.amount > event.amount * (1 + 1e-12) or cost.delta > event.delta * (1 + 1e-12):
+            yield f"{event.label}: its noise costs more than was charged"
+        drawn = calls[0].drawn
+        same = (
+            np.array_equal(np.asarray(step.result), np.asarray(drawn))
+            if not isinstance(drawn, dict)
+            else list(drawn) == list(getattr(step.result, "labels", ()))
+            and list(drawn.values()) == list(getattr(step.result, "counts", ()))
+            and np.array_equal(calls[1].drawn, getattr(step.result, "cells", ()))  # type: ignore[arg-type]
+        )
+        if not same:
+            yield f"{event.label}: what was released is not what was drawn"
+    if streams:
+        yield f"{len(streams)} draws belong to no event of the ledger"
+
+
+def residual(call: Call) -> NDArray[np.float64] | None:
+    """What was drawn less the exact value, by scale, jittered by half a grid unit.
+
+    None for a choice, for a scale below `SMALLEST`, and for labels whose count is so near the
+    threshold that the noise decides whether they are seen.
+    """
+    if call.scale < SMALLEST or isinstance(call.drawn, int):
+        return None
+    if isinstance(call.drawn, dict):
+        exact, least = call.exact, (call.threshold or 0) + 40 * call.scale
+        assert isinstance(exact, dict)
+        sure = [name for name in call.drawn if exact.get(name, 0) > least]
+        left = np.array([call.drawn[name] - exact[name] for name in sure], np.float64)
+    else:
+        left = (call.drawn - np.asarray(call.exact)).ravel().astype(np.float64)
+    if not left.size:
+        return None
+    return (left + np.random.default_rng().uniform(-0.5, 0.5, left.size)) / call.scale
+
+
+def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
+    """A sum that has a χ² law, and its degrees of freedom.
+
+    Of Laplace noise 2·|x|/s is exponential with mean 2, which is χ² with 2 degrees; of Gaussian
+    noise (x/σ)² is χ² with 1.
+    """
+    if call.mechanism.loss == "epsilon":
+        return float(2.0 * np.abs(left).sum()), 2 * left.size
+    return float((left**2).sum()), left.size
+
+
+def _chance(parts: Sequence[tuple[float, int]] | Iterator[tuple[float, int]]) -> float:
+    sums = list(parts)
+    return float(chi2.cdf(sum(size for size, _ in sums), sum(degrees for _, degrees in sums)))
+
+
+def _repeated(
+    calls: Mapping[str, Call], residuals: Mapping[str, NDArray[np.float64]]
+) -> Iterator[tuple[str, str]]:
+    """Draws that begin with the same two figures as an earlier one, whatever their scales."""
+    seen: dict[tuple[float, ...], str] = {}
+    for stream, left in residuals.items():
+        if len(left) < 2 or calls[stream].scale < _FINE:
+            continue
+        beginning = tuple(np.round(left[:2], 5).tolist())
+        if beginning in seen:
+            yield seen[beginning], stream
+        seen.setdefault(beginning, stream)
+
+
+def _label(recording: Recording, stream: str) -> str:
+    place = int(stream.removesuffix(CELLS))
+    return recording.steps[place].event.label if place < len(recording.steps) else "a draw"
