@@ -8,15 +8,16 @@ the bytes of the model file.
 
 from __future__ import annotations
 
-import math
 import secrets
 import string
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -45,8 +46,12 @@ _LOOKED_AT = 50
 #: Length of a text that nobody else has, "canary" and 24 hexadecimal digits.
 _LONG = 30
 _TEXT = ("text", "varchar", "bpchar", "citext")
-_WHOLE = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
-_TIME = ("date", "timestamp", "timestamptz")
+#: What is added to the largest value of a key, for the next one.
+_STEPS: dict[str, LiteralString] = {
+    **dict.fromkeys(("int2", "int4", "int8", "numeric"), "1"),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), "interval '1 day'"),
+}
+_KEYS = (*_TEXT, *_STEPS, "uuid")
 
 #: A row as texts that PostgreSQL reads, by column.
 Row = dict[str, str | None]
@@ -98,7 +103,6 @@ class Planter:
     plan: FitPlan = field(init=False)
     places: tuple[Place, ...] = field(init=False)
     _parts: tuple[Part, ...] = field(init=False)
-    _taken: dict[Place, tuple[int, int]] = field(init=False, default_factory=dict)
     _rare: dict[Place, list[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -151,6 +155,39 @@ class Planter:
                     run(connection, statement.format(_named(table)), [place, relation])
             connection.commit()
 
+    def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
+        """Remove some units for good; rows of the root table that stay, and those that are gone.
+
+        Units that others refer to cannot go, and stay.
+
+        Args:
+            most: How many, at most; a quarter of all is the most too.
+        """
+        table = self.plan.tables[str(self.root)].table
+        with self._open() as connection, database_errors("holding units out"):
+            rows = _rows(connection, table, sql.SQL("ORDER BY pg_catalog.random()"), [], 4 * most)
+            wanted, gone = min(most, len(rows) // 4), []
+            for row in rows[: 2 * wanted]:
+                with suppress(psycopg.Error), connection.transaction():
+                    if len(gone) < wanted:
+                        self._drop(connection, table, row)
+                        gone.append(row)
+            connection.commit()
+        return rows[2 * wanted :][:wanted], gone
+
+    def _drop(self, connection: Connection, table: Table, row: Row) -> None:
+        """Delete a row and all that it owns; PostgreSQL refuses where others refer to it."""
+        for item, where, values in self._children(table, row):
+            for child in _rows(connection, item.table, where, values, None):
+                self._drop(connection, item.table, child)
+        key = table.primary_key
+        names = key.columns if key else tuple(row)
+        same = sql.SQL(" AND ").join(
+            sql.SQL("{} IS NOT DISTINCT FROM %s").format(sql.Identifier(name)) for name in names
+        )
+        statement = sql.SQL("DELETE FROM {} WHERE {}").format(_named(table), same)
+        run(connection, statement, [row[name] for name in names])
+
     def _open(self) -> Connection:
         connection = connect(self.dsn, autocommit=False)
         for name, value in (PRINTING | {"search_path": SEARCH_PATH}).items():
@@ -181,21 +218,25 @@ class Planter:
 
     def _unit(self, connection: Connection, table: Table, row: Row) -> list[Part]:
         found = [Part(table, row)]
+        for item, where, values in self._children(table, row):
+            for child in _rows(connection, item.table, where, values, CHILDREN):
+                found += self._unit(connection, item.table, child)
+        return found
+
+    def _children(
+        self, table: Table, row: Row
+    ) -> Iterator[tuple[TablePlan, sql.Composable, list[str | None]]]:
+        """Tables with rows that a row may own, and what chooses these."""
         for item in self.plan.private:
             own = self.plan.spec.tables[item.table.key].own
             if own is None or own.parent != table.key:
                 continue
             key = item.table.foreign_key(own.name)
             values = [row.get(name) for name in key.ref_columns]
-            if None in values:
-                continue
             same = sql.SQL(" AND ").join(
                 sql.SQL("{} = %s").format(sql.Identifier(name)) for name in key.columns
             )
-            where = sql.SQL("WHERE {}").format(same)
-            for child in _rows(connection, item.table, where, values, CHILDREN):
-                found += self._unit(connection, item.table, child)
-        return found
+            yield item, sql.SQL("WHERE {}").format(same), values
 
     def _plantable(self, connection: Connection, parts: Sequence[Part]) -> tuple[Part, ...]:
         """The rows of a unit of which a copy can be put in; the others go."""
@@ -222,7 +263,7 @@ class Planter:
     def _refused(
         self, connection: Connection, parts: Sequence[Part], marks: Mapping[Place, str]
     ) -> str | None:
-        """Why the server refuses a copy, or None; nothing stays of it."""
+        """Why a copy cannot be put in, or None; nothing stays of it."""
         try:
             with connection.transaction(force_rollback=True):
                 list(self._insert(connection, marks, parts))
@@ -280,36 +321,22 @@ class Planter:
             own = [name for name in names if name not in table.key_columns]
             if not own or any(name in new for name in own) or any(row[n] is None for n in own):
                 continue
-            able = [name for name in own if _kind(table.column(name)) is not None]
+            able = [name for name in own if table.column(name).type.base in _KEYS]
             if not able:
                 raise UsageError(f"no new value of the type of {own[0]} is known.")
             new[able[0]] = self._next(connection, table, table.column(able[0]), str(row[able[0]]))
         return new
 
     def _next(self, connection: Connection, table: Table, column: Column, old: str) -> str:
-        kind = _kind(column)
-        if kind == "uuid":
-            return str(_uuid())
-        if kind == "text":
+        base = column.type.base
+        if base == "uuid":
+            return str(uuid4())
+        if base in _TEXT:
             return _alike(old)
-        if kind == "bytes":
-            return "\\x" + secrets.token_hex(max(len(old) // 2 - 1, 1))
-        name = sql.Identifier(column.name)
-        place = table.key, column.name
-        if kind == "time":
-            step, past = self._taken.get(place, (1, 0))
-            self._taken[place] = step, past + 1
-            later = "SELECT (max({0}) + %s * interval '1 day')::{1}::pg_catalog.text FROM {2}"
-            query = sql.SQL(later).format(name, sql.SQL(column.type.base), _named(table))
-            return str(run(connection, query, [past + 1]).fetchone()[0])  # type: ignore[index]
-        if place not in self._taken:
-            query = sql.SQL("SELECT {0}::pg_catalog.numeric FROM {1} WHERE {0} IS NOT NULL")
-            whole = [int(v) for (v,) in run(connection, query.format(name, _named(table)))]
-            steps = math.gcd(*(value - whole[0] for value in whole)) or 1
-            self._taken[place] = steps, max(whole)
-        step, last = self._taken[place]
-        self._taken[place] = step, last + step
-        return str(last + step)
+        after = sql.SQL("SELECT (max({}) + {})::pg_catalog.{}::pg_catalog.text FROM {}").format(
+            sql.Identifier(column.name), sql.SQL(_STEPS[base]), sql.SQL(base), _named(table)
+        )
+        return str(next(iter(run(connection, after)))[0])
 
     def _mark(self, connection: Connection, place: Place, number: int) -> str:
         """A text that nobody has, or one of the rarest values of the column; '' where none is."""
@@ -318,9 +345,7 @@ class Planter:
         if column.type.base in _TEXT and (column.type.length or _LONG) >= _LONG:
             return f"canary{secrets.token_hex(12)}"
         if place not in self._rare:
-            ((shown, _),) = [
-                item for name, item in zip(*readable(table), strict=True) if name == column.name
-            ]
+            shown = sql.SQL(column.type.text_form).format(sql.Identifier(column.name))
             query = sql.SQL(
                 "SELECT value FROM (SELECT {} AS value FROM {} WHERE {} IS NOT NULL) listed"
                 " GROUP BY value ORDER BY pg_catalog.count(*), pg_catalog.md5(value) LIMIT 100"
@@ -335,7 +360,7 @@ def _rows(
     table: Table,
     where: sql.Composable,
     values: Sequence[str | None],
-    most: int,
+    most: int | None,
 ) -> list[Row]:
     names, expressions = readable(table)
     shown = sql.SQL(", ").join(expression for expression, _ in expressions)
@@ -353,22 +378,6 @@ def _ordinary(item: TablePlan) -> list[str]:
 
 def _named(table: Table) -> sql.Identifier:
     return sql.Identifier(table.name.schema, table.name.name)
-
-
-def _kind(column: Column) -> str | None:
-    base = column.type.base
-    if base in _TEXT:
-        return "text"
-    if base in _WHOLE or base == "numeric":
-        return "whole"
-    if base in _TIME:
-        return "time"
-    return {"uuid": "uuid", "bytea": "bytes"}.get(base)
-
-
-def _uuid() -> str:
-    text = secrets.token_hex(16)
-    return "-".join((text[:8], text[8:12], f"4{text[13:16]}", f"a{text[17:20]}", text[20:]))
 
 
 def _alike(old: str) -> str:

@@ -7,8 +7,8 @@ neighbour that was given the same draws is compared with the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, zip_longest
 from operator import itemgetter
 
@@ -110,9 +110,9 @@ def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Rep
         seed: Chooses units among equals; of no consequence outside the audit.
     """
     found: Replay | None = None
-    rows = bench.database
+    rows = bench.rows
     for number in range(2):
-        side = Bench(rows, bench._source, bench._config, bench._first, bench._noise)
+        side = replace(bench, rows=rows)
         recording = side.record()
         if found is None:
             found = Replay([_row(step) for step in recording.steps])
@@ -145,8 +145,8 @@ def _row(step: Step) -> Row:
 def _round(
     bench: Bench, recording: Recording, chosen: Sequence[Unit], found: Replay, reporter: Reporter
 ) -> None:
-    known: list[tuple[PrivateDatabase, Recording]] = [(bench.database, recording)]
-    for root, *sides in neighbour_pairs(bench.database, chosen):
+    known: list[tuple[PrivateDatabase, Recording]] = [(bench.rows, recording)]
+    for root, *sides in neighbour_pairs(bench.rows, chosen):
         fits = []
         for side in sides:
             fit = next((fit for rows, fit in known if rows is side), None)
@@ -159,12 +159,14 @@ def _round(
         found.neighbours += 1
         reporter.advance("fits of neighbours", found.neighbours)
         if len(fits) == 2:
-            known = [(bench.database, recording), fits[1]]
+            known = [(bench.rows, recording), fits[1]]
             _compare(recording, root, fits[0][1], fits[1][1], found)
             found.loss = max(found.loss, _loss(bench, recording, fits[0][1], fits[1][1]))
 
 
-def _compare(recording: Recording, root: str, one: Recording, other: Recording, found: Replay) -> None:
+def _compare(
+    recording: Recording, root: str, one: Recording, other: Recording, found: Replay
+) -> None:
     """Hold every claim against two fits that were given the same draws, and the models too."""
     for fit in (one, other):
         for part in same_model(recording.model, fit.model):
@@ -193,7 +195,7 @@ def _loss(bench: Bench, recording: Recording, one: Recording, other: Recording) 
             total += _price(step, moved)
     if recording.session.accounting == "pure" or not total:
         return total
-    return epsilon_for(total, bench.delta_conversion)
+    return epsilon_for(total, bench.read.accountant.delta_conversion)
 
 
 def _price(step: Step, moved: Change) -> float:
@@ -291,7 +293,7 @@ def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
     return float((left**2).sum()), left.size
 
 
-def _chance(parts: Sequence[tuple[float, int]] | Iterator[tuple[float, int]]) -> float:
+def _chance(parts: Iterable[tuple[float, int]]) -> float:
     sums = list(parts)
     return float(chi2.cdf(sum(size for size, _ in sums), sum(degrees for _, degrees in sums)))
 

@@ -12,13 +12,16 @@ private rows: CONFIDENTIAL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.config import Config, LedgerConfig
 from privbench.errors import PrivbenchError
@@ -46,15 +49,21 @@ class Call:
         mechanism: Which one.
         exact: What it was given: cells, scores, or counts of labels.
         scale: Scale of the noise that it was told to draw, in grid units.
-        drawn: What it gave: noisy cells, an index, or labels with noisy counts.
         threshold: Of a list, the least count that it may give.
+        drawn: What it gave: noisy cells, an index, or labels with noisy counts.
     """
 
     mechanism: Mechanism
     exact: Integers | dict[str, int]
     scale: float
-    drawn: Integers | int | dict[str, int]
     threshold: int | None = None
+    drawn: Integers | int | dict[str, int] = 0
+
+    def asks(self, other: Call) -> bool:
+        """Whether both ask for the same; how many labels there are is private, other sizes not."""
+        sizes = [None if isinstance(c.exact, dict) else c.exact.shape for c in (self, other)]
+        ours = self.mechanism, self.scale, self.threshold, sizes[0]
+        return ours == (other.mechanism, other.scale, other.threshold, sizes[1])
 
 
 class Differs(PrivbenchError):
@@ -62,34 +71,33 @@ class Differs(PrivbenchError):
 
 
 class Recorder:
-    """A source of noise that keeps every call; what is drawn is another source's.
+    """A source of noise that keeps every call.
+
+    Args:
+        source: What draws.
+        before: Calls of an earlier fit, whose draws are given instead of new ones.
 
     Attributes:
+        private: Whether what is drawn is differentially private.
         calls: Every call by its stream.
     """
 
-    def __init__(self, source: NoiseSource) -> None:
-        self._source = source
+    def __init__(self, source: NoiseSource, before: Mapping[str, Call] | None = None) -> None:
+        self._source, self._before, self.private = source, before, source.private
         self.calls: dict[str, Call] = {}
-
-    @property
-    def private(self) -> bool:
-        """Whether what is drawn is differentially private."""
-        return self._source.private
 
     def vector(
         self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
     ) -> Integers:
         """The values plus noise."""
-        drawn = self._source.vector(mechanism, values, scale, stream)
-        self.calls[stream] = Call(mechanism, values.copy(), scale, drawn)
-        return drawn
+        call = Call(mechanism, values.copy(), scale)
+        found = self._drawn(call, stream, partial(self._source.vector, mechanism, values))
+        return np.asarray(found).copy()
 
     def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
         """The index of a noisy maximum."""
-        drawn = self._source.index(mechanism, scores, scale, stream)
-        self.calls[stream] = Call(mechanism, scores.copy(), scale, drawn)
-        return drawn
+        call = Call(mechanism, scores.copy(), scale)
+        return int(self._drawn(call, stream, partial(self._source.index, mechanism, scores)))
 
     def labels(
         self,
@@ -100,52 +108,20 @@ class Recorder:
         stream: str,
     ) -> dict[str, int]:
         """The labels whose noisy count reaches the threshold."""
-        drawn = self._source.labels(mechanism, counts, scale, threshold, stream)
-        self.calls[stream] = Call(mechanism, dict(counts), scale, drawn, threshold)
-        return drawn
+        call = Call(mechanism, dict(counts), scale, threshold)
+        draw = partial(self._source.labels, mechanism, counts, threshold=threshold)
+        return dict(self._drawn(call, stream, draw))
 
-
-class _Replayed:
-    """A source of noise that draws nothing: it gives what was drawn before."""
-
-    def __init__(self, calls: Mapping[str, Call], private: bool) -> None:
-        self._calls, self.private = calls, private
-
-    def _drawn(self, mechanism: Mechanism, scale: float, stream: str) -> Call:
-        call = self._calls.get(stream)
-        if call is None or call.mechanism is not mechanism or call.scale != scale:
-            raise Differs("the fit on a neighbour asked a mechanism for something else.")
-        return call
-
-    def vector(
-        self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
-    ) -> Integers:
-        """What was drawn, if the cells are as many."""
-        found = self._drawn(mechanism, scale, stream).drawn
-        if not isinstance(found, np.ndarray) or found.shape != values.shape:
-            raise Differs("the fit on a neighbour counted other cells.")
-        return found.copy()
-
-    def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """What was drawn, if it is a choice among these."""
-        found = self._drawn(mechanism, scale, stream)
-        if not isinstance(found.drawn, int) or len(found.exact) != len(scores):
-            raise Differs("the fit on a neighbour chose among others.")
-        return found.drawn
-
-    def labels(
-        self,
-        mechanism: Threshold,
-        counts: Mapping[str, int],
-        scale: float,
-        threshold: int,
-        stream: str,
-    ) -> dict[str, int]:
-        """What was drawn, if the threshold is the same."""
-        found = self._drawn(mechanism, scale, stream)
-        if not isinstance(found.drawn, dict) or found.threshold != threshold:
-            raise Differs("the fit on a neighbour took another threshold for a list.")
-        return dict(found.drawn)
+    def _drawn(self, call: Call, stream: str, draw: Callable[..., Any]) -> Any:
+        if self._before is None:
+            found = draw(scale=call.scale, stream=stream)
+        else:
+            old = self._before.get(stream)
+            if old is None or not old.asks(call):
+                raise Differs("the fit asked a mechanism for something else, given the same draws.")
+            found = old.drawn
+        self.calls[stream] = replace(call, drawn=found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -180,54 +156,50 @@ class Recording:
         return call.exact
 
 
-@dataclass
+@dataclass(frozen=True)
 class Bench:
     """Where a fit is run again and again: rows that were read once, and a ledger that goes.
 
     Attributes:
-        database: The rows as they were read.
+        source: DSN of the scratch database.
+        config: The config, with the ledger that goes.
+        noise: What draws.
+        read: A fit that has read the rows, and went no further.
+        rows: The rows as they were read.
     """
 
-    database: PrivateDatabase
-    _source: str
-    _config: Config
-    _first: Draft
-    _noise: NoiseSource = field(default_factory=OpenDPNoise)
-
-    @property
-    def delta_conversion(self) -> float:
-        """δ that the conversion from zCDP takes; 0 in pure accounting."""
-        return self._first.accountant.delta_conversion
+    source: str
+    config: Config
+    noise: NoiseSource
+    read: Draft
+    rows: PrivateDatabase
 
     def record(self) -> Recording:
         """Fit the rows with noise, and keep every call."""
-        recorder = Recorder(self._noise)
-        return self._run(self.database, recorder)
+        return self._run(self.rows, Recorder(self.noise))
 
-    def replay(self, recording: Recording, neighbour: PrivateDatabase) -> Recording:
+    def replay(self, recording: Recording, rows: PrivateDatabase) -> Recording:
         """Fit a neighbour with the recorded draws as results.
 
         Raises:
             Differs: It asked for something else.
         """
-        again = Recorder(_Replayed(recording.calls, recording.session.private))
-        return self._run(neighbour, again)
+        return self._run(rows, Recorder(self.noise, recording.calls))
 
     def _run(self, rows: PrivateDatabase, noise: Recorder) -> Recording:
-        draft = begin(self._source, self._config, Reporter())
-        data = self._first.data
-        assert data is not None
-        draft.ddl, draft.data = self._first.ddl, Extract(rows.copy(), data.public)
-        stages = dict(STAGES)
-        for name in [name for name, _ in STAGES if name != "extract"]:
-            if name != "open the ledger" and draft.session is None:
-                assert draft.release is not None
-                draft.session = Session(draft.data.database, draft.accountant, draft.release, noise)
-            stages[name](draft)
-        assert draft.session is not None
+        draft, stages = begin(self.source, self.config, Reporter()), dict(STAGES)
+        stages.pop("open the ledger")(draft)
+        stages.pop("extract")
+        assert self.read.data is not None
+        assert draft.release is not None
+        draft.ddl, draft.data = self.read.ddl, Extract(rows.copy(), self.read.data.public)
+        session = Session(draft.data.database, draft.accountant, draft.release, noise)
+        draft.session = session
+        for stage in stages.values():
+            stage(draft)
         model = finish(draft)
-        draft.session.close()
-        return Recording(tuple(draft.session.trace), noise.calls, draft.session, model)
+        session.close()
+        return Recording(tuple(session.trace), noise.calls, session, model)
 
 
 @contextmanager
@@ -253,19 +225,13 @@ def bench(
                 stage(draft)
         assert draft.data is not None
         assert draft.session is not None
-        rows = draft.data.database.copy()
         draft.session.close()
-        yield Bench(rows, source, apart, draft, noise or OpenDPNoise())
+        yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.data.database)
 
 
 def apart_from(config: Config, folder: Path) -> Config:
-    """The config with a scratch ledger, without a cap and without a seed.
-
-    A seed would make every fit draw the same noise, which no audit may stand on.
-    """
-    privacy = config.privacy.model_copy(update={"seed": None})
-    ledger = LedgerConfig(path=str(folder / "ledger"))
-    return config.model_copy(update={"ledger": ledger, "privacy": privacy})
+    """The config with a ledger in a folder that is thrown away, without a cap."""
+    return config.model_copy(update={"ledger": LedgerConfig(path=str(folder / "ledger"))})
 
 
 def same_model(first: Model, second: Model) -> list[str]:
@@ -282,11 +248,9 @@ def same_model(first: Model, second: Model) -> list[str]:
         for name in sorted(first.arrays.keys() & second.arrays.keys())
         if not _equal(first.arrays[name], second.arrays[name])
     ]
-    public = first.public.keys() | second.public.keys()
-    found += [f"rows of {n}" for n in sorted(public) if first.public.get(n) != second.public.get(n)]
     return found
 
 
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
     kinds = one.dtype == other.dtype and one.shape == other.shape
     return kinds and one.tobytes() == other.tobytes()

@@ -108,11 +108,13 @@ def empty(dsn: str) -> None:
         target.drop_contents(connection, target.contents(connection))
 
 
-def with_identity(config: Config) -> Config:
-    """The config under a name of the audit's own, for ledgers that are thrown away.
+def set_apart(config: Config) -> Config:
+    """The config under an identity of the audit's own, without a seed and a sign-off of literals.
 
-    The source's name stays out of them, so that no ledger can be taken for the source's.
+    The source's name stays out of ledgers that are thrown away, so that none can be taken for the
+    source's. A seed would make every fit draw the same noise, which no audit may stand on. Nothing
+    of the schema travels, so there is nothing to sign off.
     """
-    return config.model_copy(
-        update={"database": config.database.model_copy(update={"identity": "audit"})}
-    )
+    database = config.database.model_copy(update={"identity": "privbench audit"})
+    privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
+    return config.model_copy(update={"database": database, "privacy": privacy})

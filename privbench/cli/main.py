@@ -26,6 +26,7 @@ _MODULES = {
     "run": "compare",
     "compare": "compare",
     "bench": "bench",
+    "audit": "audit",
     "ledger": "ledger",
     "config-schema": "inspect",
     "compare-schema": "compare",

@@ -1,0 +1,223 @@
+"""An audit from its parts: run them, say what they found, write the page and its JSON."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from privbench import __version__
+from privbench.audit import inference
+from privbench.audit.bounds import Allowed, Bound, allowed, lower_bound
+from privbench.audit.canaries import Planter, features, scores
+from privbench.audit.checks import Replay, Row, replay
+from privbench.audit.recording import Differs, apart_from, bench, same_model
+from privbench.config import Config
+from privbench.errors import GateFailed, UsageError
+from privbench.files import make_folder, write_text
+from privbench.pipeline.fit import fit
+from privbench.pipeline.progress import Reporter
+from privbench.report.templates import template
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is tried.
+
+    Attributes:
+        canaries: Canaries in each fit.
+        fits: Fits with canaries.
+        neighbours: Neighbours on which a recorded fit is run again.
+        inference: Whether records are held out and attacked by anonymeter.
+    """
+
+    canaries: int = 60
+    fits: int = 2
+    neighbours: int = 8
+    inference: bool = True
+
+
+@dataclass
+class Audit:
+    """What an audit found. CONFIDENTIAL: computed from private rows.
+
+    Attributes:
+        promise: The guarantee of such a fit, in one sentence.
+        synthesizer: Name of the synthesizer.
+        risk: What (ε, δ) allows.
+        root: Root table of the canaries.
+        marked: Columns in which canaries stand out.
+        bound: What the canaries prove.
+        replayed: What record and replay found.
+        beside: Parts of the model that changed with planted units though all draws were the same.
+        inference: Risks by anonymeter.
+        effort: How much was tried.
+        made: When, and by which version.
+    """
+
+    promise: str
+    synthesizer: str
+    risk: Allowed
+    root: str
+    marked: tuple[str, ...]
+    bound: Bound
+    replayed: Replay
+    beside: list[str]
+    inference: inference.Risks
+    effort: Effort
+    made: str = field(
+        default_factory=lambda: f"privbench {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    )
+
+    @property
+    def findings(self) -> list[str]:
+        """Everything that contradicts the guarantee, a line each; empty where nothing does."""
+        lines = list(self.replayed.findings)
+        lines += [f"planted units change the model beside its mechanisms: {p}" for p in self.beside]
+        if self.bound.epsilon > self.risk.epsilon:
+            lines.append(
+                f"canaries prove an ε of {self.bound.epsilon:.3g} or more; {self.risk.epsilon:.3g} "
+                "is claimed"
+            )
+        return lines
+
+    def require_sound(self) -> None:
+        """Fail where anything was found.
+
+        Raises:
+            GateFailed: With the first finding.
+        """
+        if found := self.findings:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise GateFailed(f"the audit contradicts the guarantee: {found[0]}{more}.")
+
+    def lines(self) -> Iterator[str]:
+        """The result in a few lines."""
+        yield self.promise
+        yield (
+            f"canaries: ε ≥ {self.bound.epsilon:.3g} with 95 % confidence ({self.bound.correct} of "
+            f"{self.bound.guesses} guesses right; all right would prove {self.bound.possible:.3g})"
+        )
+        yield (
+            f"replay: {len(self.replayed.rows)} events on {self.replayed.neighbours} neighbours; "
+            f"largest loss of a tested pair ε = {self.replayed.loss:.3g}"
+        )
+        yield f"noise: {self.replayed.cells} draws held against their laws"
+        yield f"inference: {self.inference.line()}"
+        yield from (f"FOUND: {line}" for line in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {"confidential": True, "findings": self.findings, **asdict(self)}
+
+    def save(self, folder: Path) -> None:
+        """Write ``audit.html`` and ``audit.json``.
+
+        Raises:
+            UsageError: The folder cannot be written.
+        """
+        try:
+            make_folder(folder)
+            text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
+            write_text(folder / "audit.json", text + "\n")
+            write_text(folder / "audit.html", self.page())
+        except OSError as error:
+            raise UsageError(f"cannot write {folder}: {error.strerror}.") from error
+
+    def page(self) -> str:
+        """The page; every value is escaped."""
+        style = Markup(template("style.css.j2").render())  # noqa: S704 - our own file
+        page = template("page.html.j2", "privbench.audit", ".")
+        return page.render(audit=self, kinds=by_kind(self.replayed.rows), style=style) + "\n"
+
+
+def by_kind(rows: list[Row]) -> list[tuple[Row, int]]:
+    """For each table, kind of query and mechanism the worst event, and how many there are."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.table, row.kind, row.mechanism), []).append(row)
+    return [
+        (max(some, key=lambda row: (len(row.broken), row.ratio)), len(some))
+        for _, some in sorted(found.items())
+    ]
+
+
+def run(
+    scratch: str, config: Config, effort: Effort, reporter: Reporter, root: str | None = None
+) -> Audit:
+    """Audit a scratch copy.
+
+    Args:
+        scratch: DSN of the copy; canaries are put in and taken out.
+        config: Roles and budget.
+        effort: How much to try.
+        reporter: Told of stages.
+        root: Root table of the canaries.
+
+    Raises:
+        PrivbenchError: Whatever `fit` raises, and what cannot be planted.
+    """
+    with reporter.stage("plant canaries"):
+        planter = Planter(scratch, config, root)
+    with reporter.stage("record and replay"), bench(scratch, config, Reporter()) as rows:
+        replayed = replay(rows, reporter, most=effort.neighbours)
+    with reporter.stage("replay without planted units"):
+        promise, beside = _beside(scratch, config, planter)
+    with reporter.stage("fits with canaries"):
+        bound = _attack(scratch, config, planter, effort, reporter)
+    risks = inference.Risks("was not asked for")
+    if effort.inference:
+        with reporter.stage("inference by anonymeter"):
+            risks = inference.attack(scratch, config, planter)
+    epsilon, delta = config.privacy.epsilon, config.privacy.delta
+    assert epsilon is not None
+    marked = tuple(f"{table}.{column}" for table, column in planter.places)
+    return Audit(promise, config.synthesizer.name, allowed(epsilon, delta), str(planter.root),
+                 marked, bound, replayed, beside, risks, effort)  # fmt: skip
+
+
+def _beside(scratch: str, config: Config, planter: Planter) -> tuple[str, list[str]]:
+    """Read the rows with planted units, and without; the model has to follow from draws alone."""
+    planted = planter.plant(np.ones(3, np.bool_))
+    try:
+        with bench(scratch, config, Reporter()) as full:
+            recording = full.record()
+    finally:
+        planter.remove(planted)
+    others = planter.plant(np.zeros(3, np.bool_))
+    try:
+        with bench(scratch, config, Reporter()) as bare:
+            parts = same_model(recording.model, bare.replay(recording, bare.rows).model)
+    except Differs as error:
+        parts = [str(error)]
+    finally:
+        planter.remove(others)
+    return recording.model.promise.sentence(), parts
+
+
+def _attack(
+    scratch: str, config: Config, planter: Planter, effort: Effort, reporter: Reporter
+) -> Bound:
+    """Ordinary fits of rows with canaries, each in or out by a coin; and what can be guessed."""
+    parts, coins = [], []
+    with TemporaryDirectory(prefix="privbench-audit-") as folder:
+        apart, model = apart_from(config, Path(folder)), Path(folder, "model")
+        for number in range(effort.fits):
+            tossed = np.array([secrets.randbits(1) for _ in range(effort.canaries)], np.bool_)
+            planted = planter.plant(tossed)
+            try:
+                fit(scratch, apart, model)
+            finally:
+                planter.remove(planted)
+            parts.append(features(model, planted))
+            coins.append(tossed)
+            reporter.advance("fits with canaries", number + 1, effort.fits)
+    return lower_bound(scores(parts), np.concatenate(coins), config.privacy.delta)
