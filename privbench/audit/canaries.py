@@ -1,26 +1,22 @@
-"""Canaries: units that the audit plants in a scratch copy, and a score of how well they show.
+"""Canaries: units that the audit plants in a scratch copy, and takes out again.
 
 A canary is a copy of a unit of the database, with keys of its own and with values that stand out:
 texts that nobody else has, and of other columns the rarest values there are. Whether it is in is
-a coin of its own. The score reads what is released alone: rows that are drawn from the model, and
-the bytes of the model file.
+a coin of its own.
 """
 
 from __future__ import annotations
 
 import secrets
 import string
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, LiteralString
+from typing import LiteralString
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
 import psycopg
 from numpy.typing import NDArray
 from psycopg import sql
@@ -28,8 +24,6 @@ from psycopg import sql
 from privbench.audit.scratch import readable
 from privbench.config import Config
 from privbench.errors import SchemaError, UsageError
-from privbench.pipeline.decode import decode
-from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.pipeline.source import read_catalog
 from privbench.postgres.connect import Connection, connect
@@ -43,8 +37,8 @@ from privbench.schema import Column, Table
 CHILDREN = 3
 #: Units that are looked at for one to copy.
 _LOOKED_AT = 50
-#: Length of a text that nobody else has, "canary" and 24 hexadecimal digits.
-_LONG = 30
+#: Length of a text that nobody else has: "canary" and 24 hexadecimal digits.
+OWN = 30
 _TEXT = ("text", "varchar", "bpchar", "citext")
 #: What is added to the largest value of a key, for the next one.
 _STEPS: dict[str, LiteralString] = {
@@ -166,7 +160,7 @@ class Planter:
         table = self.plan.tables[str(self.root)].table
         with self._open() as connection, database_errors("holding units out"):
             rows = _rows(connection, table, sql.SQL("ORDER BY pg_catalog.random()"), [], 4 * most)
-            wanted, gone = min(most, len(rows) // 4), []
+            wanted, gone = min(most, len(rows) // 4), list[Row]()
             for row in rows[: 2 * wanted]:
                 with suppress(psycopg.Error), connection.transaction():
                     if len(gone) < wanted:
@@ -342,7 +336,7 @@ class Planter:
         """A text that nobody has, or one of the rarest values of the column; '' where none is."""
         table = self.plan.tables[place[0]].table
         column = table.column(place[1])
-        if column.type.base in _TEXT and (column.type.length or _LONG) >= _LONG:
+        if column.type.base in _TEXT and (column.type.length or OWN) >= OWN:
             return f"canary{secrets.token_hex(12)}"
         if place not in self._rare:
             shown = sql.SQL(column.type.text_form).format(sql.Identifier(column.name))
@@ -391,84 +385,3 @@ def _alike(old: str) -> str:
         else char
         for char in old
     )
-
-
-# The score --------------------------------------------------------------------------------------
-
-
-def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
-    """How often the values of each canary stand in what was released.
-
-    One column for each place: rows of one clone that have the value, or lie so near it that a
-    fiftieth of the clone's own range is between them; a last one for the bytes of the model file,
-    in which texts of canaries are looked for.
-
-    Args:
-        path: The model file.
-        canaries: The canaries, in or out.
-
-    Returns:
-        Shape (canaries, places + 1).
-    """
-    model = Model.load(path)
-    places = list(canaries[0].marks)
-    tables = {item.table.key: item for item in decode(model)}
-    columns = []
-    for key, name in places:
-        item, values = tables[key], [canary.marks[key, name] for canary in canaries]
-        if name not in item.columns:
-            columns.append(np.zeros(len(canaries)))
-            continue
-        at = item.columns.index(name)
-        rows = [value for batch in item.batches() for value in batch.column(at).to_pylist()]
-        columns.append(_counts(rows, values))
-    columns.append(_in_bytes(path, canaries))
-    return np.stack(columns, axis=1)
-
-
-def _counts(rows: list[Any], values: Sequence[str]) -> NDArray[np.float64]:
-    clone, wanted = _numbers(rows), _numbers(values)
-    if wanted is None or clone is None or not len(clone):
-        exact = Counter(str(row) for row in rows if row is not None)
-        return np.array([exact[value] for value in values], np.float64)
-    clone = np.sort(clone)
-    near = float(np.subtract(*np.quantile(clone, [0.99, 0.01]))) / 100
-    low = np.searchsorted(clone, wanted - near, "left")
-    return np.asarray(np.searchsorted(clone, wanted + near, "right") - low, np.float64)
-
-
-def _numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
-    """Numbers, or moments as numbers; None if any value is neither."""
-    texts = pd.Series([str(value) for value in values if value is not None], dtype=object)
-    found = pd.to_numeric(texts, errors="coerce")
-    if found.isna().any():
-        moments = pd.to_datetime(texts, errors="coerce", format="ISO8601", utc=True)
-        if moments.isna().any():
-            return None
-        found = moments.astype("int64")
-    return np.asarray(found, np.float64)
-
-
-def _in_bytes(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
-    with zipfile.ZipFile(path) as members:
-        whole = b"\0".join(members.read(name) for name in members.namelist())
-    found = [
-        sum(mark.encode() in whole for mark in canary.marks.values() if _own_text(mark))
-        for canary in canaries
-    ]
-    return np.array(found, np.float64)
-
-
-def _own_text(mark: str) -> bool:
-    return len(mark) == _LONG and mark.startswith("canary")
-
-
-def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """One score for each canary of all fits: the sum of its features, each by its own scatter.
-
-    Args:
-        parts: `features` of every fit.
-    """
-    whole = np.concatenate(parts)
-    spread = whole.std(axis=0)
-    return np.asarray(((whole - whole.mean(axis=0)) / np.where(spread, spread, 1.0)).sum(axis=1))

@@ -111,7 +111,7 @@ def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Rep
     """
     found: Replay | None = None
     rows = bench.rows
-    for number in range(2):
+    for number in range(min(most, 2)):
         side = replace(bench, rows=rows)
         recording = side.record()
         if found is None:
@@ -128,11 +128,12 @@ def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Rep
 
 
 def _units(rows: PrivateDatabase, count: int, seed: int) -> list[Unit]:
-    """Units that are likely to break a claim, of each root table in turn; then some at random."""
+    """Units that are likely to break a claim, two of each root table in turn; then others."""
     everyone = list(all_units(rows))
     picked = np.random.default_rng(seed).permutation(len(everyone))[:count]
     telling = [list(group) for _, group in groupby(telling_units(rows, 1), itemgetter(0))]
-    turns = (unit for turn in zip_longest(*telling) for unit in turn if unit is not None)
+    pairs = [[units[at : at + 2] for at in range(0, len(units), 2)] for units in telling]
+    turns = (unit for turn in zip_longest(*pairs) for pair in turn if pair for unit in pair)
     return list(dict.fromkeys(chain(turns, (everyone[at] for at in picked.tolist()))))[:count]
 
 

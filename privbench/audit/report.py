@@ -15,9 +15,9 @@ import numpy as np
 from markupsafe import Markup
 
 from privbench import __version__
-from privbench.audit import inference
+from privbench.audit.attacks import Risks, attack, features, scores
 from privbench.audit.bounds import Allowed, Bound, allowed, lower_bound
-from privbench.audit.canaries import Planter, features, scores
+from privbench.audit.canaries import Planter
 from privbench.audit.checks import Replay, Row, replay
 from privbench.audit.recording import Differs, apart_from, bench, same_model
 from privbench.config import Config
@@ -71,7 +71,7 @@ class Audit:
     bound: Bound
     replayed: Replay
     beside: list[str]
-    inference: inference.Risks
+    inference: Risks
     effort: Effort
     made: str = field(
         default_factory=lambda: f"privbench {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
@@ -173,10 +173,10 @@ def run(
         promise, beside = _beside(scratch, config, planter)
     with reporter.stage("fits with canaries"):
         bound = _attack(scratch, config, planter, effort, reporter)
-    risks = inference.Risks("was not asked for")
+    risks = Risks("was not asked for")
     if effort.inference:
         with reporter.stage("inference by anonymeter"):
-            risks = inference.attack(scratch, config, planter)
+            risks = attack(scratch, config, planter)
     epsilon, delta = config.privacy.epsilon, config.privacy.delta
     assert epsilon is not None
     marked = tuple(f"{table}.{column}" for table, column in planter.places)

@@ -1,21 +1,33 @@
-"""Singling out and attribute inference against a clone, by anonymeter in a process of its own."""
+"""Attacks on what is released: scores of canaries, and anonymeter in a process of its own.
+
+Scores read rows that are drawn from the model and the bytes of the model file, nothing else.
+"""
 
 from __future__ import annotations
 
 import json
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from privbench.audit.canaries import Planter
+from privbench.audit.canaries import OWN, Canary, Planter
 from privbench.audit.recording import apart_from
 from privbench.bench.peers import PeerFailed, call, environment
 from privbench.config import Config
 from privbench.pipeline.decode import decode
 from privbench.pipeline.fit import fit
+from privbench.pipeline.model import Model
 
+#: What a text of its own in a release counts, in scatters of other features: more than all of them.
+_PROOF = 1000.0
 #: Records held out, at most: the interval of a risk is then about ± .04.
 _HELD_OUT = 500
 #: Fewer give intervals that say nothing.
@@ -47,6 +59,69 @@ for secret in columns if len(columns) > 1 else ():
 with open(job["said"], "w") as file:
     json.dump([found, failed], file)
 """
+
+
+def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
+    """How often the values of each canary stand in a model and in one clone of it.
+
+    Args:
+        path: The model file.
+        canaries: The canaries, in or out.
+
+    Returns:
+        A row for each canary. In each column in which canaries stand out the number of rows that
+        have its value, or that lie so near it that a fiftieth of the clone's range is between;
+        last how many of its own texts are in the model file or in the clone.
+    """
+    with zipfile.ZipFile(path) as members:
+        released = b"\0".join(members.read(name) for name in members.namelist())
+    found, own = [], np.zeros(len(canaries))
+    tables = {item.table.key: item for item in decode(Model.load(path))}
+    for key, name in canaries[0].marks:
+        item, marks = tables[key], [canary.marks[key, name] for canary in canaries]
+        at = item.columns.index(name) if name in item.columns else None
+        batches = item.batches() if at is not None else ()
+        rows = [value for batch in batches for value in batch.column(at).to_pylist()]
+        counts = _counts(rows, marks)
+        if all(len(mark) == OWN and mark.startswith("canary") for mark in marks):
+            own += counts + [mark.encode() in released for mark in marks]
+        else:
+            found.append(counts)
+    return np.stack([*found, own], axis=1)
+
+
+def _counts(rows: Sequence[Any], marks: Sequence[str]) -> NDArray[np.float64]:
+    clone, wanted = _numbers(rows), _numbers(marks)
+    if clone is None or wanted is None:
+        exact = Counter(str(row) for row in rows if row is not None)
+        return np.array([exact[mark] for mark in marks], np.float64)
+    clone = np.sort(clone)
+    near = float(np.subtract(*np.quantile(clone, [0.99, 0.01]))) / 100
+    low = np.searchsorted(clone, wanted - near, "left")
+    return np.asarray(np.searchsorted(clone, wanted + near, "right") - low, np.float64)
+
+
+def _numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
+    """Numbers, or moments as numbers; None if there are none or any value is neither."""
+    texts = pd.Series([str(value) for value in values if value is not None], dtype=object)
+    found = pd.to_numeric(texts, errors="coerce")
+    if found.isna().any():
+        moments = pd.to_datetime(texts, errors="coerce", format="ISO8601", utc=True)
+        found = pd.Series(np.nan) if moments.isna().any() else moments.astype("int64")
+    usable = len(texts) and not found.isna().any()
+    return np.asarray(found, np.float64) if usable else None
+
+
+def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """One score for each canary of all fits: the sum of its features, each by its own scatter.
+
+    Args:
+        parts: `features` of every fit; a text of its own weighs more than all other features.
+    """
+    whole = np.concatenate(parts)
+    spread = whole.std(axis=0)
+    scaled = (whole - whole.mean(axis=0)) / np.where(spread, spread, 1.0)
+    return np.asarray(scaled[:, :-1].sum(axis=1) + _PROOF * whole[:, -1])
 
 
 class _Package:
