@@ -46,12 +46,14 @@ def note(name, make, **how):
         made = make()
         made.evaluate(**how)
         rates, risk = made.results(0.95), made.risk(confidence_level=0.95)
-        found.append([name, rates.attack_rate.value, rates.control_rate.value, risk.value, *risk.ci])
+        rates = rates.attack_rate.value, rates.control_rate.value
+        found.append([name, *rates, risk.value, *risk.ci])
     except Exception as error:
         failed.append(f"{name} ({type(error).__name__})")
 columns = list(ori.columns)
 for mode in ("univariate", "multivariate"):
-    note(f"singling out, {mode}", lambda: SinglingOutEvaluator(n_cols=min(3, len(columns)), **common), mode=mode)
+    note(f"singling out, {mode}", lambda: SinglingOutEvaluator(
+        n_cols=min(3, len(columns)), **common), mode=mode)
 for secret in columns if len(columns) > 1 else ():
     note(f"guessing {secret} from the rest", lambda: InferenceEvaluator(
         aux_cols=[name for name in columns if name != secret], secret=secret,

@@ -21,7 +21,6 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.audit.scratch import readable
 from privbench.config import Config
 from privbench.errors import SchemaError, UsageError
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
@@ -29,6 +28,7 @@ from privbench.pipeline.source import read_catalog
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import PRINTING, SEARCH_PATH, assignment, reading
+from privbench.postgres.snapshot import Expression
 from privbench.postgres.statement import run
 from privbench.schema import Column, Table
 
@@ -102,17 +102,18 @@ class Planter:
     def __post_init__(self) -> None:
         with reading(self.dsn) as connection:
             self.plan = prepare(read_catalog(connection, self.config).schema, self.config)
-        self.root = self._root()
-        with self._open() as connection:
-            self._parts = self._plantable(connection, self._pattern(connection))
-            self.places = tuple(self._markable(connection))
-            connection.rollback()
-        if not self.places:
-            raise SchemaError(
-                "no column of its units can be given a value that stands out.",
-                table=self.root,
-                remedy="Name another root table with --root.",
-            )
+        refused: list[SchemaError] = []
+        for name in self._roots():
+            self.root = name
+            try:
+                with self._open() as connection:
+                    self._parts = self._plantable(connection, self._pattern(connection))
+                    self.places = tuple(self._markable(connection))
+            except SchemaError as error:
+                refused.append(error)
+            else:
+                return
+        raise refused[0]
 
     def plant(self, coins: NDArray[np.bool_]) -> list[Canary]:
         """Put in the canaries whose coin says so.
@@ -190,24 +191,25 @@ class Planter:
 
     # the unit that is copied ---------------------------------------------------------------------
 
-    def _root(self) -> str:
+    def _roots(self) -> list[str]:
+        """The root table that was named; else all, those that own most tables first."""
         spec = self.plan.spec
-        roots = [name for name, table in spec.tables.items() if table.own is None]
-        if self.root is not None and self.root not in roots:
-            raise SchemaError(f"{self.root} is no root table.",
-                              remedy=f"Root tables: {', '.join(roots)}.")  # fmt: skip
         owned = Counter(spec.top(name) for name in spec.tables)
-        return self.root or max(roots, key=lambda name: (owned[name], name))
+        roots = sorted(owned, key=lambda name: (-owned[name], name))
+        if self.root is None:
+            return roots
+        if self.root not in roots:
+            known = f"Root tables: {', '.join(roots)}."
+            raise SchemaError(f"{self.root} is no root table.", remedy=known)
+        return [self.root]
 
     def _pattern(self, connection: Connection) -> list[Part]:
         """A unit with rows in as many tables as any that is looked at, and as few rows."""
         table = self.plan.tables[str(self.root)].table
-        units = [self._unit(connection, table, row) for row in
-                 _rows(connection, table, sql.SQL(""), [], _LOOKED_AT)]  # fmt: skip
+        rows = _rows(connection, table, sql.SQL(""), [], _LOOKED_AT)
+        units = [self._unit(connection, table, row) for row in rows]
         if not units:
-            raise SchemaError("it holds no rows, so that there is no unit to copy.",
-                              table=self.root,
-                              remedy="Name another root table with --root.")  # fmt: skip
+            raise self._useless("it holds no rows, so that there is no unit to copy.")
         return max(units, key=lambda parts: (len({p.table.key for p in parts}), -len(parts)))
 
     def _unit(self, connection: Connection, table: Table, row: Row) -> list[Part]:
@@ -237,22 +239,28 @@ class Planter:
         kept = [parts[0]]
         reason = self._refused(connection, kept, {})
         if reason is not None:
-            raise SchemaError(f"no copy of a unit can be put in: {reason}", table=self.root,
-                              remedy="Name another root table with --root.")  # fmt: skip
+            raise self._useless(f"no copy of a unit can be put in: {reason}")
         for part in parts[1:]:
             if self._refused(connection, [*kept, part], {}) is None:
                 kept.append(part)
         return tuple(kept)
 
-    def _markable(self, connection: Connection) -> Iterator[Place]:
+    def _markable(self, connection: Connection) -> list[Place]:
         """Columns of the copy that take a value that stands out."""
-        for key in dict.fromkeys(part.table.key for part in self._parts):
-            item = self.plan.tables[key]
-            for name in _ordinary(item):
-                place = key, name
-                mark = self._mark(connection, place, 0)
-                if mark and self._refused(connection, self._parts, {place: mark}) is None:
-                    yield place
+        tables = dict.fromkeys(part.table.key for part in self._parts)
+        places = [(key, name) for key in tables for name in _ordinary(self.plan.tables[key])]
+        marks = {place: self._mark(connection, place, 0) for place in places}
+        found = [
+            place
+            for place, mark in marks.items()
+            if mark and self._refused(connection, self._parts, {place: mark}) is None
+        ]
+        if not found:
+            raise self._useless("no column of its units can be given a value that stands out.")
+        return found
+
+    def _useless(self, reason: str) -> SchemaError:
+        return SchemaError(reason, table=self.root, remedy="Name another root table with --root.")
 
     def _refused(
         self, connection: Connection, parts: Sequence[Part], marks: Mapping[Place, str]
@@ -347,6 +355,16 @@ class Planter:
             self._rare[place] = [str(value) for (value,) in run(connection, query)]
         rare = self._rare[place]
         return rare[number % len(rare)] if rare else ""
+
+
+def readable(table: Table) -> tuple[list[str], list[Expression]]:
+    """Columns that hold a value of their own, and what prints each as PostgreSQL reads it."""
+    columns = [column for column in table.columns if not column.generated]
+    names = [column.name for column in columns]
+    return names, [
+        (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), f"c{column.position}")
+        for column in columns
+    ]
 
 
 def _rows(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, zip_longest
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from privbench.privacy.neighbour import (
     worst_hub,
 )
 from privbench.privacy.registry import MECHANISMS
+from privbench.privacy.release import Listed
 from privbench.privacy.session import Step
 from privbench.privacy.stability import SLACK, Change, change, judge, neighbour_pairs
 
@@ -146,60 +148,52 @@ def _row(step: Step) -> Row:
 def _round(
     bench: Bench, recording: Recording, chosen: Sequence[Unit], found: Replay, reporter: Reporter
 ) -> None:
-    known: list[tuple[PrivateDatabase, Recording]] = [(bench.rows, recording)]
+    known = [(bench.rows, recording)]
     for root, *sides in neighbour_pairs(bench.rows, chosen):
-        fits = []
-        for side in sides:
-            fit = next((fit for rows, fit in known if rows is side), None)
-            try:
-                fit = fit or bench.replay(recording, side)
-            except Differs as error:
-                found.find(f"a unit of {root} changes what is asked: {error}")
-                break
-            fits.append((side, fit))
         found.neighbours += 1
         reporter.advance("fits of neighbours", found.neighbours)
-        if len(fits) == 2:
-            known = [(bench.rows, recording), fits[1]]
-            _compare(recording, root, fits[0][1], fits[1][1], found)
-            found.loss = max(found.loss, _loss(bench, recording, fits[0][1], fits[1][1]))
+        try:
+            # One side of a pair is a side of the next as well: it is fitted once.
+            known = [
+                next((pair for pair in known if pair[0] is side), None)
+                or (side, bench.replay(recording, side))
+                for side in sides
+            ]
+        except Differs as error:
+            found.find(f"a unit of {root} changes what is asked: {error}")
+            continue
+        _compare(bench, recording, root, [fit for _, fit in known], found)
 
 
 def _compare(
-    recording: Recording, root: str, one: Recording, other: Recording, found: Replay
+    bench: Bench, recording: Recording, root: str, sides: Sequence[Recording], found: Replay
 ) -> None:
     """Hold every claim against two fits that were given the same draws, and the models too."""
-    for fit in (one, other):
+    total = 0.0
+    for fit in sides:
         for part in same_model(recording.model, fit.model):
             found.find(f"a unit of {root} changes the model beside its mechanisms: {part}")
-    for place, step in enumerate(recording.steps[: len(found.rows)]):
-        before, after = one.statistic(place), other.statistic(place)
-        row = found.rows[place]
-        if row.label == step.event.label:
-            moved = change(before, after)
+    for place, step in enumerate(recording.steps):
+        before, after = (fit.statistic(place) for fit in sides)
+        moved, label = change(before, after), step.event.label
+        total += _price(step, moved) if moved.l1 else 0.0
+        row = found.rows[place] if place < len(found.rows) else _row(step)
+        if row.label == label:
             seen = (float(moved.l1), moved.l2, float(moved.linf))
             row.observed = tuple(map(max, row.observed, seen))  # type: ignore[assignment]
         for reason, ratio in judge(step.query, recording.session.spec, root, before, after):
             row.ratio = max(row.ratio, ratio)
             if ratio > 1 + (SLACK if reason == "l2" else 0):
                 row.broken += [] if reason in row.broken else [reason]
-                found.find(f"{step.event.label}: a unit of {root} moves it {ratio:.4g} times as "
-                           f"far as its claim in {reason}")  # fmt: skip
-
-
-def _loss(bench: Bench, recording: Recording, one: Recording, other: Recording) -> float:
-    """ε of the two sides of a pair, as if each event claimed no more than it was seen to move."""
-    total = 0.0
-    for place, step in enumerate(recording.steps):
-        moved = change(one.statistic(place), other.statistic(place))
-        if moved.l1:
-            total += _price(step, moved)
-    if recording.session.accounting == "pure" or not total:
-        return total
-    return epsilon_for(total, bench.read.accountant.delta_conversion)
+                found.find(f"{label}: a unit of {root} moves it {ratio:.4g} times as far as its "
+                           f"claim in {reason}")  # fmt: skip
+    if recording.session.accounting == "zcdp" and total:
+        total = epsilon_for(total, bench.read.accountant.delta_conversion)
+    found.loss = max(found.loss, total)
 
 
 def _price(step: Step, moved: Change) -> float:
+    """ε or ρ of an event, as if it claimed no more than it was seen to move."""
     claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
     mechanism = MECHANISMS[step.event.mechanism]
     return mechanism.price(claim, step.event.scale, step.event.threshold).amount
@@ -212,53 +206,36 @@ def _noise(recording: Recording, found: Replay) -> None:
     """Hold what was drawn and released against what the events state."""
     for line in _stated(recording):
         found.find(line)
-    parts: dict[str, tuple[float, int]] = {}
-    residuals: dict[str, NDArray[np.float64]] = {}
-    for stream, call in recording.calls.items():
-        left = residual(call)
-        if left is None:
-            found.skipped += 1
-            continue
-        residuals[stream] = left
-        parts[stream] = _size(call, left)
-    found.cells += sum(len(left) for left in residuals.values())
-    smallest = min([found.noise, *([_chance(parts.values())] if parts else [])])
-    found.noise = smallest
-    if smallest < ALARM:
-        found.find(f"all draws together are smaller than their laws allow (chance {smallest:.1e})")
-    for stream, part in parts.items():
-        if _chance([part]) < ALARM / len(parts):
-            found.find(f"{_label(recording, stream)}: its noise is smaller than its law allows")
-    for one, other in _repeated(recording.calls, residuals):
+    found_here = {stream: residual(call) for stream, call in recording.calls.items()}
+    left = {stream: part for stream, part in found_here.items() if part is not None}
+    sizes = {stream: _size(recording.calls[stream], part) for stream, part in left.items()}
+    found.skipped += len(found_here) - len(left)
+    found.cells += sum(map(len, left.values()))
+    found.noise = min(found.noise, _chance(sizes.values()))
+    if found.noise < ALARM:
+        found.find(f"all draws together are too small for their laws (chance {found.noise:.1e})")
+    for stream, size in sizes.items():
+        if _chance([size]) < ALARM / len(sizes):
+            found.find(f"{_label(recording, stream)}: its noise is too small for its law")
+    for one, other in _repeated(recording.calls, left):
         names = _label(recording, one), _label(recording, other)
         found.find(f"{names[0]} and {names[1]}: the same draw was used twice")
 
 
 def _stated(recording: Recording) -> Iterator[str]:
-    """Draws that were not those of an event: of another scale, too cheap, changed, or beside it."""
+    """Draws at another scale than their event's, changed after they were drawn, or of no event."""
     streams = set(recording.calls)
     for place, step in enumerate(recording.steps):
-        event, mine = step.event, [str(place), f"{place}{CELLS}"]
-        calls = [recording.calls[name] for name in mine if name in streams]
+        mine = [name for name in (str(place), f"{place}{CELLS}") if name in streams]
+        calls, label = [recording.calls[name] for name in mine], step.event.label
         streams -= set(mine)
-        if not calls:
-            yield f"{event.label}: it was released without a call of a mechanism"
-            continue
-        cost = MECHANISMS[event.mechanism].price(event.sensitivity, calls[0].scale, event.threshold)
-        if any(call.scale != event.scale for call in calls):
-            yield f"{event.label}: noise was drawn at another scale than its event states"
-        if cost.amount > event.amount * (1 + 1e-12) or cost.delta > event.delta * (1 + 1e-12):
-            yield f"{event.label}: its noise costs more than was charged"
-        drawn = calls[0].drawn
-        same = (
-            np.array_equal(np.asarray(step.result), np.asarray(drawn))
-            if not isinstance(drawn, dict)
-            else list(drawn) == list(getattr(step.result, "labels", ()))
-            and list(drawn.values()) == list(getattr(step.result, "counts", ()))
-            and np.array_equal(calls[1].drawn, getattr(step.result, "cells", ()))  # type: ignore[arg-type]
-        )
-        if not same:
-            yield f"{event.label}: what was released is not what was drawn"
+        if any(call.scale != step.event.scale for call in calls):
+            yield f"{label}: noise was drawn at another scale than its event states"
+        drawn: Any = [call.drawn for call in calls]
+        if len(drawn) == 2:
+            drawn = [Listed(tuple(drawn[1]), tuple(drawn[0]), tuple(drawn[0].values()))]
+        if len(drawn) != 1 or not np.all(np.asarray(step.result == drawn[0])):
+            yield f"{label}: what was released is not what a mechanism drew"
     if streams:
         yield f"{len(streams)} draws belong to no event of the ledger"
 
@@ -295,8 +272,9 @@ def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
 
 
 def _chance(parts: Iterable[tuple[float, int]]) -> float:
-    sums = list(parts)
-    return float(chi2.cdf(sum(size for size, _ in sums), sum(degrees for _, degrees in sums)))
+    """Chance of a sum as small as these together; 1 without any."""
+    sums, degrees = zip(*parts, strict=True) if parts else ((), ())
+    return float(chi2.cdf(sum(sums), sum(degrees))) if degrees else 1.0
 
 
 def _repeated(

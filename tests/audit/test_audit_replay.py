@@ -42,15 +42,15 @@ def test_a_sound_fit_passes(people, tmp_path, privacy) -> None:
 @pytest.mark.parametrize(
     ("noise", "words"),
     [
-        (broken.HalfNoise, "all draws together are smaller than their laws allow"),
+        (broken.HalfNoise, "all draws together are too small for their laws"),
         (broken.ReusedDraw, "the same draw was used twice"),
         pytest.param(
             broken.HalfNoiseInOne,
-            "its noise is smaller than its law allows",
+            "its noise is too small for its law",
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            broken.Unnoised, "its noise is smaller than its law allows", marks=pytest.mark.slow
+            broken.Unnoised, "its noise is too small for its law", marks=pytest.mark.slow
         ),
     ],
 )
