@@ -22,7 +22,8 @@ CREATE TABLE person (
 CREATE TABLE visit (
   id bigint PRIMARY KEY, person_id integer NOT NULL REFERENCES person, cost integer NOT NULL,
   seen_by integer REFERENCES person);
-INSERT INTO person SELECT i, 'city ' || i % 5, i * 7 % 90, 'note ' || i FROM generate_series(1, 120) i;
+INSERT INTO person SELECT i, 'city ' || i % 5, i * 7 % 90, 'note ' || i
+  FROM generate_series(1, 120) i;
 INSERT INTO visit SELECT i, 1 + i % 110, i % 100, CASE WHEN i % 3 = 0 THEN 1 + i % 4 END
   FROM generate_series(1, 240) i;
 INSERT INTO visit SELECT 1000 + i, 115, i % 100 FROM generate_series(1, 150) i;

@@ -49,9 +49,7 @@ def test_a_sound_fit_passes(people, tmp_path, privacy) -> None:
             "its noise is too small for its law",
             marks=pytest.mark.slow,
         ),
-        pytest.param(
-            broken.Unnoised, "its noise is too small for its law", marks=pytest.mark.slow
-        ),
+        pytest.param(broken.Unnoised, "its noise is too small for its law", marks=pytest.mark.slow),
     ],
 )
 def test_broken_noise_is_named(people, tmp_path, noise, words) -> None:
