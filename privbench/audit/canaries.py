@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import uuid4
 
 import numpy as np
@@ -35,8 +35,8 @@ from privbench.schema import Column, Table
 #: Rows of a canary in a table, for each row that owns them: enough for every table to be marked;
 #: twice as many would make fits slower and weigh less each.
 CHILDREN = 3
-#: Units that are looked at for one to copy.
-_LOOKED_AT = 50
+#: Units that are looked at for one to copy, and times that a copy with other keys is tried.
+_LOOKED_AT, _TRIES = 50, 50
 #: Length of a text that nobody else has: "canary" and 24 hexadecimal digits.
 OWN = 30
 _TEXT = ("text", "varchar", "bpchar", "citext")
@@ -125,17 +125,27 @@ class Planter:
             coins: One for each canary.
 
         Raises:
+            SchemaError: There are no new keys for so many.
             DatabaseError: The server refused a row.
         """
         found = []
         with self._open() as connection, database_errors("planting canaries"):
             for number, coin in enumerate(coins):
                 marks = {place: self._mark(connection, place, number) for place in self.places}
-                exchanged = self.config.privacy.neighbours == "replace"
-                rows = self._insert(connection, marks if coin else {}) if coin or exchanged else ()
-                found.append(Canary(marks, tuple(rows)))
+                stands = coin or self.config.privacy.neighbours == "replace"
+                rows = self._planted(connection, marks if coin else {}) if stands else ()
+                found.append(Canary(marks, rows))
             connection.commit()
         return found
+
+    def _planted(
+        self, connection: Connection, marks: Mapping[Place, str]
+    ) -> tuple[tuple[Table, str, int], ...]:
+        """Put in one copy; new texts of keys may be taken already, so that it is tried again."""
+        for _ in range(_TRIES):
+            with suppress(psycopg.errors.UniqueViolation), connection.transaction():
+                return tuple(self._insert(connection, marks))
+        raise self._useless("no new keys for so many canaries are found.")
 
     def remove(self, canaries: Sequence[Canary]) -> None:
         """Take canaries out.
@@ -147,7 +157,7 @@ class Planter:
             for canary in canaries:
                 for table, place, relation in reversed(canary.rows):
                     statement = sql.SQL("DELETE FROM {} WHERE ctid = %s AND tableoid = %s")
-                    run(connection, statement.format(_named(table)), [place, relation])
+                    run(connection, statement.format(_escaped(_named(table))), [place, relation])
             connection.commit()
 
     def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
@@ -178,9 +188,10 @@ class Planter:
         key = table.primary_key
         names = key.columns if key else tuple(row)
         same = sql.SQL(" AND ").join(
-            sql.SQL("{} IS NOT DISTINCT FROM %s").format(sql.Identifier(name)) for name in names
+            sql.SQL("{} IS NOT DISTINCT FROM %s").format(_escaped(sql.Identifier(name)))
+            for name in names
         )
-        statement = sql.SQL("DELETE FROM {} WHERE {}").format(_named(table), same)
+        statement = sql.SQL("DELETE FROM {} WHERE {}").format(_escaped(_named(table)), same)
         run(connection, statement, [row[name] for name in names])
 
     def _open(self) -> Connection:
@@ -230,7 +241,7 @@ class Planter:
             key = item.table.foreign_key(own.name)
             values = [row.get(name) for name in key.ref_columns]
             same = sql.SQL(" AND ").join(
-                sql.SQL("{} = %s").format(sql.Identifier(name)) for name in key.columns
+                sql.SQL("{} = %s").format(_escaped(sql.Identifier(name))) for name in key.columns
             )
             yield item, sql.SQL("WHERE {}").format(same), values
 
@@ -304,8 +315,8 @@ class Planter:
                 "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})"
                 " RETURNING ctid::pg_catalog.text, tableoid::pg_catalog.int8"
             ).format(
-                _named(part.table),
-                sql.SQL(", ").join(map(sql.Identifier, row)),
+                _escaped(_named(part.table)),
+                _escaped(sql.SQL(", ").join(map(sql.Identifier, row))),
                 sql.SQL(", ").join([sql.Placeholder()] * len(row)),
             )
             found = run(connection, statement, list(row.values())).fetchone()
@@ -375,9 +386,10 @@ def _rows(
     most: int | None,
 ) -> list[Row]:
     names, expressions = readable(table)
-    shown = sql.SQL(", ").join(expression for expression, _ in expressions)
-    query = sql.SQL("SELECT {} FROM {} {} LIMIT {}").format(shown, _named(table), where, most)
-    return [dict(zip(names, row, strict=True)) for row in run(connection, query, values or None)]
+    shown = _escaped(sql.SQL(", ").join(expression for expression, _ in expressions))
+    query = sql.SQL("SELECT {} FROM {} {} LIMIT {}")
+    found = run(connection, query.format(shown, _escaped(_named(table)), where, most), values)
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def _ordinary(item: TablePlan) -> list[str]:
@@ -390,6 +402,12 @@ def _ordinary(item: TablePlan) -> list[str]:
 
 def _named(table: Table) -> sql.Identifier:
     return sql.Identifier(table.name.schema, table.name.name)
+
+
+def _escaped(part: sql.Composable) -> sql.SQL:
+    """A part of a statement with parameters, in which a % sign would be one of them."""
+    text: Any = part.as_string(None).replace("%", "%%")
+    return sql.SQL(text)
 
 
 def _alike(old: str) -> str:

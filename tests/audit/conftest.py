@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "zoo")]
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,14 @@ import broken
 import psycopg
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
 from psycopg import conninfo
+from schemas_at_random import databases
 
+from privbench import pipeline
 from privbench.audit import Effort, audit
 from privbench.cli import main
+from privbench.config import Config
 from privbench.errors import GateFailed, SchemaError, TargetError
 
 QUICK = Effort(canaries=60, fits=1, neighbours=1, inference=False)
@@ -107,3 +111,35 @@ def test_anonymeter_attacks_held_out_records(people, make_database, tmp_path):
     effort = Effort(canaries=10, fits=1, neighbours=1)
     found = audit(people, config, tmp_path, scratch=scratch, effort=effort)
     assert found.inference.reason.startswith("of public.person only")
+
+
+@pytest.mark.slow
+def test_random_schemas_keep_the_bound(make_database, tmp_path):
+    """Three random schemas with units that can be planted: sound, and the bound stays under ε."""
+    audited = []
+
+    @settings(
+        max_examples=8,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(databases())
+    def run(ddl):
+        if len(audited) == 3:
+            return
+        source = make_database()
+        with psycopg.connect(source, autocommit=True) as connection:
+            connection.execute(ddl.encode())
+        config = pipeline.inspect(source, base=Config.loads("[privacy]\nepsilon = 2")).config
+        try:
+            found = audit(source, config, tmp_path, scratch=make_database(), effort=QUICK)
+        except SchemaError:
+            return
+        audited.append(found)
+        assert found.findings == []
+        assert found.bound.epsilon <= 2.0
+        assert found.replayed.loss <= 2.0
+
+    run()
+    assert len(audited) == 3
