@@ -53,7 +53,7 @@ def note(name, make, **how):
 columns = list(ori.columns)
 for mode in ("univariate", "multivariate"):
     note(f"singling out, {mode}", lambda: SinglingOutEvaluator(
-        n_cols=min(3, len(columns)), **common), mode=mode)
+        n_cols=min(3, len(columns)), max_attempts=20000, **common), mode=mode)
 for secret in columns if len(columns) > 1 else ():
     note(f"guessing {secret} from the rest", lambda: InferenceEvaluator(
         aux_cols=[name for name in columns if name != secret], secret=secret,

@@ -107,10 +107,24 @@ def test_bad_input_is_one_line(people, make_database, tmp_path):
 
 @pytest.mark.peers
 def test_anonymeter_attacks_held_out_records(people, make_database, tmp_path):
-    config, scratch = broken.config(tmp_path / "never"), make_database()
-    effort = Effort(canaries=10, fits=1, neighbours=1)
-    found = audit(people, config, tmp_path, scratch=scratch, effort=effort)
-    assert found.inference.reason.startswith("of public.person only")
+    effort, config = Effort(canaries=10, fits=1, neighbours=1), broken.config(tmp_path / "never")
+    few = audit(people, config, tmp_path, scratch=make_database(), effort=effort).inference
+    assert few.reason.startswith("of public.person only")
+    source = make_database()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(broken.SCHEMA)
+        connection.execute(
+            "INSERT INTO person SELECT i, 'city ' || i % 5, i * 7 % 90, 'note'"
+            " FROM generate_series(1000, 1400) i"
+        )
+    ran = audit(source, config, tmp_path, scratch=make_database(), effort=effort).inference
+    assert ran.reason == ""
+    assert ran.control > 100
+    assert {"singling out, univariate", "guessing city from the rest"} <= {
+        attack.name for attack in ran.attacks
+    }
+    assert all(0 <= attack.low <= attack.risk <= attack.high <= 1 for attack in ran.attacks)
+    assert "not run" not in (tmp_path / "audit.html").read_text().lower()
 
 
 @pytest.mark.slow
