@@ -21,7 +21,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privbench.config import Config, LedgerConfig
 from privbench.errors import PrivbenchError
@@ -230,27 +229,24 @@ def bench(
 
 
 def apart_from(config: Config, folder: Path) -> Config:
-    """The config with a ledger in a folder that is thrown away, without a cap."""
-    return config.model_copy(update={"ledger": LedgerConfig(path=str(folder / "ledger"))})
+    """The config with a ledger that is thrown away and an identity of the audit's own.
+
+    So no ledger can be taken for the source's. A seed would make every fit draw the same noise,
+    which no audit may stand on. Nothing of the schema travels, so nothing waits for a sign-off.
+    """
+    database = config.database.model_copy(update={"identity": "privbench audit"})
+    privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
+    ledger = LedgerConfig(path=str(folder / "ledger"))
+    changes = {"database": database, "privacy": privacy, "ledger": ledger}
+    return config.model_copy(update=changes)
 
 
 def same_model(first: Model, second: Model) -> list[str]:
-    """Parts in which two models differ that were made from the same released results."""
-    found = [
-        name
-        for name in ("schema", "promise", "config", "tables", "synthesizer", "state", "events")
-        if getattr(first, name) != getattr(second, name)
-    ]
-    if first.arrays.keys() != second.arrays.keys():
-        found.append("names of arrays")
-    found += [
-        f"array {name}"
-        for name in sorted(first.arrays.keys() & second.arrays.keys())
-        if not _equal(first.arrays[name], second.arrays[name])
-    ]
+    """Parts in which two models differ that were made from the same draws."""
+    plain = ("schema", "promise", "config", "tables", "synthesizer", "state", "events")
+    found = [name for name in plain if getattr(first, name) != getattr(second, name)]
+    for name in sorted(first.arrays.keys() | second.arrays.keys()):
+        one, other = (model.arrays.get(name, np.zeros(0)) for model in (first, second))
+        if one.dtype != other.dtype or not np.array_equal(one, other, equal_nan=True):
+            found.append(f"array {name}")
     return found
-
-
-def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    kinds = one.dtype == other.dtype and one.shape == other.shape
-    return kinds and one.tobytes() == other.tobytes()

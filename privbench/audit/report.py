@@ -195,9 +195,8 @@ def audit(
     teller = reporter or Reporter()
     if config.privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
-    mine = set_apart(config)
-    with scratch_copy(source, scratch, mine, teller) as copy:
-        found = _parts(copy, mine, effort or Effort(), teller, root)
+    with scratch_copy(source, scratch, config, teller) as copy:
+        found = _parts(copy, config, effort or Effort(), teller, root)
     found.save(Path(output))
     return found
 
@@ -297,9 +296,10 @@ def scratch_copy(
     """
     with _own_server(reporter) if scratch is None else nullcontext(scratch) as dsn:
         check_target(source, dsn, replace=False)
+        with reporter.stage("copy the source into the scratch database"):
+            _copy(source, dsn, config, reporter)
+        # The copy is one transaction: before this line there is nothing of ours to drop.
         try:
-            with reporter.stage("copy the source into the scratch database"):
-                _copy(source, dsn, config, reporter)
             yield dsn
         finally:
             if scratch is not None:
@@ -347,15 +347,3 @@ def empty(dsn: str) -> None:
         database_errors("emptying the scratch database"),
     ):
         target.drop_contents(connection, target.contents(connection))
-
-
-def set_apart(config: Config) -> Config:
-    """The config under an identity of the audit's own, without a seed and a sign-off of literals.
-
-    The source's name stays out of ledgers that are thrown away, so that none can be taken for the
-    source's. A seed would make every fit draw the same noise, which no audit may stand on. Nothing
-    of the schema travels, so there is nothing to sign off.
-    """
-    database = config.database.model_copy(update={"identity": "privbench audit"})
-    privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
-    return config.model_copy(update={"database": database, "privacy": privacy})
