@@ -13,6 +13,7 @@ from privbench.cli.options import Group, State
 #: Module of every command, in the order of the work.
 _MODULES = {
     "demo": "demo",
+    "doctor": "doctor",
     "inspect": "inspect",
     "check": "inspect",
     "plan": "inspect",
