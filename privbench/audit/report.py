@@ -136,19 +136,25 @@ class Audit:
         Raises:
             UsageError: The folder cannot be written.
         """
-        try:
-            make_folder(folder)
+        with _writing(folder):
             text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
             write_text(folder / "audit.json", text + "\n")
             write_text(folder / "audit.html", self.page())
-        except OSError as error:
-            raise UsageError(f"cannot write {folder}: {error.strerror}.") from error
 
     def page(self) -> str:
         """The page; every value is escaped."""
         style = Markup(template("style.css.j2").render())  # noqa: S704 - our own file
         page = template("page.html.j2", "privbench.audit", ".")
         return page.render(audit=self, kinds=by_kind(self.replayed.rows), style=style) + "\n"
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        make_folder(folder)
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}.") from error
 
 
 def by_kind(rows: list[Row]) -> list[tuple[Row, int]]:
@@ -189,12 +195,16 @@ def audit(
 
     Raises:
         ConfigError: The config cannot be obeyed.
+        UsageError: The folder cannot be written, or there is no PostgreSQL to start.
         TargetError: The scratch database is the source or not empty.
         PrivbenchError: Whatever `fit` refuses.
     """
     teller = reporter or Reporter()
     if config.privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
+    with _writing(Path(output)):
+        # Found out now, not after an hour of fits.
+        pass
     with scratch_copy(source, scratch, config, teller) as copy:
         found = _parts(copy, config, effort or Effort(), teller, root)
     found.save(Path(output))

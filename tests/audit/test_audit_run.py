@@ -16,7 +16,7 @@ from privbench import pipeline
 from privbench.audit import Effort, audit
 from privbench.cli import main
 from privbench.config import Config
-from privbench.errors import GateFailed, SchemaError, TargetError
+from privbench.errors import GateFailed, SchemaError, TargetError, UsageError
 
 QUICK = Effort(canaries=60, fits=1, neighbours=1, inference=False)
 
@@ -98,6 +98,9 @@ def test_bad_input_is_one_line(people, make_database, tmp_path):
     with pytest.raises(TargetError, match="not empty"):
         audit(people, config, tmp_path, scratch=scratch, effort=QUICK)
     assert relations(scratch) == 1
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot write"):
+        audit(people, config, tmp_path / "file", scratch=make_database(), effort=QUICK)
     nowhere = conninfo.make_conninfo(people, dbname="no_such_database")
     ran = CliRunner().invoke(main, ["audit", nowhere, "-o", str(tmp_path), "--epsilon", "1"])
     assert ran.exit_code == 3
