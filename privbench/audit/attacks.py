@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -132,17 +132,10 @@ class _Package:
     python, pins = ("3.11", "3.13"), ("anonymeter==1.1.0",)
 
 
-@dataclass(frozen=True, slots=True)
-class Attack:
-    """An attack: its success on records that were in and on others, and the risk beyond the latter.
+class Attack(NamedTuple):
+    """Success rates on records that were in and on others, and the risk that these do not explain.
 
-    Attributes:
-        name: What was tried.
-        inside: Success rate on records that the fit has read.
-        outside: Success rate on records that it has not.
-        risk: What of it the outside does not explain.
-        low: Lower end of the 95 % interval.
-        high: Upper end.
+    `low` and `high` are the ends of the risk's 95 % interval.
     """
 
     name: str

@@ -121,9 +121,6 @@ class Planter:
         Under ``replace`` an ordinary copy stands where a canary is not, so that the databases for
         both sides of a coin are neighbours by the declared relation.
 
-        Args:
-            coins: One for each canary.
-
         Raises:
             SchemaError: There are no new keys for so many.
             DatabaseError: The server refused a row.
@@ -148,11 +145,7 @@ class Planter:
         raise self._useless("no new keys for so many canaries are found.")
 
     def remove(self, canaries: Sequence[Canary]) -> None:
-        """Take canaries out.
-
-        Raises:
-            DatabaseError: The server refused.
-        """
+        """Take canaries out."""
         with self._open() as connection, database_errors("removing canaries"):
             for canary in canaries:
                 for table, place, relation in reversed(canary.rows):
@@ -161,12 +154,9 @@ class Planter:
             connection.commit()
 
     def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
-        """Remove some units for good; rows of the root table that stay, and those that are gone.
+        """Remove units for good, a quarter at most; rows of the root table that stay, and the gone.
 
         Units that others refer to cannot go, and stay.
-
-        Args:
-            most: How many, at most; a quarter of all is the most too.
         """
         table = self.plan.tables[str(self.root)].table
         with self._open() as connection, database_errors("holding units out"):
@@ -199,8 +189,6 @@ class Planter:
         for name, value in (PRINTING | {"search_path": SEARCH_PATH}).items():
             run(connection, assignment(name, value))
         return connection
-
-    # the unit that is copied ---------------------------------------------------------------------
 
     def _roots(self) -> list[str]:
         """The root table that was named; else all, those that own most tables first."""
@@ -286,8 +274,6 @@ class Planter:
         except UsageError as error:
             return str(error)
         return None
-
-    # values --------------------------------------------------------------------------------------
 
     def _insert(
         self,

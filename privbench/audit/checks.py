@@ -109,7 +109,7 @@ def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Rep
         bench: Where fits are run.
         reporter: Told of progress.
         most: Neighbours, in all.
-        seed: Chooses units among equals; of no consequence outside the audit.
+        seed: Chooses units among equals.
     """
     found: Replay | None = None
     rows = bench.rows
@@ -197,9 +197,6 @@ def _price(step: Step, moved: Change) -> float:
     claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
     mechanism = MECHANISMS[step.event.mechanism]
     return mechanism.price(claim, step.event.scale, step.event.threshold).amount
-
-
-# What was drawn ------------------------------------------------------------------------------
 
 
 def _noise(recording: Recording, found: Replay) -> None:

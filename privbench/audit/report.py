@@ -102,11 +102,7 @@ class Audit:
         return lines
 
     def require_sound(self) -> None:
-        """Fail where anything was found.
-
-        Raises:
-            GateFailed: With the first finding.
-        """
+        """Raise `GateFailed` with the first finding, if there is any."""
         if found := self.findings:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             raise GateFailed(f"the audit contradicts the guarantee: {found[0]}{more}.")
@@ -128,14 +124,12 @@ class Audit:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
-        return {"confidential": True, "findings": self.findings, **asdict(self)}
+        found = {"confidential": True, "findings": self.findings, **asdict(self)}
+        found["inference"]["attacks"] = [each._asdict() for each in self.inference.attacks]
+        return found
 
     def save(self, folder: Path) -> None:
-        """Write ``audit.html`` and ``audit.json``.
-
-        Raises:
-            UsageError: The folder cannot be written.
-        """
+        """Write ``audit.html`` and ``audit.json``; UsageError if the folder cannot be written."""
         with _writing(folder):
             text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
             write_text(folder / "audit.json", text + "\n")
@@ -203,8 +197,7 @@ def audit(
     if config.privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     with _writing(Path(output)):
-        # Found out now, not after an hour of fits.
-        pass
+        teller.say(f"results go to {output}")  # A folder that cannot be written is found out now.
     with scratch_copy(source, scratch, config, teller) as copy:
         found = _parts(copy, config, effort or Effort(), teller, root)
     found.save(Path(output))
@@ -214,18 +207,7 @@ def audit(
 def _parts(
     scratch: str, config: Config, effort: Effort, reporter: Reporter, root: str | None = None
 ) -> Audit:
-    """Audit a scratch copy.
-
-    Args:
-        scratch: DSN of the copy; canaries are put in and taken out.
-        config: Roles and budget.
-        effort: How much to try.
-        reporter: Told of stages.
-        root: Root table of the canaries.
-
-    Raises:
-        PrivbenchError: Whatever `fit` raises, and what cannot be planted.
-    """
+    """All parts, one after the other; units are held out last, since they are gone then."""
     with reporter.stage("plant canaries"):
         planter = Planter(scratch, config, root)
     with reporter.stage("record and replay"), bench(scratch, config, Reporter()) as rows:
@@ -288,16 +270,7 @@ def _attack(
 def scratch_copy(
     source: str, scratch: str | None, config: Config, reporter: Reporter
 ) -> Iterator[str]:
-    """A copy of the chosen tables, rows and all, that is dropped again at the end.
-
-    Args:
-        source: DSN of the source; it is only read.
-        scratch: DSN of an empty database; None starts a PostgreSQL of its own on this machine.
-        config: Says which tables.
-        reporter: Told of rows.
-
-    Yields:
-        The copy's DSN.
+    """DSN of a copy of the chosen tables, rows and all, that is dropped again at the end.
 
     Raises:
         UsageError: There is no PostgreSQL to start.
@@ -347,13 +320,6 @@ def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None
 
 
 def empty(dsn: str) -> None:
-    """Drop everything in a scratch database: it held private rows.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
-    with (
-        connect(dsn) as connection,
-        database_errors("emptying the scratch database"),
-    ):
+    """Drop everything in a scratch database: it held private rows."""
+    with connect(dsn) as connection, database_errors("emptying the scratch database"):
         target.drop_contents(connection, target.contents(connection))
