@@ -161,19 +161,23 @@ class Planter:
     def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
         """Remove units for good, a quarter at most; rows of the root table that stay, and the gone.
 
-        Units that others refer to cannot go, and stay.
+        Units that others refer to cannot go. They are on neither side, so that both are samples of
+        the same units.
         """
         table = self.plan.tables[str(self.root)].table
+        stay: list[Row] = []
+        gone: list[Row] = []
         with self._open() as connection, database_errors("holding units out"):
             rows = _rows(connection, table, sql.SQL("ORDER BY pg_catalog.random()"), [], 4 * most)
-            wanted, gone = min(most, len(rows) // 4), list[Row]()
-            for row in rows[: 2 * wanted]:
+            for row in rows[: len(rows) // 2]:
                 with suppress(psycopg.Error), connection.transaction():
-                    if len(gone) < wanted:
-                        self._drop(connection, table, row)
-                        gone.append(row)
+                    self._drop(connection, table, row)
+                    if len(gone) > len(stay):
+                        stay.append(row)
+                        raise psycopg.Rollback
+                    gone.append(row)
             connection.commit()
-        return rows[2 * wanted :][:wanted], gone
+        return stay, gone
 
     def _drop(self, connection: Connection, table: Table, row: Row) -> None:
         """Delete a row and all that it owns; PostgreSQL refuses where others refer to it."""
