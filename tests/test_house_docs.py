@@ -99,6 +99,7 @@ PROSE = [
     "docs/imdb.md",
     "docs/pipelines.md",
     "docs/publish.md",
+    "docs/audit.md",
 ]
 
 

@@ -16,10 +16,11 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,18 @@ class PeerFailed(PrivbenchError):
     """A peer could not be installed, or did not give rows."""
 
 
+class Pinned(Protocol):
+    """Packages that get an environment of their own."""
+
+    @property
+    def python(self) -> tuple[str, str]:
+        """Least and greatest version of Python."""
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """What pip installs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """A row of the table of peers.
@@ -100,7 +113,7 @@ def peers() -> dict[str, Peer]:
     return found
 
 
-def environment(peer: Peer) -> Path:
+def environment(peer: Pinned) -> Path:
     """Path of the Python that runs a peer, in a virtual environment with its pinned packages.
 
     The environment is made on first use; peers of the same pins share it.
@@ -124,7 +137,7 @@ def _python(place: Path) -> Path:
     return place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def _make(peer: Peer, place: Path) -> None:
+def _make(peer: Pinned, place: Path) -> None:
     uv = shutil.which("uv")
     base = _fitting(peer)
     if base is None and uv is None:
@@ -138,7 +151,7 @@ def _make(peer: Peer, place: Path) -> None:
         _run([str(_python(place)), "-m", "pip", "install", "--quiet", *peer.pins])
 
 
-def _fitting(peer: Peer) -> str | None:
+def _fitting(peer: Pinned) -> str | None:
     """A Python of this machine whose version the pins resolve on, our own first."""
     low, high = (tuple(map(int, end.split("."))) for end in peer.python)
     if low <= sys.version_info[:2] <= high:
@@ -170,6 +183,36 @@ def _last(text: str) -> str:
     """The last line that says something, short."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (lines[-1] if lines else "it said nothing")[:300]
+
+
+def call(python: Path, code: str, job: Mapping[str, Any], folder: str, limit: float) -> None:
+    """Run code in an environment; it reads a job as JSON and writes the file that ``said`` names.
+
+    Args:
+        python: The environment's Python.
+        code: What it runs.
+        job: What it is told.
+        folder: Where it runs.
+        limit: Seconds it may take.
+
+    Raises:
+        PeerFailed: It crashed, ran out of time, or wrote nothing.
+    """
+    try:
+        ran = subprocess.run(  # noqa: S603
+            [str(python), "-c", code],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            cwd=folder,
+            env=_clean(),
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PeerFailed(f"stopped after {limit:g} s.") from error
+    if ran.returncode or not Path(job["said"]).exists():
+        raise PeerFailed(f"crashed: {_last(ran.stderr)}")
 
 
 def run(
@@ -207,21 +250,7 @@ def run(
             "peer": peer.call,
         }
         started = time.perf_counter()
-        try:
-            ran = subprocess.run(  # noqa: S603
-                [str(python), "-c", _FRAME],
-                input=json.dumps(job),
-                capture_output=True,
-                text=True,
-                timeout=limit,
-                cwd=folder,
-                env=_clean(),
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise PeerFailed(f"stopped after {limit:g} s.") from error
-        if ran.returncode or not paths["said"].exists():
-            raise PeerFailed(f"crashed: {_last(ran.stderr)}")
+        call(python, _FRAME, job, folder, limit)
         seconds = float(json.loads(paths["said"].read_text())["seconds"])
         values = seen.values(_codes(seen, pd.read_csv(paths["made"])), seed)
     rest = time.perf_counter() - started - seconds

@@ -13,6 +13,7 @@ from privbench.cli.options import Group, State
 #: Module of every command, in the order of the work.
 _MODULES = {
     "demo": "demo",
+    "doctor": "doctor",
     "inspect": "inspect",
     "check": "inspect",
     "plan": "inspect",
@@ -26,6 +27,7 @@ _MODULES = {
     "run": "compare",
     "compare": "compare",
     "bench": "bench",
+    "audit": "audit",
     "ledger": "ledger",
     "config-schema": "inspect",
     "compare-schema": "compare",

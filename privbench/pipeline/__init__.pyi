@@ -2,6 +2,7 @@ from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .capturing import capture
 from .clone import CloneReport, clone
 from .demo import DemoReport, demo
+from .doctor import Diagnosis, Finding, doctor
 from .fit import fit
 from .generating import generate_workload
 from .inspection import (
@@ -27,6 +28,8 @@ __all__ = [
     "Check",
     "CloneReport",
     "DemoReport",
+    "Diagnosis",
+    "Finding",
     "Inspection",
     "LedgerReport",
     "LoadReport",
@@ -40,6 +43,7 @@ __all__ = [
     "check_target",
     "clone",
     "demo",
+    "doctor",
     "fit",
     "generate_workload",
     "inspect",

@@ -165,7 +165,7 @@ def check(
     report = StabilityReport(len(queries), worst=[0.0] * len(queries))
     spec = _recoded(database, recodings).spec
     known: list[tuple[PrivateDatabase, list[Statistic]]] = []
-    for root, first, second in _pairs(database, chosen):
+    for root, first, second in neighbour_pairs(database, chosen):
         report.neighbours += 1
         # One side of a pair is a side of the next one as well: it is evaluated once.
         known = [
@@ -189,9 +189,18 @@ def _record(
         report.violations.append(Violation(event, query.kind, query.table, root, reason, ratio))
 
 
-def _pairs(
+def neighbour_pairs(
     database: PrivateDatabase, chosen: Sequence[Unit]
 ) -> Iterator[tuple[str, PrivateDatabase, PrivateDatabase]]:
+    """Neighbouring pairs: each of these units removed, or exchanged for the next of its table.
+
+    Args:
+        database: The rows.
+        chosen: Units to remove.
+
+    Yields:
+        The unit's root table and both sides.
+    """
     if database.spec.relation.neighbours == "add-remove":
         for table, row in chosen:
             yield table, database, remove_unit(database, table, row)

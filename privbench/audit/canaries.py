@@ -1,0 +1,418 @@
+"""Canaries: units that the audit plants in a scratch copy, and takes out again.
+
+A canary is a copy of a unit of the database, with keys of its own and with values that stand out:
+texts that nobody else has, and of other columns the rarest values there are. Whether it is in is
+a coin of its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+from uuid import uuid4
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.config import Config
+from privbench.errors import SchemaError, UsageError
+from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
+from privbench.pipeline.source import read_catalog
+from privbench.postgres.connect import Connection, connect
+from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.reading import PRINTING, SEARCH_PATH, assignment, reading
+from privbench.postgres.snapshot import Expression
+from privbench.postgres.statement import run
+from privbench.schema import Column, Table
+
+#: Rows of a canary in a table, for each row that owns them: enough for every table to be marked;
+#: twice as many would make fits slower and weigh less each.
+CHILDREN = 3
+#: Units that are looked at for one to copy, and times that a copy with other keys is tried.
+_LOOKED_AT, _TRIES = 50, 50
+#: Length of a text that nobody else has: "canary" and 24 hexadecimal digits.
+OWN = 30
+_TEXT = ("text", "varchar", "bpchar", "citext")
+#: What is added to the largest value of a key, for the next one.
+_STEPS: dict[str, LiteralString] = {
+    **dict.fromkeys(("int2", "int4", "int8", "numeric"), "1"),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), "interval '1 day'"),
+}
+_KEYS = (*_TEXT, *_STEPS, "uuid")
+
+#: A row as texts that PostgreSQL reads, by column.
+Row = dict[str, str | None]
+#: A table and a column.
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A row of the unit that canaries are copies of, owners before what they own."""
+
+    table: Table
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One planted unit, or one that would have been.
+
+    Attributes:
+        marks: Its values that stand out, by place.
+        rows: Where its rows lie, in the order in which they were put in.
+    """
+
+    marks: Mapping[Place, str]
+    rows: tuple[tuple[Table, str, int], ...]
+
+
+@dataclass
+class Planter:
+    """Puts canaries into a scratch database and takes them out again.
+
+    Args:
+        dsn: The scratch database.
+        config: Roles.
+        root: Root table whose units are copied; None takes the one that owns most tables.
+
+    Attributes:
+        plan: What a fit makes of the schema.
+        places: Columns that canaries are marked in.
+
+    Raises:
+        SchemaError: There is no such root table, or no unit in it can be copied.
+    """
+
+    dsn: str
+    config: Config
+    root: str | None = None
+    plan: FitPlan = field(init=False)
+    places: tuple[Place, ...] = field(init=False)
+    _parts: tuple[Part, ...] = field(init=False)
+    _rare: dict[Place, list[str]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        with reading(self.dsn) as connection:
+            self.plan = prepare(read_catalog(connection, self.config).schema, self.config)
+        refused: list[SchemaError] = []
+        for name in self._roots():
+            self.root = name
+            try:
+                with self._open() as connection:
+                    self._parts = self._plantable(connection, self._pattern(connection))
+                    self.places = tuple(self._markable(connection))
+            except SchemaError as error:
+                refused.append(error)
+            else:
+                return
+        raise refused[0]
+
+    def plant(self, coins: NDArray[np.bool_]) -> list[Canary]:
+        """Put in the canaries whose coin says so.
+
+        Under ``replace`` an ordinary copy stands where a canary is not, so that the databases for
+        both sides of a coin are neighbours by the declared relation.
+
+        Raises:
+            SchemaError: There are no new keys for so many.
+            DatabaseError: The server refused a row.
+        """
+        found = []
+        with self._open() as connection, database_errors("planting canaries"):
+            for number, coin in enumerate(coins):
+                marks = {place: self._mark(connection, place, number) for place in self.places}
+                stands = coin or self.config.privacy.neighbours == "replace"
+                rows = self._planted(connection, marks if coin else {}) if stands else ()
+                found.append(Canary(marks, rows))
+            connection.commit()
+        return found
+
+    def _planted(
+        self, connection: Connection, marks: Mapping[Place, str]
+    ) -> tuple[tuple[Table, str, int], ...]:
+        """Put in one copy; again if keys are taken, with fewer marks if these break a rule."""
+        for _ in range(_TRIES):
+            try:
+                with connection.transaction():
+                    return tuple(self._insert(connection, marks))
+            except psycopg.errors.UniqueViolation:
+                continue
+            except psycopg.IntegrityError:
+                marks = {place: mark for place, mark in marks.items() if secrets.randbits(1)}
+        raise self._useless("no new keys for so many canaries are found.")
+
+    def remove(self, canaries: Sequence[Canary]) -> None:
+        """Take canaries out."""
+        with self._open() as connection, database_errors("removing canaries"):
+            for canary in canaries:
+                for table, place, relation in reversed(canary.rows):
+                    statement = sql.SQL("DELETE FROM {} WHERE ctid = %s AND tableoid = %s")
+                    run(connection, statement.format(_escaped(_named(table))), [place, relation])
+            connection.commit()
+
+    def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
+        """Remove units for good, a quarter at most; rows of the root table that stay, and the gone.
+
+        Units that others refer to cannot go. They are on neither side, so that both are samples of
+        the same units.
+        """
+        table = self.plan.tables[str(self.root)].table
+        stay: list[Row] = []
+        gone: list[Row] = []
+        with self._open() as connection, database_errors("holding units out"):
+            rows = _rows(connection, table, sql.SQL("ORDER BY pg_catalog.random()"), [], 4 * most)
+            for row in rows[: len(rows) // 2]:
+                with suppress(psycopg.Error), connection.transaction():
+                    self._drop(connection, table, row)
+                    if len(gone) > len(stay):
+                        stay.append(row)
+                        raise psycopg.Rollback
+                    gone.append(row)
+            connection.commit()
+        return stay, gone
+
+    def _drop(self, connection: Connection, table: Table, row: Row) -> None:
+        """Delete a row and all that it owns; PostgreSQL refuses where others refer to it."""
+        for item, where, values in self._children(table, row):
+            for child in _rows(connection, item.table, where, values, None):
+                self._drop(connection, item.table, child)
+        key = table.primary_key
+        names = key.columns if key else tuple(row)
+        same = sql.SQL(" AND ").join(
+            sql.SQL("{} IS NOT DISTINCT FROM %s").format(_escaped(sql.Identifier(name)))
+            for name in names
+        )
+        statement = sql.SQL("DELETE FROM {} WHERE {}").format(_escaped(_named(table)), same)
+        run(connection, statement, [row[name] for name in names])
+
+    def _open(self) -> Connection:
+        connection = connect(self.dsn, autocommit=False)
+        for name, value in (PRINTING | {"search_path": SEARCH_PATH}).items():
+            run(connection, assignment(name, value))
+        return connection
+
+    def _roots(self) -> list[str]:
+        """The root table that was named; else all, those that own most tables first."""
+        spec = self.plan.spec
+        owned = Counter(spec.top(name) for name in spec.tables)
+        roots = sorted(owned, key=lambda name: (-owned[name], name))
+        if self.root is None:
+            return roots
+        if self.root not in roots:
+            known = f"Root tables: {', '.join(roots)}."
+            raise SchemaError(f"{self.root} is no root table.", remedy=known)
+        return [self.root]
+
+    def _pattern(self, connection: Connection) -> list[Part]:
+        """A unit with rows in as many tables as any that is looked at, and as few rows."""
+        table = self.plan.tables[str(self.root)].table
+        rows = _rows(connection, table, sql.SQL(""), [], _LOOKED_AT)
+        units = [self._unit(connection, table, row) for row in rows]
+        if not units:
+            raise self._useless("it holds no rows, so that there is no unit to copy.")
+        return max(units, key=lambda parts: (len({p.table.key for p in parts}), -len(parts)))
+
+    def _unit(self, connection: Connection, table: Table, row: Row) -> list[Part]:
+        found = [Part(table, row)]
+        for item, where, values in self._children(table, row):
+            for child in _rows(connection, item.table, where, values, CHILDREN):
+                found += self._unit(connection, item.table, child)
+        return found
+
+    def _children(
+        self, table: Table, row: Row
+    ) -> Iterator[tuple[TablePlan, sql.Composable, list[str | None]]]:
+        """Tables with rows that a row may own, and what chooses these."""
+        for item in self.plan.private:
+            own = self.plan.spec.tables[item.table.key].own
+            if own is None or own.parent != table.key:
+                continue
+            key = item.table.foreign_key(own.name)
+            values = [row.get(name) for name in key.ref_columns]
+            same = sql.SQL(" AND ").join(
+                sql.SQL("{} = %s").format(_escaped(sql.Identifier(name))) for name in key.columns
+            )
+            yield item, sql.SQL("WHERE {}").format(same), values
+
+    def _plantable(self, connection: Connection, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """The rows of a unit of which a copy can be put in; the others go."""
+        kept = [parts[0]]
+        reason = self._refused(connection, kept, {})
+        if reason is not None:
+            raise self._useless(f"no copy of a unit can be put in: {reason}")
+        for part in parts[1:]:
+            if self._refused(connection, [*kept, part], {}) is None:
+                kept.append(part)
+        return tuple(kept)
+
+    def _markable(self, connection: Connection) -> list[Place]:
+        """Columns of the copy that take a value that stands out."""
+        tables = dict.fromkeys(part.table.key for part in self._parts)
+        places = [(key, name) for key in tables for name in _ordinary(self.plan.tables[key])]
+        marks = {place: self._mark(connection, place, 0) for place in places}
+        found = [
+            place
+            for place, mark in marks.items()
+            if mark and self._refused(connection, self._parts, {place: mark}) is None
+        ]
+        if not found:
+            raise self._useless("no column of its units can be given a value that stands out.")
+        return found
+
+    def _useless(self, reason: str) -> SchemaError:
+        return SchemaError(reason, table=self.root, remedy="Name another root table with --root.")
+
+    def _refused(
+        self, connection: Connection, parts: Sequence[Part], marks: Mapping[Place, str]
+    ) -> str | None:
+        """Why a copy cannot be put in, or None; nothing stays of it."""
+        try:
+            with connection.transaction(force_rollback=True):
+                list(self._insert(connection, marks, parts))
+                run(connection, "SET CONSTRAINTS ALL IMMEDIATE")
+        except psycopg.Error as error:
+            return f"{describe(error)}."
+        except UsageError as error:
+            return str(error)
+        return None
+
+    def _insert(
+        self,
+        connection: Connection,
+        marks: Mapping[Place, str],
+        parts: Sequence[Part] | None = None,
+    ) -> Iterator[tuple[Table, str, int]]:
+        """Put in one copy, row by row, keys of owners first."""
+        made: list[tuple[Part, Row]] = []
+        for part in self._parts if parts is None else parts:
+            row = {**part.row, **self._fresh(connection, part)}
+            made.append((part, row))
+            for key in part.table.foreign_keys:
+                old = [part.row[name] for name in key.columns]
+                for other, new in made:
+                    if other.table.name == key.ref_table and old == [
+                        other.row.get(name) for name in key.ref_columns
+                    ]:
+                        row |= {
+                            ours: new[theirs]
+                            for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
+                        }
+            row |= {name: mark for (key, name), mark in marks.items() if key == part.table.key}
+            statement = sql.SQL(
+                "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})"
+                " RETURNING ctid::pg_catalog.text, tableoid::pg_catalog.int8"
+            ).format(
+                _escaped(_named(part.table)),
+                _escaped(sql.SQL(", ").join(map(sql.Identifier, row))),
+                sql.SQL(", ").join([sql.Placeholder()] * len(row)),
+            )
+            found = run(connection, statement, list(row.values())).fetchone()
+            if found is None:
+                raise UsageError("a trigger or rule of the table kept a row out.")
+            yield part.table, str(found[0]), int(found[1])
+
+    def _fresh(self, connection: Connection, part: Part) -> Row:
+        """New values for one column of every key that does not follow from another row."""
+        table, row = part.table, part.row
+        keys = [item.columns for item in table.unique_sets]
+        keys += [item.columns for item in table.indexes if item.unique and item.columns]
+        new: Row = {}
+        for names in keys:
+            own = [name for name in names if name not in table.key_columns]
+            if not own or any(name in new for name in own) or any(row[n] is None for n in own):
+                continue
+            able = [name for name in own if table.column(name).type.base in _KEYS]
+            if not able:
+                raise UsageError(f"no new value of the type of {own[0]} is known.")
+            new[able[0]] = self._next(connection, table, table.column(able[0]), str(row[able[0]]))
+        return new
+
+    def _next(self, connection: Connection, table: Table, column: Column, old: str) -> str:
+        base = column.type.base
+        if base == "uuid":
+            return str(uuid4())
+        if base in _TEXT:
+            return _alike(old)
+        after = sql.SQL("SELECT (max({}) + {})::pg_catalog.{}::pg_catalog.text FROM {}").format(
+            sql.Identifier(column.name), sql.SQL(_STEPS[base]), sql.SQL(base), _named(table)
+        )
+        return str(next(iter(run(connection, after)))[0])
+
+    def _mark(self, connection: Connection, place: Place, number: int) -> str:
+        """A text that nobody has, or one of the rarest values of the column; '' where none is."""
+        table = self.plan.tables[place[0]].table
+        column = table.column(place[1])
+        if column.type.base in _TEXT and (column.type.length or OWN) >= OWN:
+            return f"canary{secrets.token_hex(12)}"
+        if place not in self._rare:
+            shown = sql.SQL(column.type.text_form).format(sql.Identifier(column.name))
+            query = sql.SQL(
+                "SELECT value FROM (SELECT {} AS value FROM {} WHERE {} IS NOT NULL) listed"
+                " GROUP BY value ORDER BY pg_catalog.count(*), pg_catalog.md5(value) LIMIT 100"
+            ).format(shown, _named(table), sql.Identifier(column.name))
+            self._rare[place] = [str(value) for (value,) in run(connection, query)]
+        rare = self._rare[place]
+        return rare[number % len(rare)] if rare else ""
+
+
+def readable(table: Table) -> tuple[list[str], list[Expression]]:
+    """Columns that hold a value of their own, and what prints each as PostgreSQL reads it."""
+    columns = [column for column in table.columns if not column.generated]
+    names = [column.name for column in columns]
+    return names, [
+        (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), f"c{column.position}")
+        for column in columns
+    ]
+
+
+def _rows(
+    connection: Connection,
+    table: Table,
+    where: sql.Composable,
+    values: Sequence[str | None],
+    most: int | None,
+) -> list[Row]:
+    names, expressions = readable(table)
+    shown = _escaped(sql.SQL(", ").join(expression for expression, _ in expressions))
+    query = sql.SQL("SELECT {} FROM {} {} LIMIT {}")
+    found = run(connection, query.format(shown, _escaped(_named(table)), where, most), values)
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _ordinary(item: TablePlan) -> list[str]:
+    """Modelled columns that stand in no key of any kind."""
+    table = item.table
+    indexed = {name for index in table.indexes if index.unique for name in index.columns}
+    keys = {name for unique in table.unique_sets for name in unique.columns} | indexed
+    return [name for name in item.readers if name not in keys | table.key_columns]
+
+
+def _named(table: Table) -> sql.Identifier:
+    return sql.Identifier(table.name.schema, table.name.name)
+
+
+def _escaped(part: sql.Composable) -> sql.SQL:
+    """A part of a statement with parameters, in which a % sign would be one of them."""
+    text: Any = part.as_string(None).replace("%", "%%")
+    return sql.SQL(text)
+
+
+def _alike(old: str) -> str:
+    """A text of the same shape: other digits, and other letters where there are few digits."""
+    letters = sum(char.isdigit() for char in old) < 4
+    return "".join(
+        secrets.choice(string.digits)
+        if char.isdigit()
+        else secrets.choice(string.ascii_lowercase if char.islower() else string.ascii_uppercase)
+        if letters and char.isascii() and char.isalpha()
+        else char
+        for char in old
+    )

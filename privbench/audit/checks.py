@@ -1,0 +1,293 @@
+"""What record and replay find: moved further than claimed, drawn otherwise than stated, let slip.
+
+Three checks that need no luck, unlike an attack: every exact value of a fit is compared with that
+on neighbours; every draw is compared with the law that its event states; and the model of a
+neighbour that was given the same draws is compared with the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, zip_longest
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from privbench.audit.recording import CELLS, Bench, Call, Differs, Recording, same_model
+from privbench.pipeline.progress import Reporter
+from privbench.privacy import Sensitivity
+from privbench.privacy.conversion import epsilon_for
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.neighbour import (
+    Unit,
+    all_units,
+    remove_unit,
+    telling_units,
+    worst_hub,
+)
+from privbench.privacy.registry import MECHANISMS
+from privbench.privacy.release import Listed
+from privbench.privacy.session import Step
+from privbench.privacy.stability import SLACK, Change, change, judge, neighbour_pairs
+
+#: Chance of a false alarm of all checks of noise in one fit together. Twice as much or half of it
+#: moves the least noise that is found by a percent or two.
+ALARM = 1e-6
+#: Laws are compared as if they were continuous from this scale on, in grid units; below it a draw
+#: is not compared. At 4 a jitter of ±½ changes the variance by half a percent.
+SMALLEST = 4.0
+#: From this scale on two draws that agree in six digits are the same draw.
+_FINE = 2.0**20
+
+
+@dataclass(slots=True)
+class Row:
+    """One event: what is claimed of it, and the largest that neighbours moved it.
+
+    Attributes:
+        label: What the event is for.
+        kind: Kind of its query.
+        table: Its table.
+        mechanism: Its mechanism.
+        unit: Grid units per counted 1, in which the norms below are.
+        claimed: L1, L2 and L∞ that are claimed.
+        observed: L1, L2 and L∞ that the worst neighbours have moved it by.
+        ratio: The largest ratio of observed to claimed, also of L0 where that is claimed.
+        broken: Names of claims that do not hold.
+    """
+
+    label: str
+    kind: str
+    table: str
+    mechanism: str
+    unit: int
+    claimed: tuple[float, float, float]
+    observed: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    ratio: float = 0.0
+    broken: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Replay:
+    """What all replays together have shown.
+
+    Attributes:
+        rows: One for every event of the first fit.
+        neighbours: Pairs that were compared.
+        loss: The largest ε that a tested pair can lose by what was seen to move, all events summed.
+        findings: A line for everything that does not hold.
+        cells: Draws that were compared with their law.
+        noise: Chance of noise as small as this or smaller, if every law holds.
+        skipped: Draws that were not compared: choices, tiny scales, labels near their threshold.
+    """
+
+    rows: list[Row]
+    neighbours: int = 0
+    loss: float = 0.0
+    findings: list[str] = field(default_factory=list)
+    cells: int = 0
+    noise: float = 1.0
+    skipped: int = 0
+
+    def find(self, line: str) -> None:
+        """Add a finding, once."""
+        if line not in self.findings:
+            self.findings.append(line)
+
+
+def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Replay:
+    """Record a fit, hold its draws against their laws, and fit neighbours with the same draws.
+
+    Half of the neighbours are made from the rows as they are, half from the rows without the unit
+    that most references lead into, so that edges whose target is gone are there on both sides.
+
+    Args:
+        bench: Where fits are run.
+        reporter: Told of progress.
+        most: Neighbours, in all.
+        seed: Chooses units among equals.
+    """
+    found: Replay | None = None
+    rows = bench.rows
+    for number in range(min(most, 2)):
+        side = replace(bench, rows=rows)
+        recording = side.record()
+        if found is None:
+            found = Replay([_row(step) for step in recording.steps])
+        _noise(recording, found)
+        chosen = _units(rows, most - most // 2 if number == 0 else most // 2, seed + number)
+        _round(side, recording, chosen, found, reporter)
+        hub = worst_hub(rows)
+        if hub is None:
+            break
+        rows = remove_unit(rows, *hub)
+    assert found is not None
+    return found
+
+
+def _units(rows: PrivateDatabase, count: int, seed: int) -> list[Unit]:
+    """Units that are likely to break a claim, two of each root table in turn; then others."""
+    everyone = list(all_units(rows))
+    picked = np.random.default_rng(seed).permutation(len(everyone))[:count]
+    telling = [list(group) for _, group in groupby(telling_units(rows, 1), itemgetter(0))]
+    pairs = [[units[at : at + 2] for at in range(0, len(units), 2)] for units in telling]
+    turns = (unit for turn in zip_longest(*pairs) for pair in turn if pair for unit in pair)
+    return list(dict.fromkeys(chain(turns, (everyone[at] for at in picked.tolist()))))[:count]
+
+
+def _row(step: Step) -> Row:
+    event, claim = step.event, step.event.sensitivity
+    norms = (float(claim.l1), float(claim.l2), float(claim.linf))
+    return Row(event.label, event.kind, event.table, event.mechanism, event.unit, norms)
+
+
+def _round(
+    bench: Bench, recording: Recording, chosen: Sequence[Unit], found: Replay, reporter: Reporter
+) -> None:
+    known = [(bench.rows, recording)]
+    for root, *sides in neighbour_pairs(bench.rows, chosen):
+        found.neighbours += 1
+        reporter.advance("fits of neighbours", found.neighbours)
+        try:
+            # One side of a pair is a side of the next as well: it is fitted once.
+            known = [
+                next((pair for pair in known if pair[0] is side), None)
+                or (side, bench.replay(recording, side))
+                for side in sides
+            ]
+        except Differs as error:
+            found.find(f"a unit of {root} changes what is asked: {error}")
+            continue
+        _compare(bench, recording, root, [fit for _, fit in known], found)
+
+
+def _compare(
+    bench: Bench, recording: Recording, root: str, sides: Sequence[Recording], found: Replay
+) -> None:
+    """Hold every claim against two fits that were given the same draws, and the models too."""
+    total = 0.0
+    for fit in sides:
+        for part in same_model(recording.model, fit.model):
+            found.find(f"a unit of {root} changes the model beside its mechanisms: {part}")
+    for place, step in enumerate(recording.steps):
+        before, after = (fit.statistic(place) for fit in sides)
+        moved, label = change(before, after), step.event.label
+        total += _price(step, moved) if moved.l1 else 0.0
+        row = found.rows[place] if place < len(found.rows) else _row(step)
+        if row.label == label:
+            seen = (float(moved.l1), moved.l2, float(moved.linf))
+            row.observed = tuple(map(max, row.observed, seen))  # type: ignore[assignment]
+        for reason, ratio in judge(step.query, recording.session.spec, root, before, after):
+            row.ratio = max(row.ratio, ratio)
+            if ratio > 1 + (SLACK if reason == "l2" else 0):
+                row.broken += [] if reason in row.broken else [reason]
+                found.find(f"{label}: a unit of {root} moves it {ratio:.4g} times as far as its "
+                           f"claim in {reason}")  # fmt: skip
+    if recording.session.accounting == "zcdp" and total:
+        total = epsilon_for(total, bench.read.accountant.delta_conversion)
+    found.loss = max(found.loss, total)
+
+
+def _price(step: Step, moved: Change) -> float:
+    """ε or ρ of an event, as if it claimed no more than it was seen to move."""
+    claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
+    mechanism = MECHANISMS[step.event.mechanism]
+    return mechanism.price(claim, step.event.scale, step.event.threshold).amount
+
+
+def _noise(recording: Recording, found: Replay) -> None:
+    """Hold what was drawn and released against what the events state."""
+    for line in _stated(recording):
+        found.find(line)
+    found_here = {stream: residual(call) for stream, call in recording.calls.items()}
+    left = {stream: part for stream, part in found_here.items() if part is not None}
+    sizes = {stream: _size(recording.calls[stream], part) for stream, part in left.items()}
+    found.skipped += len(found_here) - len(left)
+    found.cells += sum(map(len, left.values()))
+    found.noise = min(found.noise, _chance(sizes.values()))
+    if found.noise < ALARM:
+        found.find(f"all draws together are too small for their laws (chance {found.noise:.1e})")
+    for stream, size in sizes.items():
+        if _chance([size]) < ALARM / len(sizes):
+            found.find(f"{_label(recording, stream)}: its noise is too small for its law")
+    for one, other in _repeated(recording.calls, left):
+        names = _label(recording, one), _label(recording, other)
+        found.find(f"{names[0]} and {names[1]}: the same draw was used twice")
+
+
+def _stated(recording: Recording) -> Iterator[str]:
+    """Draws at another scale than their event's, changed after they were drawn, or of no event."""
+    streams = set(recording.calls)
+    for place, step in enumerate(recording.steps):
+        mine = [name for name in (str(place), f"{place}{CELLS}") if name in streams]
+        calls, label = [recording.calls[name] for name in mine], step.event.label
+        streams -= set(mine)
+        if any(call.scale != step.event.scale for call in calls):
+            yield f"{label}: noise was drawn at another scale than its event states"
+        drawn: Any = [call.drawn for call in calls]
+        if len(drawn) == 2:
+            drawn = [Listed(tuple(drawn[1]), tuple(drawn[0]), tuple(drawn[0].values()))]
+        if len(drawn) != 1 or not np.all(np.asarray(step.result == drawn[0])):
+            yield f"{label}: what was released is not what a mechanism drew"
+    if streams:
+        yield f"{len(streams)} draws belong to no event of the ledger"
+
+
+def residual(call: Call) -> NDArray[np.float64] | None:
+    """What was drawn less the exact value, by scale, jittered by half a grid unit.
+
+    None for a choice, for a scale below `SMALLEST`, and for labels whose count is so near the
+    threshold that the noise decides whether they are seen.
+    """
+    if call.scale < SMALLEST or isinstance(call.drawn, int):
+        return None
+    if isinstance(call.drawn, dict):
+        exact, least = call.exact, (call.threshold or 0) + 40 * call.scale
+        assert isinstance(exact, dict)
+        sure = [name for name in call.drawn if exact.get(name, 0) > least]
+        left = np.array([call.drawn[name] - exact[name] for name in sure], np.float64)
+    else:
+        left = (call.drawn - np.asarray(call.exact)).ravel().astype(np.float64)
+    if not left.size:
+        return None
+    return (left + np.random.default_rng().uniform(-0.5, 0.5, left.size)) / call.scale
+
+
+def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
+    """A sum that has a χ² law, and its degrees of freedom.
+
+    Of Laplace noise 2·|x|/s is exponential with mean 2, which is χ² with 2 degrees; of Gaussian
+    noise (x/σ)² is χ² with 1.
+    """
+    if call.mechanism.loss == "epsilon":
+        return float(2.0 * np.abs(left).sum()), 2 * left.size
+    return float((left**2).sum()), left.size
+
+
+def _chance(parts: Iterable[tuple[float, int]]) -> float:
+    """Chance of a sum as small as these together; 1 without any."""
+    sums, degrees = zip(*parts, strict=True) if parts else ((), ())
+    return float(chi2.cdf(sum(sums), sum(degrees))) if degrees else 1.0
+
+
+def _repeated(
+    calls: Mapping[str, Call], residuals: Mapping[str, NDArray[np.float64]]
+) -> Iterator[tuple[str, str]]:
+    """Draws that begin with the same two figures as an earlier one, whatever their scales."""
+    seen: dict[tuple[float, ...], str] = {}
+    for stream, left in residuals.items():
+        if len(left) < 2 or calls[stream].scale < _FINE:
+            continue
+        beginning = tuple(np.round(left[:2], 5).tolist())
+        if beginning in seen:
+            yield seen[beginning], stream
+        seen.setdefault(beginning, stream)
+
+
+def _label(recording: Recording, stream: str) -> str:
+    place = int(stream.removesuffix(CELLS))
+    return recording.steps[place].event.label if place < len(recording.steps) else "a draw"

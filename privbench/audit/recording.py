@@ -1,0 +1,252 @@
+"""Record and replay: every call of a mechanism in a fit on D, and again on neighbours of D.
+
+A recorder stands where the session's noise comes from, so it sees what every mechanism was given
+and what it drew, whatever query, learner or stage asked for it. On a neighbour the fit is run again
+and gets the recorded draws as its results: it then has to ask the same questions in the same order,
+its exact values may differ by what was claimed, and its model has to be the same.
+
+Nothing outside this package makes a recorder: `pipeline.fit` takes its noise from the config, which
+knows OpenDP's and a seed, and no module below this one may import it. All results are computed from
+private rows: CONFIDENTIAL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from privbench.config import Config, LedgerConfig
+from privbench.errors import PrivbenchError
+from privbench.pipeline.extract import Extract
+from privbench.pipeline.fit import STAGES, Draft, begin, finish
+from privbench.pipeline.model import Model
+from privbench.pipeline.progress import Reporter
+from privbench.privacy import NoiseSource, OpenDPNoise, Session
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.mechanisms import Integers, Mechanism, VectorMechanism
+from privbench.privacy.selection import Selection
+from privbench.privacy.session import Step
+from privbench.privacy.stability import Statistic
+from privbench.privacy.thresholds import Threshold
+
+#: What a session calls the stream of the public cells of a list.
+CELLS = " cells"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a mechanism.
+
+    Attributes:
+        mechanism: Which one.
+        exact: What it was given: cells, scores, or counts of labels.
+        scale: Scale of the noise that it was told to draw, in grid units.
+        threshold: Of a list, the least count that it may give.
+        drawn: What it gave: noisy cells, an index, or labels with noisy counts.
+    """
+
+    mechanism: Mechanism
+    exact: Integers | dict[str, int]
+    scale: float
+    threshold: int | None = None
+    drawn: Integers | int | dict[str, int] = 0
+
+    def asks(self, other: Call) -> bool:
+        """Whether both ask for the same; how many labels there are is private, other sizes not."""
+        sizes = [None if isinstance(c.exact, dict) else c.exact.shape for c in (self, other)]
+        ours = self.mechanism, self.scale, self.threshold, sizes[0]
+        return ours == (other.mechanism, other.scale, other.threshold, sizes[1])
+
+
+class Differs(PrivbenchError):
+    """A fit on a neighbour asked for something else, though all that was released is the same."""
+
+
+class Recorder:
+    """A source of noise that keeps every call.
+
+    Args:
+        source: What draws.
+        before: Calls of an earlier fit, whose draws are given instead of new ones.
+
+    Attributes:
+        private: Whether what is drawn is differentially private.
+        calls: Every call by its stream.
+    """
+
+    def __init__(self, source: NoiseSource, before: Mapping[str, Call] | None = None) -> None:
+        self._source, self._before, self.private = source, before, source.private
+        self.calls: dict[str, Call] = {}
+
+    def vector(
+        self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
+    ) -> Integers:
+        """The values plus noise."""
+        call = Call(mechanism, values.copy(), scale)
+        found = self._drawn(call, stream, partial(self._source.vector, mechanism, values))
+        return np.asarray(found).copy()
+
+    def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
+        """The index of a noisy maximum."""
+        call = Call(mechanism, scores.copy(), scale)
+        return int(self._drawn(call, stream, partial(self._source.index, mechanism, scores)))
+
+    def labels(
+        self,
+        mechanism: Threshold,
+        counts: Mapping[str, int],
+        scale: float,
+        threshold: int,
+        stream: str,
+    ) -> dict[str, int]:
+        """The labels whose noisy count reaches the threshold."""
+        call = Call(mechanism, dict(counts), scale, threshold)
+        draw = partial(self._source.labels, mechanism, counts, threshold=threshold)
+        return dict(self._drawn(call, stream, draw))
+
+    def _drawn(self, call: Call, stream: str, draw: Callable[..., Any]) -> Any:
+        if self._before is None:
+            found = draw(scale=call.scale, stream=stream)
+        else:
+            old = self._before.get(stream)
+            if old is None or not old.asks(call):
+                raise Differs("the fit asked a mechanism for something else, given the same draws.")
+            found = old.drawn
+        self.calls[stream] = replace(call, drawn=found)
+        return found
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A fit whose mechanisms were listened to.
+
+    Attributes:
+        steps: What was asked, in order.
+        calls: Calls of mechanisms by stream.
+        session: The session, closed; its public facts price the events.
+        model: What came of it.
+    """
+
+    steps: tuple[Step, ...]
+    calls: Mapping[str, Call]
+    session: Session
+    model: Model
+
+    def statistic(self, place: int) -> Statistic:
+        """The exact statistic of a step, as the stability harness compares it.
+
+        Raises:
+            Differs: No mechanism was called for it.
+        """
+        call, cells = self.calls.get(str(place)), self.calls.get(f"{place}{CELLS}")
+        if call is None:
+            raise Differs(f"event {place} has no call of a mechanism.")
+        if isinstance(call.exact, dict):
+            if cells is None or isinstance(cells.exact, dict):
+                raise Differs(f"event {place} has no call for its public cells.")
+            return cells.exact, call.exact
+        return call.exact
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where a fit is run again and again: rows that were read once, and a ledger that goes.
+
+    Attributes:
+        source: DSN of the scratch database.
+        config: The config, with the ledger that goes.
+        noise: What draws.
+        read: A fit that has read the rows, and went no further.
+        rows: The rows as they were read.
+    """
+
+    source: str
+    config: Config
+    noise: NoiseSource
+    read: Draft
+    rows: PrivateDatabase
+
+    def record(self) -> Recording:
+        """Fit the rows with noise, and keep every call."""
+        return self._run(self.rows, Recorder(self.noise))
+
+    def replay(self, recording: Recording, rows: PrivateDatabase) -> Recording:
+        """Fit a neighbour with the recorded draws as results.
+
+        Raises:
+            Differs: It asked for something else.
+        """
+        return self._run(rows, Recorder(self.noise, recording.calls))
+
+    def _run(self, rows: PrivateDatabase, noise: Recorder) -> Recording:
+        draft, stages = begin(self.source, self.config, Reporter()), dict(STAGES)
+        stages.pop("open the ledger")(draft)
+        stages.pop("extract")
+        assert self.read.data is not None
+        assert draft.release is not None
+        draft.ddl, draft.data = self.read.ddl, Extract(rows.copy(), self.read.data.public)
+        session = Session(draft.data.database, draft.accountant, draft.release, noise)
+        draft.session = session
+        for stage in stages.values():
+            stage(draft)
+        model = finish(draft)
+        session.close()
+        return Recording(tuple(session.trace), noise.calls, session, model)
+
+
+@contextmanager
+def bench(
+    source: str, config: Config, reporter: Reporter, noise: NoiseSource | None = None
+) -> Iterator[Bench]:
+    """Read the rows of a scratch database, for fits into a ledger that is thrown away.
+
+    Args:
+        source: DSN of the scratch database.
+        config: The config; its ledger is left alone.
+        reporter: Told of the reading.
+        noise: Where noise comes from; OpenDP by default.
+
+    Raises:
+        PrivbenchError: Whatever `fit` raises before rows are counted.
+    """
+    with TemporaryDirectory(prefix="privbench-audit-") as folder:
+        apart = apart_from(config, Path(folder))
+        draft = begin(source, apart, reporter)
+        for name, stage in STAGES[:2]:
+            with reporter.stage(name):
+                stage(draft)
+        assert draft.data is not None
+        assert draft.session is not None
+        draft.session.close()
+        yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.data.database)
+
+
+def apart_from(config: Config, folder: Path) -> Config:
+    """The config with a ledger that is thrown away and an identity of the audit's own.
+
+    So no ledger can be taken for the source's. A seed would make every fit draw the same noise,
+    which no audit may stand on. Nothing of the schema travels, so nothing waits for a sign-off.
+    """
+    database = config.database.model_copy(update={"identity": "privbench audit"})
+    privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
+    ledger = LedgerConfig(path=str(folder / "ledger"))
+    changes = {"database": database, "privacy": privacy, "ledger": ledger}
+    return config.model_copy(update=changes)
+
+
+def same_model(first: Model, second: Model) -> list[str]:
+    """Parts in which two models differ that were made from the same draws."""
+    plain = ("schema", "promise", "config", "tables", "synthesizer", "state", "events")
+    found = [name for name in plain if getattr(first, name) != getattr(second, name)]
+    for name in sorted(first.arrays.keys() | second.arrays.keys()):
+        one, other = (model.arrays.get(name, np.zeros(0)) for model in (first, second))
+        if one.dtype != other.dtype or not np.array_equal(one, other, equal_nan=True):
+            found.append(f"array {name}")
+    return found

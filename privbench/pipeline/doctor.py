@@ -1,0 +1,286 @@
+"""``doctor``: is everything in place for a fit and a load? Reads catalogs and settings, no rows."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from psycopg import pq
+
+from privbench import __version__
+from privbench.config import Config
+from privbench.errors import GateFailed, PrivbenchError
+from privbench.pipeline.source import read_catalog
+from privbench.postgres import catalog, target
+from privbench.postgres.connect import Connection, identity, major_version
+from privbench.postgres.ddl import find_pg_dump
+from privbench.postgres.reading import reading
+from privbench.privacy import Ledger
+
+#: How much of the source's size a folder should have free: a model and what is read of a table at
+#: a time are far less, a bundle or a clone on this machine are as much.
+_ROOM = 1.0
+#: Encodings in which every text of a database has a form in UTF-8.
+_ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
+#: Facts of a session in one row; the catalog of roles and of settings is readable by everybody.
+_FACTS = """
+SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS standby,
+  pg_catalog.current_setting('hot_standby_feedback') AS feedback, current_user::text AS role,
+  r.rolsuper AS super, r.rolbypassrls AS bypass,
+  pg_catalog.current_setting('server_encoding') AS encoding,
+  pg_catalog.current_setting('server_version') AS version,
+  pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') AS create,
+  pg_catalog.pg_database_size(pg_catalog.current_database()) AS size
+FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
+"""
+_EXTENSIONS = "SELECT e.extname AS name FROM pg_catalog.pg_extension e ORDER BY 1"
+_AVAILABLE = "SELECT a.name FROM pg_catalog.pg_available_extensions a"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        verdict: ``ok``, ``note`` (works, but read it) or ``bad`` (a fit or a load will be refused).
+        what: What was looked at.
+        said: What was found.
+        remedy: The way out; empty if none is needed.
+    """
+
+    verdict: Literal["ok", "note", "bad"]
+    what: str
+    said: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that was looked at, in order."""
+
+    findings: tuple[Finding, ...]
+
+    def render(self) -> str:
+        """Plain text for people, a line each."""
+        width = max((len(item.what) for item in self.findings), default=0)
+        return "\n".join(
+            f"{item.verdict:<5} {item.what:<{width}}  {item.said}"
+            f"{f' {item.remedy}' if item.remedy else ''}"
+            for item in self.findings
+        )
+
+    def require_sound(self) -> None:
+        """Fail where something is bad.
+
+        Raises:
+            GateFailed: It names the first thing.
+        """
+        bad = [item for item in self.findings if item.verdict == "bad"]
+        if bad:
+            more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+            raise GateFailed(f"{bad[0].what}: {bad[0].said}{more}", remedy=bad[0].remedy or None)
+
+
+def doctor(source: str | None, target_dsn: str | None, config: Config) -> Diagnosis:
+    """Look at the machine, and at a source and a target if they are named.
+
+    Args:
+        source: DSN of the source; it is only read.
+        target_dsn: DSN of the target; it is only read.
+        config: Says which tables, which identity and where the ledger lies.
+
+    Returns:
+        What was found; a server that cannot be reached is a finding, not an error.
+    """
+    found, reached = [*_machine()], None
+    try:
+        if source is None:
+            found += _ledger(config, None, None)
+        else:
+            with reading(source) as connection:
+                facts, reached = _facts(connection), source
+                found += [*_server("source", connection, facts)]
+                found += [*_source(connection, facts, config)]
+    except PrivbenchError as error:
+        found.append(_bad("source", error))
+    try:
+        if target_dsn is not None:
+            with reading(target_dsn) as connection:
+                facts = _facts(connection)
+                found += [*_server("target", connection, facts)]
+                found += [*_target(connection, facts, reached)]
+    except PrivbenchError as error:
+        found.append(_bad("target", error))
+    return Diagnosis(tuple(found))
+
+
+def _bad(what: str, error: PrivbenchError) -> Finding:
+    where = ".".join(part for part in (error.table, error.column) if part)
+    return Finding("bad", what, f"{where}: {error.message}" if where else error.message,
+                   error.remedy or "")  # fmt: skip
+
+
+def _facts(connection: Connection) -> Any:
+    (row,) = catalog.ask(connection, _FACTS, {})
+    return row
+
+
+def _machine() -> Iterator[Finding]:
+    libpq = pq.version()
+    yield Finding(
+        "ok",
+        "versions",
+        f"privbench {__version__}, Python {platform.python_version()}, OpenDP {version('opendp')}, "
+        f"psycopg {version('psycopg')}, libpq {libpq // 10000}.{libpq % 10000}.",
+    )
+    room = shutil.disk_usage(tempfile.gettempdir()).free
+    yield Finding("ok" if room > 2**30 else "note", "space for temporary files",
+                  f"{_size(room)} free in {tempfile.gettempdir()}.",
+                  "" if room > 2**30 else "Set TMPDIR to a larger place.")  # fmt: skip
+
+
+def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
+    """What holds for either side: version, standby, pooler, encoding."""
+    yield Finding("ok", f"{side}: server", f"PostgreSQL {facts.version}, as {facts.role!r}.")
+    if connection.info.backend_pid != facts.pid:
+        yield Finding(
+            "note",
+            f"{side}: pooler",
+            "a pooler stands in between: the session is not that of the connection.",
+            "Reading works in transaction mode; give a load a connection to the server itself.",
+        )
+    else:
+        yield Finding("ok", f"{side}: pooler", "none is seen.")
+    if side == "source" and facts.standby:
+        kept = facts.feedback == "on"
+        yield Finding(
+            "ok" if kept else "note",
+            "source: standby",
+            f"a standby, hot_standby_feedback = {facts.feedback}.",
+            "" if kept else "A long read may be cancelled: set hot_standby_feedback = on, or a "
+            "longer max_standby_streaming_delay.",
+        )  # fmt: skip
+    whole = facts.encoding in _ALL_TEXT
+    yield Finding(
+        "ok" if whole else "note",
+        f"{side}: encoding",
+        f"{facts.encoding}.",
+        "" if whole else "Texts that have no form in UTF-8 are refused, by table and column, "
+        "before budget is spent.",
+    )  # fmt: skip
+
+
+def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Finding]:
+    """Rights, pg_dump, space, extensions, identity and ledger."""
+    if facts.super:
+        said = "a superuser: more than is needed."
+        yield Finding("note", "source: role", said, "SELECT on the tables is enough.")
+    else:
+        yield Finding("ok", "source: role", "no superuser.")
+    try:
+        seen = read_catalog(connection, config)
+        said = f"all {len(seen.schema.tables)} tables can be read whole."
+        yield Finding("ok", "source: rights", said)
+    except PrivbenchError as error:
+        yield _bad("source: rights", error)
+    try:
+        program = find_pg_dump(major_version(connection))
+        yield Finding("ok", "source: pg_dump", f"{program.path} (PostgreSQL {program.major}).")
+    except PrivbenchError as error:
+        yield _bad("source: pg_dump", error)
+    room = shutil.disk_usage(tempfile.gettempdir()).free
+    enough = room > _ROOM * facts.size
+    yield Finding(
+        "ok" if enough else "note",
+        "source: size",
+        f"{_size(facts.size)} in the database, {_size(room)} free for temporary files.",
+        "" if enough else "A clone or a bundle on this machine may not fit.",
+    )
+    names = ", ".join(row.name for row in catalog.ask(connection, _EXTENSIONS, {}))
+    yield Finding("ok", "source: extensions", f"{names or 'none'}.")
+    known = identity(connection, config.database.identity)
+    try:
+        name = known.required()
+        declared = config.database.identity is not None
+        yield Finding(
+            "ok" if declared else "note",
+            "source: identity",
+            f"{known}.",
+            "" if declared else 'Restores and copies have another: declare identity = "NAME" under '
+            "[database] early.",
+        )  # fmt: skip
+        yield from _ledger(config, name, known.covers)
+    except PrivbenchError as error:
+        yield _bad("source: identity", error)
+
+
+def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
+    """Whether the ledger's folder can be written, and what it holds of this database."""
+    try:
+        state = Ledger.open(config.ledger.path, name or "doctor", covers).show()
+    except PrivbenchError as error:
+        yield _bad("ledger", error)
+        return
+    folder = Path(state["path"])
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(there, os.W_OK):
+        yield Finding("bad", "ledger", f"{there} may not be written.",
+                      "Give [ledger] path a directory that this user may write.")  # fmt: skip
+        return
+    waiting = [item["release"] for item in state["releases"] if item["state"] == "open"]
+    cap = state["cap"]["epsilon"]
+    said = f"{folder}: {len(state['releases'])} releases"
+    said += "" if name is None else f" of this database, cap ε {'none' if cap is None else cap}"
+    remedy = f"Unfinished: {', '.join(waiting)}; resume or abandon." if waiting else ""
+    yield Finding("note" if waiting else "ok", "ledger", f"{said}.", remedy)
+
+
+def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[Finding]:
+    """Whether a load may write here, and lacks nothing that the source has."""
+    if facts.standby:
+        yield Finding("bad", "target: standby", "a standby.", "Name its primary.")
+    if facts.super:
+        said = "a superuser: what a model brings runs with all its rights."
+        yield Finding("note", "target: role", said, "Load with --as-role, or as another role.")
+    elif facts.create:
+        yield Finding("ok", "target: role", "may create schemas, and is no superuser.")
+    else:
+        yield Finding("bad", "target: role", "may not create schemas in this database.",
+                      f'GRANT CREATE ON DATABASE … TO "{facts.role}".')  # fmt: skip
+    held = target.contents(connection)
+    yield Finding("note" if held else "ok", "target: contents",
+                  f"{len(held)} objects." if held else "empty.",
+                  "A load is refused without --replace." if held else "")  # fmt: skip
+    if source is None:
+        return
+    with reading(source) as other:
+        try:
+            target.refuse_source(connection, other)
+        except PrivbenchError as error:
+            yield _bad("target: not the source", error)
+        facts_ = _facts(other)
+        if major_version(connection) < major_version(other):
+            said = f"older than the source ({facts_.version})."
+            remedy = "It may not know all of the schema: take one of the source's version or later."
+            yield Finding("note", "target: version", said, remedy)
+        if facts.encoding != facts_.encoding:
+            said = f"{facts.encoding}, where the source has {facts_.encoding}."
+            yield Finding("note", "target: encoding differs", said, "UTF8 takes every text.")
+        wanted = {row.name for row in catalog.ask(other, _EXTENSIONS, {})}
+    missing = sorted(wanted - {row.name for row in catalog.ask(connection, _AVAILABLE, {})})
+    if missing:
+        said = f"its server lacks {', '.join(missing)}."
+        yield Finding("bad", "target: extensions", said, "Install their packages on that server.")
+    else:
+        yield Finding("ok", "target: extensions", "all of the source's are at hand.")
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:,.1f} GiB" if count >= 2**30 else f"{count / 2**20:,.0f} MiB"

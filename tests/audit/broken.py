@@ -1,0 +1,124 @@
+"""A small database, and mechanisms and fits that are broken on purpose, each in one way."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from privbench.audit import recording
+from privbench.config import Config, LedgerConfig
+from privbench.privacy import OpenDPNoise
+from privbench.privacy.data import Labels, PrivateDatabase
+
+#: The module, which the package hides behind the function of that name.
+fit = importlib.import_module("privbench.pipeline.fit")
+
+SCHEMA = """
+CREATE TABLE person (
+  id integer PRIMARY KEY, city text NOT NULL, age integer NOT NULL CHECK (age >= 0), note text);
+CREATE TABLE visit (
+  id bigint PRIMARY KEY, person_id integer NOT NULL REFERENCES person, cost integer NOT NULL,
+  seen_by integer REFERENCES person, paid integer, CHECK (paid <= cost));
+INSERT INTO person SELECT i, 'city ' || i % 5, i * 7 % 90, 'note ' || i
+  FROM generate_series(1, 120) i;
+INSERT INTO visit SELECT i, 1 + i % 110, i % 100, CASE WHEN i % 3 = 0 THEN 1 + i % 4 END, i % 100
+  FROM generate_series(1, 240) i;
+INSERT INTO visit SELECT 1000 + i, 115, i % 100 FROM generate_series(1, 150) i;
+"""
+CONFIG = """
+[database]
+identity = "people"
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+[synthesizer]
+name = "independent"
+[tables."public.person"]
+own = []
+[tables."public.person".columns.age]
+kind = "range"
+min = 0
+max = 120
+[tables."public.visit"]
+own = ["person_id"]
+"""
+
+
+def config(ledger, **privacy) -> Config:
+    """Roles of the small database; person 115 has more visits than a total counts of one unit."""
+    found = Config.loads(CONFIG).with_privacy(**privacy)
+    return found.model_copy(update={"ledger": LedgerConfig(path=str(ledger))})
+
+
+class HalfNoise(OpenDPNoise):
+    """Noise of half the scale that the event states."""
+
+    def vector(self, mechanism, values, scale, stream):
+        return super().vector(mechanism, values, scale / 2, stream)
+
+
+class HalfNoiseInOne(OpenDPNoise):
+    """Half the noise in the largest statistic alone."""
+
+    def vector(self, mechanism, values, scale, stream):
+        return super().vector(mechanism, values, scale / (2 if values.size >= 100 else 1), stream)
+
+
+class ReusedDraw(OpenDPNoise):
+    """One draw of standard noise for all statistics, stretched to each one's scale."""
+
+    def __init__(self) -> None:
+        self._drawn = np.zeros(0)
+
+    def vector(self, mechanism, values, scale, stream):
+        if self._drawn.size < values.size:
+            zero = np.zeros(values.size, np.int64)
+            more = super().vector(mechanism, zero, float(2**30), stream) / 2**30
+            self._drawn = np.concatenate([self._drawn, more[self._drawn.size :]])
+        noise = np.rint(self._drawn[: values.size] * scale).astype(np.int64)
+        return values + noise.reshape(values.shape)
+
+
+class Unnoised(OpenDPNoise):
+    """Small statistics as they are."""
+
+    def vector(self, mechanism, values, scale, stream):
+        return values if values.size == 1 else super().vector(mechanism, values, scale, stream)
+
+
+def texts(rows: PrivateDatabase) -> list[str]:
+    """Every text that a row holds."""
+    held = [a for table in rows._tables.values() for a in table._attributes.values()]
+    lists = [(a._labels.to_pylist(), a._codes) for a in held if isinstance(a, Labels)]
+    return sorted({names[code] for names, codes in lists for code in codes.tolist() if code >= 0})
+
+
+def sizes(rows: PrivateDatabase) -> dict[str, int]:
+    """Exact numbers of rows."""
+    return {name: table._rows for name, table in rows._tables.items()}
+
+
+class _Leaky:
+    def __init__(self, state: dict[str, Any], arrays: dict[str, Any]) -> None:
+        self.to_state = lambda: (state, arrays)
+
+
+def leak(monkeypatch, tell: Callable[[PrivateDatabase], Any]) -> None:
+    """Let a fit put what it reads from exact rows into its model, past the session's door."""
+    stages = dict(fit.STAGES)
+
+    def totals(draft):
+        draft.told = tell(draft.data.database)
+        stages["totals"](draft)
+
+    def learn(draft):
+        stages["learn"](draft)
+        state, arrays = draft.fitted.to_state()
+        draft.fitted = _Leaky({**state, "told": draft.told}, arrays)
+
+    changed = tuple((stages | {"totals": totals, "learn": learn}).items())
+    monkeypatch.setattr(fit, "STAGES", changed)
+    monkeypatch.setattr(recording, "STAGES", changed)

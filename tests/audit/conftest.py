@@ -1,0 +1,20 @@
+"""Lets the tests of this folder import their helpers by name, and makes the small database."""
+
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "zoo")]
+
+
+@pytest.fixture(scope="session")
+def people(make_database):
+    """DSN of the small database."""
+    import broken
+
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(broken.SCHEMA)
+    return dsn

@@ -1,0 +1,76 @@
+"""Record and replay: a sound fit passes, and each broken mechanism is named."""
+
+from __future__ import annotations
+
+import broken
+import pytest
+
+from privbench.audit import recording
+from privbench.audit.checks import Replay, replay
+from privbench.pipeline.progress import Reporter
+from privbench.privacy.queries import Total
+
+
+def replayed(source, folder, *, most=1, noise=None, **privacy) -> Replay:
+    config = broken.config(folder / "never", **privacy)
+    with recording.bench(source, config, Reporter(), noise) as bench:
+        found = replay(bench, Reporter(), most=most)
+    assert not (folder / "never").exists()
+    return found
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        {"accounting": "pure"},
+        pytest.param({"neighbours": "replace", "accounting": "zcdp"}, marks=pytest.mark.slow),
+    ],
+)
+def test_a_sound_fit_passes(people, tmp_path, privacy) -> None:
+    found = replayed(people, tmp_path, most=4, **privacy)
+    assert found.findings == []
+    assert found.neighbours >= 3
+    assert len(found.rows) >= 10
+    assert found.cells > 100
+    assert 0.9 < max(row.ratio for row in found.rows) <= 1.0
+    assert 0.0 < found.loss <= broken.config(tmp_path).privacy.epsilon
+    observed = next(row for row in found.rows if row.label == "total public.visit")
+    assert observed.claimed == (100.0, 100.0, 100.0)
+    assert 95.0 < observed.observed[0] <= 100.0
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"),
+    [
+        (broken.HalfNoise, "all draws together are too small for their laws"),
+        (broken.ReusedDraw, "the same draw was used twice"),
+        pytest.param(
+            broken.HalfNoiseInOne,
+            "its noise is too small for its law",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(broken.Unnoised, "its noise is too small for its law", marks=pytest.mark.slow),
+    ],
+)
+def test_broken_noise_is_named(people, tmp_path, noise, words) -> None:
+    found = replayed(people, tmp_path, most=1, noise=noise())
+    assert any(words in line for line in found.findings), found.findings
+
+
+def test_a_missing_clip_is_named(people, tmp_path, monkeypatch) -> None:
+    clipped = Total.evaluate
+    monkeypatch.setattr(
+        Total, "evaluate", lambda self, data: clipped(Total(self.table, 10**9, self.region), data)
+    )
+    found = replayed(people, tmp_path)
+    assert any(line.startswith("total public.visit: a unit of") for line in found.findings)
+    row = next(row for row in found.rows if row.label == "total public.visit")
+    assert row.broken == ["l1", "l2", "linf"]
+    assert row.observed[0] == 150 > row.claimed[0]
+
+
+@pytest.mark.parametrize("tell", [broken.sizes, broken.texts])
+def test_what_goes_past_the_mechanisms_is_named(people, tmp_path, monkeypatch, tell) -> None:
+    broken.leak(monkeypatch, tell)
+    found = replayed(people, tmp_path)
+    assert any("changes the model beside its mechanisms: state" in x for x in found.findings)

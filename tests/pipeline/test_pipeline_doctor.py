@@ -1,0 +1,70 @@
+"""What `doctor` finds, and that it writes nothing."""
+
+from __future__ import annotations
+
+import os
+
+import market
+import psycopg
+import pytest
+from click.testing import CliRunner
+from psycopg import conninfo
+
+from privbench import pipeline
+from privbench.cli import main
+from privbench.config import Config
+from privbench.errors import GateFailed
+
+
+def verdicts(found: pipeline.Diagnosis) -> dict[str, str]:
+    return {item.what: item.verdict for item in found.findings}
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(market.SCHEMA)
+    return dsn
+
+
+def test_all_is_in_place(source, make_database, tmp_path):
+    found = pipeline.doctor(source, make_database(), market.config(tmp_path / "ledger"))
+    found.require_sound()
+    assert {"source: rights", "source: pg_dump", "source: identity", "ledger"} <= {
+        what for what, verdict in verdicts(found).items() if verdict == "ok"
+    }
+    assert verdicts(found)["target: contents"] == verdicts(found)["source: pooler"] == "ok"
+    assert verdicts(found)["target: role"] == "note", "the tests' role is a superuser"
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_what_a_fit_and_a_load_would_refuse(source, tmp_path):
+    """A role without rights, a target that is the source, and no declared identity."""
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(f"DROP ROLE IF EXISTS nobody_{os.getpid()}")
+        connection.execute(f"CREATE ROLE nobody_{os.getpid()} LOGIN")
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM public")
+    weak = conninfo.make_conninfo(source, user=f"nobody_{os.getpid()}")
+    config = Config.loads(f"[ledger]\npath = '{tmp_path / 'ledger'}'")
+    found = pipeline.doctor(weak, weak, config)
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(f"DROP ROLE nobody_{os.getpid()}")
+    bad = {item.what: item for item in found.findings if item.verdict == "bad"}
+    assert bad.keys() == {"source: rights", "target: role", "target: not the source"}
+    assert "GRANT SELECT ON" in bad["source: rights"].remedy
+    assert verdicts(found)["source: identity"] == "note", "no name is declared"
+    assert verdicts(found)["target: contents"] == "note"
+    with pytest.raises(GateFailed, match="source: rights"):
+        found.require_sound()
+
+
+def test_a_server_that_is_not_there_is_a_line(source, tmp_path):
+    nowhere = conninfo.make_conninfo(source, dbname="no_such_database")
+    ran = CliRunner().invoke(main, ["doctor", nowhere, source, "--ledger", str(tmp_path / "l")])
+    assert ran.exit_code == 1
+    assert "bad   source " in ran.output
+    assert "target: server" in ran.output
+    ran = CliRunner().invoke(main, ["doctor", "--ledger", str(tmp_path / "l")])
+    assert ran.exit_code == 0
+    assert "versions" in ran.output
