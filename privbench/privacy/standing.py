@@ -15,17 +15,7 @@ from privbench.errors import BudgetExceeded, LedgerError
 from privbench.privacy.accountant import Guarantee
 from privbench.privacy.budget import round_up
 from privbench.privacy.definition import INFINITE, UnitDefinition
-from privbench.privacy.journal import Entry
-
-_HEADER = (
-    "config_hash",
-    "definition",
-    "private",
-    "accounting",
-    "epsilon",
-    "delta",
-    "delta_conversion",
-)
+from privbench.privacy.store import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +96,7 @@ class Standing:
         elif kind == "opened":
             self.accounts[entry["release"]] = Account(
                 entry["release"],
-                {name: entry[name] for name in _HEADER},
+                {name: entry[name] for name in entry if name not in ("type", "release", "time")},
                 UnitDefinition.from_json(entry["definition"]),
                 Guarantee(entry["epsilon"], entry["delta"]),
                 entry["time"],
@@ -135,7 +125,7 @@ class Standing:
         if account.spent is not None:
             raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")
         if header is not None and account.header != header:
-            wrong = [name for name in _HEADER if account.header[name] != header[name]]
+            wrong = [name for name in header if account.header.get(name) != header[name]]
             raise LedgerError(
                 f"release {release_id} was opened for another fit ({', '.join(wrong)} differ).",
                 remedy="Resume with the config it was opened with, or start a new release.",

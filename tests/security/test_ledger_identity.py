@@ -169,14 +169,14 @@ def test_a_name_that_is_declared_later_keeps_what_was_spent(make_database, tmp_p
 
 
 def test_a_damaged_ledger_of_unknown_name_is_not_passed_over(make_database, tmp_path):
-    """Attack: spoil the first line of an old ledger, so that its name cannot be read. Door: ledger.
+    """Attack: spoil the first entry of an old ledger, so that its name cannot be read. Door: ledger.
 
     What cannot be told apart is refused.
     """
     now = known(make_database())
     spend(tmp_path, f"{now.system}/shop")
-    (journal,) = tmp_path.rglob("ledger.jsonl")
-    journal.write_bytes(journal.read_bytes().replace(b"identity", b"Identity", 1))
+    (file,) = tmp_path.rglob("ledger.sqlite")
+    file.write_bytes(file.read_bytes().replace(b"identity", b"Identity", 1))
     with pytest.raises(LedgerError, match="damaged"):
         spend(tmp_path, now.required(), covers=now.covers)
 
