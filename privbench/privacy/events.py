@@ -52,7 +52,7 @@ class Event:
         delta: What is charged in δ; 0 for all but threshold releases.
         roots: Root tables that are charged, sorted.
         neighbours: The neighbour relation under which the sensitivity holds.
-        private: False when the noise was seeded or left out (P24).
+        private: False when the noise was seeded or left out.
     """
 
     id: int

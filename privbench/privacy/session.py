@@ -1,6 +1,6 @@
 """The session: the only door through which a value computed from private rows may leave.
 
-Every release takes the same steps (P25): price and charge the event; write it to the ledger and
+Every release takes the same steps: price and charge the event; write it to the ledger and
 wait for the disk; compute the exact statistic; draw; write the result and wait; return it. A step
 that fails leaves the event spent. Questions that do not depend on each other take these steps
 together (`Session.ask`).
@@ -210,17 +210,16 @@ class Session:
         """Answer questions that do not depend on each other's answers, as one batch.
 
         The steps are those of one question, taken by the whole batch together: every event is
-        charged; all new ones reach the disk in one line of the journal, with one fsync; then all
-        are drawn; all results reach the disk in one line, with one fsync; only then is any result
-        handed out. That keeps P25:
+        charged; all new ones are committed to the ledger together; then all are drawn; all results
+        are committed together; only then is any result handed out. That keeps four promises:
 
-        * *Event before noise.* The line of events is durable before the first draw. A line counts
-          whole or not at all (`journal`), so a kill before its fsync returned leaves no event of
+        * *Event before noise.* The events are durable before the first draw. A transaction counts
+          whole or not at all (`store`), so a kill before its commit returned leaves no event of
           the batch, and nothing was drawn.
         * *Nothing drawn is forgotten.* A kill, or an error, after that leaves every event of the
           batch spent, drawn or not.
-        * *Nothing used is drawn twice.* No result leaves before the line of results is durable; it
-          too counts whole or not at all. Without it all events of the batch are lost, and asking
+        * *Nothing used is drawn twice.* No result leaves before all are durable; they
+          too count whole or not at all. Without it all events of the batch are lost, and asking
           again makes new events with a new charge; with it all are replayed.
         * *The privacy loss is that of a sequence.* Scales and amounts are fixed before the first
           draw from what was released before the batch, which is a case of adaptive composition.
@@ -362,7 +361,7 @@ def open_session(
         data: The private database.
         accountant: The fit's budget.
         ledger: Directory of the ledgers; None means the user's state directory.
-        identity: The database's identity (P27).
+        identity: The database's identity.
         config_hash: Hash of config and schema; a resumed fit must have the same.
         public: Tables that are copied verbatim.
         noise: Where noise comes from; OpenDP by default.

@@ -1,7 +1,7 @@
 """The stability harness: replay the queries of a fit on neighbours and check every claim.
 
 It evaluates each query on two neighbouring databases and compares the exact integer change with
-the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL (P1).
+the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _CALLS = {"write": _WRITE, "pwrite": _WRITE, "pwrite64": _WRITE, "unlink": _UNLI
 
 
 class _Vfs(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         *_FIELDS,
         ("set", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
         ("get", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)),

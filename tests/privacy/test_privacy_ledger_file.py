@@ -63,9 +63,8 @@ def test_a_changed_byte_is_found_or_changes_nothing(written):
             try:
                 assert read(written) == ENTRIES
                 assert read(written, "release") == [{"of": place} for place in range(5)]
-            except LedgerError as error:
+            except LedgerError:
                 found += 1
-                assert "\n" not in str(error)
             for left in written.glob(FILE + "-*"):
                 left.unlink()
     assert found > 100

@@ -169,7 +169,7 @@ def test_a_name_that_is_declared_later_keeps_what_was_spent(make_database, tmp_p
 
 
 def test_a_damaged_ledger_of_unknown_name_is_not_passed_over(make_database, tmp_path):
-    """Attack: spoil the first entry of an old ledger, so that its name cannot be read. Door: ledger.
+    """Attack: spoil the name of an old ledger, so that it cannot be read. Door: ledger.
 
     What cannot be told apart is refused.
     """
