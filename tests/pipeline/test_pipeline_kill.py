@@ -79,8 +79,9 @@ def test_a_killed_replace_leaves_what_was_there(make_database, model):
 def batches(config):
     """The release's entries: one of events, then one of their results, batch by batch."""
     (file,) = Path(config.ledger.path).rglob("ledger.sqlite")
+    (shown,) = ledger(config)["releases"]
     with transaction(file.parent) as book:
-        return book.read(ledger(config)["releases"][0]["release"])
+        return book.read(shown["release"])
 
 
 @pytest.mark.parametrize(
