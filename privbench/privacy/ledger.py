@@ -25,7 +25,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -168,7 +168,7 @@ class Ledger:
                 if resume is None:
                     opened = {"type": "opened", "release": str(uuid.uuid4()), "time": _now()}
                     standing.add(opened := {**opened, **header})
-                    standing.check(cap)
+                    standing.check(opened["release"], cap)
                     books[self].append(opened)
                 else:
                     standing.require_open(resume, header)
@@ -194,10 +194,10 @@ class Ledger:
             release = self._release(book, release_id, header)
         return release.close()
 
-    def set_cap(self, epsilon: float | None, delta: float | None) -> None:
-        """Set the ledger's own cap; None lifts that half of it."""
+    def set_cap(self, cap: Cap) -> None:
+        """Set the ledger's own cap, in the place of the one before."""
         with self._book() as book:
-            book.append({"type": "cap", "epsilon": epsilon, "delta": delta, "time": _now()})
+            book.append({"type": "cap", "time": _now(), **asdict(cap)})
 
     def show(self) -> dict[str, Any]:
         """Releases, totals per unit definition, and the cap. Totals may be infinite.
@@ -271,7 +271,7 @@ def _extend(
         amounts = {"epsilon": total.epsilon, "delta": total.delta}
         entry = {"type": "extended", "release": release.id, **amounts}
         standing.add(entry)
-        standing.check(cap)
+        standing.check(release.id, cap)
         book.append(entry)
 
 

@@ -395,6 +395,7 @@ def test_cap_reached(desk):
 
 
 def test_cap_set_by_the_ledger_command(desk):
+    refused(desk.fit("--max-epsilon-per-month", "3"), 4, "would be 5, over the cap of 3")
     mine = ["--identity", "market", "--ledger", desk.ledger]
     result = desk.run("ledger", "cap", *mine, "--epsilon", "4")
     assert result.exit_code == 0, result.stderr

@@ -28,9 +28,17 @@ from privbench.privacy import (
     UnitDefinition,
     open_session,
 )
+from privbench.privacy.events import describe
 
 OWNER = UnitDefinition.of(CHAIN)
 ROW = UnitDefinition.of(ROWS)
+DRAWING = {
+    "mechanism": "discrete_laplace",
+    "scale": 4.0,
+    "loss": "epsilon",
+    "amount": 0.25,
+    "private": True,
+}
 REPLACE = UnitDefinition.of(DatabaseSpec(CHAIN.tables, Relation(neighbours="replace")))
 
 
@@ -82,19 +90,19 @@ def test_a_release_without_events_costs_nothing(tmp_path):
 
 
 def test_the_cap_refuses_the_next_release(ledger):
-    ledger.set_cap(1.0, 1e-6)
+    ledger.set_cap(Cap(1.0, 1e-6))
     for _ in range(10):
         spend(ledger, 0.1, 1e-7)
     for epsilon, delta in ((0.001, 0.0), (0.001, 1e-9)):
         with pytest.raises(BudgetExceeded, match="cap"):
             spend(ledger, epsilon, delta)
     assert len(ledger.show()["releases"]) == 10
-    ledger.set_cap(2.0, None)
+    ledger.set_cap(Cap(2.0))
     spend(ledger, 1.0, 0.5)
 
 
 def test_the_delta_cap_holds_for_itself(ledger):
-    ledger.set_cap(None, 1e-6)
+    ledger.set_cap(Cap(None, 1e-6))
     spend(ledger, 100.0, 1e-6)
     with pytest.raises(BudgetExceeded, match="delta"):
         spend(ledger, 0.1, 1e-7)
@@ -102,15 +110,53 @@ def test_the_delta_cap_holds_for_itself(ledger):
 
 @pytest.mark.parametrize(("own", "config"), [(1.0, 5.0), (5.0, 1.0), (None, 1.0), (1.0, None)])
 def test_the_stricter_cap_wins(ledger, own, config):
-    ledger.set_cap(own, None)
+    ledger.set_cap(Cap(own))
     spend(ledger, 0.9, cap=Cap(config))
     with pytest.raises(BudgetExceeded):
         spend(ledger, 0.2, cap=Cap(config))
 
 
+def test_a_month_has_a_cap_of_its_own(ledger, monkeypatch):
+    """A release counts in the month in which it was opened; the next month begins at zero."""
+
+    def at(time):
+        monkeypatch.setattr("privbench.privacy.ledger._now", lambda: time)
+
+    ledger.set_cap(Cap(monthly=1.0))
+    at("2030-01-01T00:00:00+00:00")
+    spend(ledger, 0.75)
+    at("2030-01-31T23:59:59+00:00")
+    with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-01 would be 1\.25"):
+        spend(ledger, 0.5)
+    spend(ledger, 0.25)
+    at("2030-02-01T00:00:00+00:00")
+    spend(ledger, 1.0)
+    with pytest.raises(BudgetExceeded, match="2030-02"):
+        spend(ledger, 0.1)
+    at("2030-03-01T00:00:00+00:00")
+    with pytest.raises(BudgetExceeded, match="2030-03"):
+        spend(ledger, 0.5, cap=Cap(monthly=0.25))
+    with pytest.raises(BudgetExceeded, match=r"total epsilon would be 2\.5"):
+        spend(ledger, 0.5, cap=Cap(2.25))
+    (shown,) = ledger.show()["definitions"]
+    assert shown["months"] == {"2030-01": 1.0, "2030-02": 1.0}
+
+
+def test_a_resumed_release_counts_in_the_month_of_its_opening(tmp_path, monkeypatch):
+    ledger = Ledger.open(tmp_path, "shop")
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-31T23:00:00+00:00")
+    session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
+    session._release.record([describe(Counts(), CHAIN, "lost", **DRAWING)])
+    session._release.leave()
+    ledger.set_cap(Cap(monthly=1.2))
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-02-01T00:00:00+00:00")
+    with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-01 would be 1\.25"):
+        open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=session.release_id)
+
+
 def test_identities_do_not_share_a_ledger(tmp_path):
     one, two = (Ledger.open(tmp_path, name) for name in ("shop", "bank"))
-    one.set_cap(1.0, None)
+    one.set_cap(Cap(1.0))
     spend(one, 1.0)
     spend(two, 3.0)
     assert total(two, OWNER).epsilon == 3.0
@@ -130,7 +176,7 @@ def test_a_weaker_unit_is_infinite_for_a_stronger_one(ledger):
 
 @pytest.mark.parametrize(("first", "second"), [(ROW, OWNER), (OWNER, ROW)])
 def test_a_capped_ledger_refuses_a_mixture_of_units(ledger, first, second):
-    ledger.set_cap(100.0, None)
+    ledger.set_cap(Cap(100.0))
     spend(ledger, 0.1, definition=first)
     with pytest.raises(BudgetExceeded, match="promises its units nothing"):
         spend(ledger, 0.1, definition=second)
@@ -154,7 +200,7 @@ def test_add_remove_counts_twice_for_replace(ledger):
 def test_a_grown_schema_adds_to_the_same_sum(ledger):
     grown = DatabaseSpec({**CHAIN.tables, "public.new": TableSpec("public.new", {})})
     later = UnitDefinition.of(grown)
-    ledger.set_cap(2.0, None)
+    ledger.set_cap(Cap(2.0))
     spend(ledger, 0.5)
     spend(ledger, 1.0, definition=later)
     assert total(ledger, OWNER).epsilon == 1.5
@@ -194,7 +240,7 @@ def test_a_fit_without_private_noise_is_stamped_and_infinite(tmp_path, noise):
 
 
 def test_a_capped_ledger_refuses_a_seeded_fit(ledger):
-    ledger.set_cap(100.0, None)
+    ledger.set_cap(Cap(100.0))
     with pytest.raises(BudgetExceeded, match="seeded"):
         spend(ledger, 0.1, private=False)
     assert ledger.show()["releases"] == []

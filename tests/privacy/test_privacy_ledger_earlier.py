@@ -44,7 +44,7 @@ def check(base):
     """All that the earlier version knew: a closed release, a cap, an open one with a lost event."""
     shown = Ledger.open(base, "shop").show()
     assert [item["state"] for item in shown["releases"]] == ["closed", "open"]
-    assert shown["cap"] == {"epsilon": 3.0, "delta": None}
+    assert shown["cap"] == {"epsilon": 3.0, "delta": None, "monthly": None}
     assert shown["definitions"][0]["epsilon"] == 1.1250000000000002
 
 

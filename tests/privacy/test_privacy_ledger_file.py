@@ -9,7 +9,7 @@ import pytest
 from core_toys import Counts, Toy
 
 from privbench.errors import LedgerError
-from privbench.privacy import Accountant, Ledger, open_session
+from privbench.privacy import Accountant, Cap, Ledger, open_session
 from privbench.privacy.store import FILE, transaction
 
 ENTRIES = [{"n": place, "text": "é" * 900 * place, "float": 0.1 * place} for place in range(5)]
@@ -124,7 +124,7 @@ def test_another_programs_database_is_left_alone(tmp_path):
 
 def test_entries_of_no_sense_are_damage(tmp_path):
     ledger = Ledger.open(tmp_path, "shop")
-    ledger.set_cap(1.0, None)
+    ledger.set_cap(Cap(1.0))
     with transaction(ledger.directory) as book:
         book.append({"type": "opened", "release": "x"})
     with pytest.raises(LedgerError, match="is damaged"):
