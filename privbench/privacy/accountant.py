@@ -1,4 +1,4 @@
-"""Prices events and keeps their sum under a fixed cap (P26).
+"""Prices events and keeps their sum under a fixed cap.
 
 **Charged to root tables.** Every event names the root tables whose units can move its statistic.
 The accountant keeps one sum per root table; what is spent is the largest of them. Proof: let two

@@ -46,19 +46,26 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2.
+class _Asked:
+    """What is asked, at what price.
 
     Attributes:
         query: What to count.
         amount: ε or ρ to charge to every root table of the query.
         label: What it is for.
+        delta: δ to charge; public, and above 0 for `Labels` alone.
     """
 
     query: Query
     amount: float
     label: str
     delta: float = 0.0
+
+
+class Measurement(_Asked):
+    """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2."""
+
+    __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows."""
@@ -72,20 +79,10 @@ class Measurement:
         return Method(mechanism.name, scale, draw)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The index of a largest score, by noisy max; charged by the L∞ sensitivity.
+class Selection(_Asked):
+    """The index of a largest of a vector of scores, by noisy max; charged by the L∞ sensitivity."""
 
-    Attributes:
-        query: A one-dimensional score vector.
-        amount: ε or ρ to charge.
-        label: What it is for.
-    """
-
-    query: Query
-    amount: float
-    label: str
-    delta: float = 0.0
+    __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows.
@@ -105,9 +102,8 @@ class Selection:
         return Method(mechanism.name, scale, draw)
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """Noisy counts of public cells, and the labels whose noisy count passes a threshold (P19, P31).
+class Labels(_Asked):
+    """Noisy counts of public cells, and the labels whose noisy count passes a threshold.
 
     Cells and labels are cells of one vector, whose sensitivity the query states. Each is drawn once
     with the same noise: the cells by the vector mechanism, which does to them what the threshold
@@ -115,17 +111,10 @@ class Labels:
     the whole vector; its δ, for labels that one of two neighbours lacks, does not concern cells,
     which both have.
 
-    Attributes:
-        query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.
-        amount: ε or ρ to charge.
-        label: What it is for.
-        delta: δ to charge; public, above 0.
+    The query's sensitivity has l0, and it has ``evaluate_labels``.
     """
 
-    query: Query
-    amount: float
-    label: str
-    delta: float
+    __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows.

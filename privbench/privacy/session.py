@@ -190,7 +190,7 @@ class Session:
         return index  # type: ignore[return-value]
 
     def release_labels(self, query: Query, amount: float, delta: float, label: str) -> Listed:
-        """Public cells and the labels whose noisy count passes a threshold, with counts (P19, P31).
+        """Public cells and the labels whose noisy count passes a threshold, with counts.
 
         Args:
             query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.

@@ -125,7 +125,7 @@ def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
 
 
 def same_events(first: Iterable[Query], second: Iterable[Query]) -> list[int]:
-    """Positions at which two lists of events differ in what the adversary sees (P17).
+    """Positions at which two lists of events differ in what the adversary sees.
 
     Whole queries are compared: their tables, columns, clips and public candidates are all seen.
 

@@ -3,7 +3,7 @@
 Every axis reads the row itself and, along OWN keys, other rows of its own unit; never another
 unit's rows. So a row that stays keeps its code when another unit goes, and a histogram over any
 axes has the sensitivity of its table's weights. Whether an edge is ⊥ is not told apart from an
-edge into another unit (P9).
+edge into another unit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import NONE
 
-#: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more (P22).
+#: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more.
 FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
 
 #: Most joint cells of a `Joined` axis.
@@ -152,7 +152,7 @@ class Refers(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Children(Axis):
-    """Bucket of the number of rows that a row owns by one OWN key (fan-out, P22).
+    """Bucket of the number of rows that a row owns by one OWN key (its fan-out).
 
     Attributes:
         key: The OWN key of the owned table.
@@ -192,7 +192,7 @@ class Children(Axis):
 class UnitRows(Axis):
     """Bucket of the number of rows that the row's unit has in some table, its own or another.
 
-    It counts rows of the row's own unit alone (P7), so the code stays when another unit goes. For
+    It counts rows of the row's own unit alone, so the code stays when another unit goes. For
     tables that no unit of this table reaches it is 0.
 
     Attributes:

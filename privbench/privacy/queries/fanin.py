@@ -1,4 +1,4 @@
-"""Fan-in of references: how often rows are referred to from other units (P21)."""
+"""Fan-in of references: how often rows are referred to from other units."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class FanIn(Query):
     the table is joint with an axis of the target's own unit. Bucket 0 is left out unless ``zero``
     (the total is released elsewhere). Shape ([by,] buckets).
 
-    Sensitivity (P21), when unit U goes:
+    Sensitivity, when unit U goes:
 
     1. *U's targets leave.* They add a non-negative vector of L1 norm at most their weights, which
        sum to at most C (`units.contribution`).
@@ -114,8 +114,8 @@ class FanIn(Query):
        of other units' rows do not change, so no other edge enters or leaves the kept ones. A target
        outside U that loses c of them changes by at most c times the largest single step δ
        (triangle inequality over m, m−1, …), found by enumeration of all m (`steps`). A target of
-       weight w < GRID has w ≤ GRID/2 (P15 gives GRID only for n = τ = 1), each of its at most three
-       changed cells moves by at most half of the enumerated change plus 1 for rounding, and
+       weight w < GRID has w ≤ GRID/2 (a row weighs GRID only for n = τ = 1), each of its at most
+       three changed cells moves by at most half of the enumerated change plus 1 for rounding, and
        δ/2 + 3 ≤ δ. Targets inside U have left already.
     3. *Edges into U become ⊥* and are dropped, but their targets were U's, and they keep their
        rank: no other row of their unit takes their place, since NULL and ⊥ are dropped after the

@@ -1,4 +1,4 @@
-"""Fan-out: how many rows a parent row owns (P22)."""
+"""Fan-out: how many rows a parent row owns."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ class FanOut(Query):
     the count of a parent row that stays does not change. `claims.weighted` for the parent table:
     GRID, whatever the counts; for roots a unit moves one whole cell.
 
-    Sensitivity, unit = row (P12): parent rows weigh GRID each and keys are REF. Removing a child
+    Sensitivity, unit = row: parent rows weigh GRID each and keys are REF. Removing a child
     row moves its parent from one bucket to another: 2 in L1, √2 in L2, 1 in L∞. Removing a parent
     row takes it from its bucket: 1; its children's edges become ⊥, which moves no other parent.
     If the key points into its own table, one row does both: its parent leaves bucket a and enters
-    b ≠ a while the row itself leaves c: 3 in L1; worst for c = a: √5 in L2 and 2 in L∞ (P12 states
-    2, which holds for keys between two tables). Replace doubles all of it. The event is charged to
-    both tables.
+    b ≠ a while the row itself leaves c: 3 in L1; worst for c = a: √5 in L2 and 2 in L∞. Replace
+    doubles all of it. The event is charged to both tables.
 
     Other keys are refused: use `FanIn`.
 

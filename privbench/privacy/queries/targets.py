@@ -1,4 +1,4 @@
-"""Attributes of the rows that references lead to (P21)."""
+"""Attributes of the rows that references lead to."""
 
 from __future__ import annotations
 
