@@ -34,9 +34,8 @@ from typing import Any, Self
 from platformdirs import user_state_dir
 
 from privbench.errors import LedgerError
-from privbench.privacy.accountant import Accountant, Guarantee, Tally, price
+from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for, price
 from privbench.privacy.budget import round_up
-from privbench.privacy.conversion import epsilon_for
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.earlier import convert
 from privbench.privacy.events import Event
@@ -112,9 +111,8 @@ class Ledger:
         """
         base = _base(path)
         for item in cls._all(base):
-            with item._book() as book:
-                if release_id in item._own(book).accounts:
-                    return item
+            if release_id in item._standing().accounts:
+                return item
         raise LedgerError(
             f"no ledger in {base} knows a release {release_id}.",
             remedy="Name the right folder by --ledger, and the release as 'ledger show' does.",
@@ -205,13 +203,9 @@ class Ledger:
         Raises:
             LedgerError: The ledger is damaged.
         """
-        standing = Standing([])
-        if self.directory.exists():
-            with self._book() as book:
-                standing = self._own(book)
+        standing = self._standing() if self.directory.exists() else Standing([])
         for item in self.others:
-            with item._book() as book:
-                standing.count_in(item._own(book))
+            standing.count_in(item._standing())
         others = [{"identity": item.identity, "path": str(item.directory)} for item in self.others]
         place = {"identity": self.identity, "path": str(self.directory), "others": others}
         return {**place, **standing.to_json()}
@@ -232,6 +226,10 @@ class Ledger:
             elif entries[0] != header:
                 raise LedgerError(f"the ledger file {book.path} is not of this database.")
             yield book
+
+    def _standing(self) -> Standing:
+        with self._book() as book:
+            return self._own(book)
 
     def _own(self, book: Book) -> Standing:
         """The ledger's state."""

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Accounting, MechanismName
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import Integers, Query
 from privbench.privacy.registry import SELECTION, THRESHOLD, VECTOR
 from privbench.privacy.release import Listed, Result
-from privbench.privacy.shield import checked
 from privbench.privacy.spec import DatabaseSpec
 
 
@@ -73,7 +74,7 @@ class Measurement(_Asked):
         scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            exact = checked(self.query, self.query.evaluate(data))
+            exact = _checked(self.query, self.query.evaluate(data))
             return noise.vector(mechanism, exact, scale, stream)
 
         return Method(mechanism.name, scale, draw)
@@ -96,7 +97,7 @@ class Selection(_Asked):
         scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            exact = checked(self.query, self.query.evaluate(data))
+            exact = _checked(self.query, self.query.evaluate(data))
             return noise.index(mechanism, exact, scale, stream)
 
         return Method(mechanism.name, scale, draw)
@@ -137,7 +138,7 @@ class Labels(_Asked):
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
             exact, counts = counter.evaluate_labels(data)
-            cells = noise.vector(vector, checked(self.query, exact), scale, f"{stream} cells")
+            cells = noise.vector(vector, _checked(self.query, exact), scale, f"{stream} cells")
             found = noise.labels(mechanism, counts, scale, threshold, stream)
             return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
 
@@ -145,3 +146,17 @@ class Labels(_Asked):
 
 
 Question = Measurement | Selection | Labels
+
+
+def _checked(query: Query, values: Any) -> Integers:
+    """The statistic, checked against the query's public shape.
+
+    Raises:
+        TypeError: It is not an array of int64.
+        ValueError: It has another shape.
+    """
+    if not isinstance(values, np.ndarray) or values.dtype != np.int64:
+        raise TypeError
+    if values.shape != tuple(query.shape):
+        raise ValueError
+    return values

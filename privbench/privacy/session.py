@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +21,18 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
+from privbench.privacy.data import PrivateDatabase, Recoding
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event, describe
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, OpenDPNoise
 from privbench.privacy.query import Query
-from privbench.privacy.questions import Labels, Measurement, Method, Question, Selection
+from privbench.privacy.questions import Measurement, Method, Question, Selection
 from privbench.privacy.registry import VECTOR
-from privbench.privacy.release import Listed, Release, Result
+from privbench.privacy.release import Release, Result
 from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.standing import Cap
-
-
-class PrivateData(Protocol):
-    """What the session needs of the private database."""
-
-    @property
-    def spec(self) -> DatabaseSpec:
-        """What is public about it."""
-
-    def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
-        """Map an attribute, row by row, to a public domain."""
-
-    def let_go(self, table: str, attribute: str) -> None:
-        """Drop an attribute that no later question needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +68,7 @@ class Session:
 
     def __init__(
         self,
-        data: PrivateData,
+        data: PrivateDatabase,
         accountant: Accountant,
         release: Release,
         noise: NoiseSource | None = None,
@@ -189,23 +176,6 @@ class Session:
         (index,) = self.ask([Selection(query, amount, label)])
         return index  # type: ignore[return-value]
 
-    def release_labels(self, query: Query, amount: float, delta: float, label: str) -> Listed:
-        """Public cells and the labels whose noisy count passes a threshold, with counts.
-
-        Args:
-            query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.
-            amount: ε or ρ to charge.
-            delta: δ to charge; public, above 0.
-            label: What it is for.
-
-        Raises:
-            BudgetExceeded: The amount or δ is not left; nothing was drawn.
-            PrivacyRefusal: δ is 0, or the query is not a label query.
-            PrivbenchError: The labels could not be counted; the event stays spent.
-        """
-        (found,) = self.ask([Labels(query, amount, label, delta)])
-        return found  # type: ignore[return-value]
-
     def ask(self, questions: Sequence[Question]) -> list[Result]:
         """Answer questions that do not depend on each other's answers, as one batch.
 
@@ -271,7 +241,7 @@ class Session:
         drawn = [step for place in waiting if (step := steps[place]) is not None]
         self._release.store([(step.event, step.result) for step in drawn])
 
-    def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
+    def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
         """Map an attribute to a public domain, each row by itself; free.
 
         Args:
@@ -344,7 +314,7 @@ def noise_sd(query: Query, spec: DatabaseSpec, amount: float, accounting: Accoun
 
 
 def open_session(
-    data: PrivateData,
+    data: PrivateDatabase,
     accountant: Accountant,
     ledger: str | Path | None,
     identity: str,

@@ -91,11 +91,9 @@ class Column(Axis):
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return self.attribute
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         codes, domain = data._codes(table, self.attribute)
         lookup = None if self.bins is None else self.bins.values
         if domain.size != (self.size if lookup is None else lookup.size):
@@ -111,11 +109,9 @@ class Whole(Axis):
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return "*"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         return np.broadcast_to(np.uint8(0), data._rows(table)), None
 
 
@@ -132,16 +128,13 @@ class Refers(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return 3 if self.own else 2
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         edges = data._parents(self.key)
         codes = (edges != NONE).astype(np.uint8)
         if self.own and data._rows(self.key.parent):
@@ -172,16 +165,13 @@ class Children(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return len(self.bounds)
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return f"#{self.key.table}.{self.key.name}"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         if table != self.key.parent:
             raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
         (codes,) = data._cache.get(self, lambda: (bucket(children(data, self.key), self.bounds),))
@@ -208,16 +198,13 @@ class UnitRows(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return len(self.bounds)
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return f"#{self.counted}"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         (codes,) = data._cache.get((self, table), lambda: (self._count(data, table),))
         return codes, None
 
@@ -252,16 +239,13 @@ class Owner(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return self.axis.size + 1
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return f"{self.key.name}.{self.axis.label}"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         if table != self.key.table:
             raise SchemaError(f"it has no key {self.key.name!r}.", table=table)
         (codes,) = data._cache.get(self, lambda: (self._context(data),))
@@ -311,11 +295,9 @@ class Joined(Axis):
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return "×".join(axis.label for axis in self.axes)
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         (codes,) = data._cache.get((self.axes, table), lambda: (self._cells(data, table),))
         return codes, None if self.groups is None else self.groups.values.ravel()
 

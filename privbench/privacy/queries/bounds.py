@@ -52,7 +52,6 @@ class GridHistogram(RawQuery):
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.source)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:

@@ -165,7 +165,6 @@ class FanIn(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         name = f"{self.key.table}.{self.key.name}"
         return (name,) if self.by is None else (name, self.by.label)
 
@@ -185,7 +184,6 @@ class FanIn(Query):
         return tuple(s * (2**k - 1) for k in range(0 if self.zero else 1, self.buckets + 1))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         step = steps(self.scale(spec), self.buckets, self.zero)
         edges = most_kept(spec, self.key)
         own = contribution(spec, self.key.parent)
@@ -195,11 +193,9 @@ class FanIn(Query):
         return doubled(spec, Sensitivity(int(l1), float(l2), int(linf)))
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
-        """Roots of both ends."""
         return spec.roots(self.key.table) | spec.roots(self.key.parent)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         whole, part = levels(self.scale(data.spec), self.buckets)
         counts = np.minimum(self._edges(data), whole.size - 1)
         weights = data._units.weights(self.key.parent)

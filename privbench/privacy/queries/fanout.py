@@ -62,12 +62,10 @@ class FanOut(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return (f"{self.key.table}.{self.key.name}",)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of buckets."""
         return (len(self.bounds),)
 
     def _check(self, spec: DatabaseSpec) -> bool:
@@ -82,7 +80,6 @@ class FanOut(Query):
         return row
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         if not self._check(spec):
             return weighted(spec, self.key.parent)
         if self.key.table == self.key.parent:
@@ -98,7 +95,6 @@ class FanOut(Query):
         return spec.roots(self.key.parent)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         if not self._check(data.spec):
             return View(data, self.key.parent, (Children(self.key, self.bounds),)).count()
         codes = bucket(children(data, self.key), self.bounds)

@@ -80,7 +80,6 @@ class Histogram(TableQuery):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return tuple(axis.label for axis in self.axes)
 
     @property
@@ -89,11 +88,9 @@ class Histogram(TableQuery):
         return tuple(axis.size for axis in self.axes)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.source, total=None if self.tau is None else GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         return View(data, self.source, self.axes, self.region, tau=self.tau).count()
 
 
@@ -153,12 +150,10 @@ class JointHistogram(Query):
 
     @property
     def table(self) -> str:
-        """See `Query.table`."""
         return self.parts[0][0].source
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return tuple(dict.fromkeys(name for part, _ in self.parts for name in part.columns))
 
     @property
@@ -171,7 +166,6 @@ class JointHistogram(Query):
         return overlap((part.region, float(m**power)) for (part, _), m in amounts)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         most = max(self.multipliers)
         return weighted(spec, self.table, m1=self._most(1), m2=math.sqrt(self._most(2)), most=most)
 

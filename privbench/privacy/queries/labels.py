@@ -201,7 +201,6 @@ class LabelCounts(_Weighted):
         return (1 + len(self.public),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         most = 1 if single(spec, self.source) else self.most
         l1 = GRID * (1 if self.norm == "l1" else math.isqrt(most - 1) + 1)
         if spec.relation.neighbours == "replace":
@@ -272,12 +271,10 @@ class RankedCounts(_Weighted):
         return (1 + BLOCKS,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         times = 2 if spec.relation.neighbours == "replace" else 1
         return Sensitivity(times * GRID, float(times * GRID), times * GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         codes, size, _ = self._held(data)
         cells = np.where(codes < 0, size, codes)
         counts = self._counts(data, cells, size + 1, "l1", VALUES)

@@ -45,20 +45,16 @@ class Presence(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return (self.key.name,)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of cells."""
         return (3 if self.own else 2,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.key.table)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         return View(data, self.key.table, (Refers(self.key, self.own),)).count()
 
 
@@ -80,16 +76,13 @@ class PublicTarget(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return self.rows + 1
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         edges = data._parents(self.key)
         return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 
@@ -121,7 +114,6 @@ class PublicTargets(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return (self.key.name,)
 
     @property
@@ -130,9 +122,7 @@ class PublicTargets(Query):
         return (self.rows + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.key.table)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         return View(data, self.key.table, (PublicTarget(self.key, self.rows),)).count()

@@ -52,12 +52,10 @@ class Total(TableQuery):
         return 1 if single(spec, self.source) else self.clip
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         clip = self._clip(spec)
         return Sensitivity(clip, float(clip), clip)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic."""
         rows = rows_of(data, self.region)
         if data.spec.tables[self.source].own is None:
             count = data._rows(self.source) if rows is None else rows.size
