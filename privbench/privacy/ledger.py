@@ -41,7 +41,7 @@ from privbench.privacy.earlier import convert
 from privbench.privacy.events import Event
 from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing
-from privbench.privacy.store import FILE, Book, Entry, damaged, transaction, unusable
+from privbench.privacy.store import FILE, Book, Entry, damaged, sync_folder, transaction, unusable
 
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 
@@ -163,14 +163,15 @@ class Ledger:
                     found = item._own(books[item])
                     holder = item if resume in found.accounts else holder
                     standing.count_in(found)
+                name = resume or str(uuid.uuid4())
                 if resume is None:
-                    opened = {"type": "opened", "release": str(uuid.uuid4()), "time": _now()}
-                    standing.add(opened := {**opened, **header})
-                    standing.check(opened["release"], cap)
+                    opened = {"type": "opened", "release": name, "time": _now(), **header}
+                    standing.add(opened)
+                    standing.check(name, cap)
                     books[self].append(opened)
                 else:
                     standing.require_open(resume, header)
-                release = holder._release(books[holder], resume or opened["release"], header)
+                release = holder._release(books[holder], name, header)
                 undo.callback(release.leave)
                 _extend(books[holder], standing, release, accountant, cap)
             undo.pop_all()
@@ -214,7 +215,9 @@ class Ledger:
     def _book(self) -> Iterator[Book]:
         """One transaction on this ledger, which is made where there is none."""
         try:
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self.directory.exists():
+                self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+                sync_folder(self.directory.parent)
         except OSError as error:
             raise unusable(self.directory, error.strerror) from None
         convert(self.directory)

@@ -148,6 +148,15 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
         )
 
 
+def sync_folder(path: Path) -> None:
+    """Make a new name in a folder durable; within the ledger's own SQLite does that."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sealed(previous: str, text: bytes) -> str:
     """The seal of an entry, from the one before it and its own text."""
     return hashlib.sha256(previous.encode() + b"\n" + text).hexdigest()[:24]
