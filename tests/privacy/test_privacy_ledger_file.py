@@ -53,6 +53,13 @@ def test_an_exception_undoes_the_transaction(written):
     assert read(written) == ENTRIES
 
 
+def test_a_ledger_that_another_holds_is_waited_for_and_said_to_be_held(written, monkeypatch):
+    monkeypatch.setattr("privbench.privacy.store.WAIT", 0.1)
+    with transaction(written), pytest.raises(LedgerError, match="another process holds"):
+        read(written)
+    assert read(written) == ENTRIES
+
+
 def test_a_changed_byte_is_found_or_changes_nothing(written):
     whole = (written / FILE).read_bytes()
     found = 0
