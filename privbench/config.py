@@ -89,11 +89,13 @@ class LedgerConfig(_Section):
         path: Directory of the ledger; None means the user's state directory.
         cap_epsilon: No release may take the database's total ε past this.
         cap_delta: Likewise for δ.
+        max_epsilon_per_month: Likewise for the ε of those opened in one calendar month (UTC).
     """
 
     path: str | None = None
     cap_epsilon: Annotated[float, Field(gt=0)] | None = None
     cap_delta: Annotated[float, Field(ge=0)] | None = None
+    max_epsilon_per_month: Annotated[float, Field(gt=0)] | None = None
 
 
 class ColumnConfig(_Section):

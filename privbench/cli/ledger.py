@@ -7,8 +7,9 @@ import json
 import click
 
 from privbench import pipeline
-from privbench.cli.options import config_option
+from privbench.cli.options import config_option, monthly_option
 from privbench.config import Config
+from privbench.privacy import Cap
 
 
 @click.group()
@@ -50,16 +51,22 @@ def show(
 @click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
 @click.option("--epsilon", type=float, required=True, metavar="E", help="No release past this ε.")
 @click.option("--delta", type=float, metavar="D", help="No release past this δ.")
+@monthly_option
 def cap(
-    source: str, identity: str | None, path: str | None, epsilon: float, delta: float | None
+    source: str,
+    identity: str | None,
+    path: str | None,
+    epsilon: float,
+    delta: float | None,
+    max_epsilon_per_month: float | None,
 ) -> None:
-    """Refuse every release that would take the database past a total.
+    """Refuse every release that would take the database past a total; replaces an earlier cap.
 
     \b
     Example:
-      privbench ledger cap "service=prod" --epsilon 10
+      privbench ledger cap "service=prod" --epsilon 10 --max-epsilon-per-month 3.2
     """
-    pipeline.ledger_cap(source, identity, path, epsilon, delta)
+    pipeline.ledger_cap(source, identity, path, Cap(epsilon, delta, max_epsilon_per_month))
     click.echo(pipeline.ledger_show(source, identity, path).render())
 
 

@@ -120,6 +120,14 @@ lookups_option = click.option(
 config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
 
 
+monthly_option = click.option(
+    "--max-epsilon-per-month",
+    type=float,
+    metavar="E",
+    help="No release past this ε of all that are opened in one calendar month (UTC).",
+)
+
+
 @dataclass(frozen=True)
 class ReleaseOptions:
     """What the command line says of a release."""
@@ -132,6 +140,7 @@ class ReleaseOptions:
     yes: bool
     seed: int | None
     ledger: str | None
+    max_epsilon_per_month: float | None
     resume: str | None
     schemas: tuple[str, ...]
     tables: tuple[str, ...]
@@ -150,6 +159,7 @@ class ReleaseOptions:
             synthesizer=self.synthesizer,
             seed=self.seed,
             ledger=self.ledger,
+            max_epsilon_per_month=self.max_epsilon_per_month,
         )
         return need_epsilon(choosing(config, self.schemas, self.tables, self.excluded))
 
@@ -193,6 +203,7 @@ _RELEASE = (
         help="Seed the noise. The release is then stamped NOT PRIVATE.",
     ),
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
+    monthly_option,
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
     click.option(
         "--pay-again",
@@ -253,6 +264,7 @@ def read_config(
     synthesizer: str | None = None,
     seed: int | None = None,
     ledger: str | None = None,
+    max_epsilon_per_month: float | None = None,
 ) -> Config:
     """The config file with what the command line changes.
 
@@ -265,10 +277,9 @@ def read_config(
     if synthesizer is not None:
         section = config.synthesizer.model_copy(update={"name": synthesizer})
         config = config.model_copy(update={"synthesizer": section})
-    if ledger is not None:
-        section_ = config.ledger.model_copy(update={"path": ledger})
-        config = config.model_copy(update={"ledger": section_})
-    return config
+    given = {"path": ledger, "max_epsilon_per_month": max_epsilon_per_month}
+    ledger_ = config.ledger.model_copy(update={k: v for k, v in given.items() if v is not None})
+    return config.model_copy(update={"ledger": ledger_})
 
 
 def need_epsilon(config: Config) -> Config:

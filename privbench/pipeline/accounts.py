@@ -10,7 +10,7 @@ from privbench.errors import UsageError
 from privbench.postgres.connect import Connection
 from privbench.postgres.connect import identity as database_identity
 from privbench.postgres.reading import reading
-from privbench.privacy import Guarantee, Ledger
+from privbench.privacy import Cap, Guarantee, Ledger
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,22 @@ class LedgerReport:
                 "  identity and [ledger] path in the config, --identity and --ledger here)"
             )
         lines.append("")
+        cap = state["cap"]
         for item in state["definitions"]:
             lines.append(
                 f"Unit definition {item['id']} ({item['neighbours']}): "
                 f"total ε {_number(item['epsilon'])}, δ {_number(item['delta'])}"
             )
+            if cap["monthly"] is not None:
+                months = (f"{month} ε {_number(spent)}" for month, spent in item["months"].items())
+                lines.append("  by months: " + ", ".join(months))
             if item["infinite"]:
                 lines.append(
                     "  infinite because of releases that promise these units nothing: "
                     + ", ".join(item["infinite"])
                 )
-        cap = state["cap"]
-        lines.append(f"Cap: ε {_number(cap['epsilon'])}, δ {_number(cap['delta'])}")
+        monthly = f", ε a month {_number(cap['monthly'])}" if cap["monthly"] is not None else ""
+        lines.append(f"Cap: ε {_number(cap['epsilon'])}, δ {_number(cap['delta'])}{monthly}")
         if self.full:
             lines.append("  what is spent has reached the cap: every further release is refused")
         return "\n".join(lines)
@@ -82,17 +86,16 @@ def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerRe
     return LedgerReport(_ledger(source, identity, path).show())
 
 
-def ledger_cap(
-    source: str, identity: str | None, path: str | None, epsilon: float, delta: float | None
-) -> None:
-    """Set a cap on a database's total.
+def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) -> None:
+    """Set a cap on a database's total, in the place of the one before.
 
     Raises:
         UsageError: The cap is not a positive number.
     """
-    if not (epsilon > 0 and math.isfinite(epsilon)) or not (delta is None or 0 <= delta < 1):
+    given = [value for value in (cap.epsilon, cap.monthly) if value is not None]
+    if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
-    _ledger(source, identity, path).set_cap(epsilon, delta)
+    _ledger(source, identity, path).set_cap(cap)
 
 
 def ledger_abandon(release_id: str, path: str | None) -> Guarantee:

@@ -158,7 +158,7 @@ def _extract(draft: Draft) -> None:
 
 def _open(draft: Draft) -> None:
     """Reserve the budget in the ledger, before a row is read."""
-    config = draft.config
+    config, limits = draft.config, draft.config.ledger
     definition = UnitDefinition.of(
         draft.plan.spec, tuple(item.table.key for item in draft.plan.public)
     )
@@ -170,7 +170,7 @@ def _open(draft: Draft) -> None:
     release = ledger.open_release(
         Fit(config_hash(draft.config, draft.catalog), definition, _noise(config).private),
         draft.accountant,
-        cap=Cap(config.ledger.cap_epsilon, config.ledger.cap_delta),
+        cap=Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month),
         resume=draft.resume,
     )
     draft.release = release

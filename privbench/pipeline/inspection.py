@@ -43,7 +43,7 @@ class Inspection:
             [
                 f"{_counted(schema)}. Identity: {self.catalog.identity}.",
                 *([said] if loose else []),
-                self.proposal.render(frozenset(public)),
+                roles.render(self.proposal, frozenset(public)),
                 render_coverage(self.coverage, whole=whole, width=width),
             ]
         )

@@ -1,8 +1,7 @@
 """The privacy core: queries in, noisy releases out, every one of them in the ledger first."""
 
-from privbench.privacy.accountant import Accountant, Guarantee, loss_of, price
+from privbench.privacy.accountant import Accountant, Guarantee, epsilon_for, loss_of, price, rho_for
 from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
-from privbench.privacy.conversion import epsilon_for, rho_for
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger

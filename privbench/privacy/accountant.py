@@ -1,4 +1,4 @@
-"""Prices events and keeps their sum under a fixed cap (P26).
+"""Prices events and keeps their sum under a fixed cap.
 
 **Charged to root tables.** Every event names the root tables whose units can move its statistic.
 The accountant keeps one sum per root table; what is spent is the largest of them. Proof: let two
@@ -23,12 +23,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from opendp import combinators, measurements, metrics
 
 from privbench.errors import BudgetExceeded, PrivacyRefusal
 from privbench.privacy.budget import round_down, round_up
-from privbench.privacy.conversion import epsilon_for, rho_for
 from privbench.privacy.events import Accounting, Event, Loss
-from privbench.privacy.mechanisms import Price
+from privbench.privacy.mechanisms import Price, vectors
 from privbench.privacy.registry import MECHANISMS
 
 _MARGIN = 1 - Fraction(1, 2**30)
@@ -216,3 +219,63 @@ class Accountant:
     def guarantee(self) -> Guarantee:
         """What has been spent, as (ε, δ)."""
         return self._tally.guarantee(self.accounting, self.delta_conversion)
+
+
+@lru_cache(maxsize=1)
+def _gaussian() -> Any:
+    return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=1.0)
+
+
+@lru_cache(maxsize=1)
+def _converted() -> Any:
+    return combinators.make_zCDP_to_approxDP(_gaussian())
+
+
+@lru_cache(maxsize=4096)
+def epsilon_for(rho: float, delta: float) -> float:
+    """The least ε that OpenDP states for ρ-zCDP at δ.
+
+    OpenDP's ``make_zCDP_to_approxDP`` is the tight conversion of Canonne, Kamath and Steinke
+    (2020), Corollary 13. It is asked through a Gaussian of scale 1, whose privacy map is
+    ρ = d² / 2.
+
+    Args:
+        rho: At least 0.
+        delta: Above 0 unless ``rho`` is 0.
+
+    Raises:
+        PrivacyRefusal: δ is not in (0, 1).
+    """
+    if rho == 0.0:
+        return 0.0
+    if not 0.0 < delta < 1.0:
+        raise PrivacyRefusal("zCDP needs a delta between 0 and 1 for its conversion.")
+    distance = math.sqrt(2.0 * rho)
+    while float(_gaussian().map(distance)) < rho:
+        distance = math.nextafter(distance, math.inf)
+    return float(_converted().map(distance).epsilon(delta))
+
+
+@lru_cache(maxsize=256)
+def rho_for(epsilon: float, delta: float) -> float:
+    """The largest ρ, to 12 digits and from below, with ``epsilon_for(rho, delta) <= epsilon``.
+
+    Raises:
+        PrivacyRefusal: ε is not positive, or δ is not in (0, 1).
+    """
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise PrivacyRefusal("epsilon must be a positive number.")
+    low, high = 0.0, epsilon
+    while epsilon_for(high, delta) <= epsilon:
+        low, high = high, 2.0 * high
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if epsilon_for(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+        if high - low <= 1e-12 * high:
+            break
+    if low <= 0.0:
+        raise PrivacyRefusal("epsilon is too small for any measurement at this delta.")
+    return low

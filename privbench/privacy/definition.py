@@ -1,4 +1,4 @@
-"""What a privacy unit is in a release, and when losses of two releases add up (P27)."""
+"""What a privacy unit is in a release, and when losses of two releases add up."""
 
 from __future__ import annotations
 

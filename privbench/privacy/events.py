@@ -6,7 +6,7 @@ sensitivity and scale; `privbench.privacy.accountant` decides what that costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 from privbench.privacy.fingerprint import fingerprint
@@ -28,6 +28,8 @@ Loss = Literal["epsilon", "rho"]
 
 #: Pure ε, or zCDP that is converted once to (ε, δ).
 Accounting = Literal["pure", "zcdp"]
+
+_LISTS = ("columns", "shape", "roots")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Event:
         delta: What is charged in δ; 0 for all but threshold releases.
         roots: Root tables that are charged, sorted.
         neighbours: The neighbour relation under which the sensitivity holds.
-        private: False when the noise was seeded or left out (P24).
+        private: False when the noise was seeded or left out.
     """
 
     id: int
@@ -76,30 +78,16 @@ class Event:
 
     def same(self, other: Event) -> bool:
         """Whether the two describe the same use of a mechanism, positions apart."""
-        return all(
-            getattr(self, field.name) == getattr(other, field.name)
-            for field in fields(self)
-            if field.name != "id"
-        )
+        return self == replace(other, id=self.id)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back without loss."""
-        data = {field.name: getattr(self, field.name) for field in fields(self)}
-        claim = self.sensitivity
-        data["sensitivity"] = {
-            "l1": claim.l1,
-            "l2": claim.l2,
-            "linf": claim.linf,
-            "l0": claim.l0,
-        }
-        for name in ("columns", "shape", "roots"):
-            data[name] = list(data[name])
-        return data
+        return {**asdict(self), **{name: list(getattr(self, name)) for name in _LISTS}}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The event that `to_json` wrote."""
-        lists = {name: tuple(data[name]) for name in ("columns", "shape", "roots")}
+        lists = {name: tuple(data[name]) for name in _LISTS}
         return cls(**{**data, **lists, "sensitivity": Sensitivity(**data["sensitivity"])})
 
 

@@ -2,18 +2,18 @@
 
 One directory holds one sub-directory per database identity, named by a hash of it::
 
-    <ledger>/<hash of identity>/ledger.jsonl       openings, closings, caps
-    <ledger>/<hash of identity>/ledger.lock
-    <ledger>/<hash of identity>/<release>.jsonl    the release's events and results
+    <ledger>/<hash of identity>/ledger.sqlite      openings, closings, caps; events and results
+    <ledger>/<hash of identity>/<release>.lock     held while a release is being written
 
-An opening reserves the whole (ε, δ) that the release asked for, checked against the cap while the
-lock is held, so two fits at once cannot both pass a cap that has room for one. Closing replaces
-the reservation by what was spent. A release that was never closed counts as its reservation.
+An opening reserves the whole (ε, δ) that the release asked for, checked against the cap within the
+transaction that writes it, so two fits at once cannot both pass a cap that has room for one.
+Closing replaces the reservation by what was spent. A release that was never closed counts as its
+reservation.
 
 Ledgers of other names that may be of the same database count too (`privbench.postgres.connect`
 says which); they are read, and written only to go on with a release of theirs or to give it up.
 
-The ledger is CONFIDENTIAL (P1). Whoever can delete it can forget its losses: keep it where the
+The ledger is CONFIDENTIAL. Whoever can delete it can forget its losses: keep it where the
 database's backups are kept.
 """
 
@@ -25,7 +25,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -34,16 +34,15 @@ from typing import Any, Self
 from platformdirs import user_state_dir
 
 from privbench.errors import LedgerError
-from privbench.privacy.accountant import Accountant, Guarantee, Tally, price
+from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for, price
 from privbench.privacy.budget import round_up
-from privbench.privacy.conversion import epsilon_for
 from privbench.privacy.definition import UnitDefinition
+from privbench.privacy.earlier import convert
 from privbench.privacy.events import Event
-from privbench.privacy.journal import Entry, Journal, sync_directory
-from privbench.privacy.release import Release, locked
+from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing
+from privbench.privacy.store import FILE, Book, Entry, damaged, sync_folder, transaction, unusable
 
-FORMAT = 1
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 
 
@@ -67,7 +66,7 @@ class Ledger:
 
     Args:
         directory: The identity's own directory.
-        identity: The database's identity (P27).
+        identity: The database's identity.
         others: Ledgers of other names whose losses count as well.
     """
 
@@ -75,7 +74,6 @@ class Ledger:
         self.identity = identity
         self.directory = directory
         self.others = tuple(others)
-        self._journal = Journal(directory / "ledger.jsonl")
 
     @classmethod
     def open(
@@ -93,10 +91,9 @@ class Ledger:
         """
         base = _base(path)
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
-        found = cls._all(base) if covers is not None else ()
         others = [
             item
-            for item in found
+            for item in (cls._all(base) if covers is not None else ())
             if item.directory.name != name and covers is not None and covers(item.identity)
         ]
         return cls(base / name, identity, others)
@@ -114,7 +111,7 @@ class Ledger:
         """
         base = _base(path)
         for item in cls._all(base):
-            if release_id in Standing(item._read()).accounts:
+            if release_id in item._standing().accounts:
                 return item
         raise LedgerError(
             f"no ledger in {base} knows a release {release_id}.",
@@ -124,13 +121,15 @@ class Ledger:
     @classmethod
     def _all(cls, base: Path) -> Iterator[Self]:
         """Every ledger of a directory, by the name of its folder."""
-        folders = sorted(base.iterdir()) if base.is_dir() else []
-        for folder in folders:
-            entry = (
-                Journal(folder / "ledger.jsonl").first() if _FOLDER.fullmatch(folder.name) else None
-            )
-            if entry is not None:
-                yield cls(folder, str(entry["identity"]))
+        for folder in sorted(base.iterdir()) if base.is_dir() else ():
+            if not _FOLDER.fullmatch(folder.name):
+                continue
+            convert(folder)
+            if (folder / FILE).exists():
+                with transaction(folder) as book:
+                    headers = book.read()[:1]
+                for header in headers:
+                    yield cls(folder, str(header["identity"]))
 
     def open_release(
         self,
@@ -153,33 +152,35 @@ class Ledger:
             LedgerError: The ledger is damaged, or the release to resume is closed, in use, or was
                 opened for another fit.
         """
-        self._prepare()
-        holder = self
-        with self._locked():
-            standing = self._standing()
-            header = _header(fit, accountant)
-            if resume is None:
-                release_id = str(uuid.uuid4())
-                opened = {"type": "opened", "release": release_id, "time": _now(), **header}
-                standing.add(opened)
-                standing.check(cap)
-                self._journal.append(opened)
-            else:
-                release_id = resume
-                standing.require_open(resume, header)
-                holder = self._holder(resume)
-            release = holder._release(release_id, header)
-            try:
-                holder._extend(standing, release, accountant, cap)
-            except BaseException:
-                release.leave()
-                raise
+        header = _header(fit, accountant)
+        with ExitStack() as undo:
+            with ExitStack() as stack:
+                # By the order of their names, so that two fits never wait for each other.
+                ledgers = sorted((self, *self.others), key=lambda item: item.directory.name)
+                books = {item: stack.enter_context(item._book()) for item in ledgers}
+                holder, standing = self, self._own(books[self])
+                for item in self.others:
+                    found = item._own(books[item])
+                    holder = item if resume in found.accounts else holder
+                    standing.count_in(found)
+                name = resume or str(uuid.uuid4())
+                if resume is None:
+                    opened = {"type": "opened", "release": name, "time": _now(), **header}
+                    standing.add(opened)
+                    standing.check(name, cap)
+                    books[self].append(opened)
+                else:
+                    standing.require_open(resume, header)
+                release = holder._release(books[holder], name, header)
+                undo.callback(release.leave)
+                _extend(books[holder], standing, release, accountant, cap)
+            undo.pop_all()
         return release
 
     def abandon(self, release_id: str) -> Guarantee:
         """Close a release that will not be resumed, and give back what none of its events took.
 
-        Every event that the release's file knows stays spent, also one whose result was lost.
+        Every event that the ledger knows stays spent, also one whose result was lost.
 
         Returns:
             What stays spent.
@@ -187,19 +188,15 @@ class Ledger:
         Raises:
             LedgerError: There is no such open release, or it is in use.
         """
-        self._prepare()
-        with locked(self.directory / "ledger.lock"):
-            header = self._own().require_open(release_id)
-            release = self._release(release_id, header)
+        with self._book() as book:
+            header = self._own(book).require_open(release_id)
+            release = self._release(book, release_id, header)
         return release.close()
 
-    def set_cap(self, epsilon: float | None, delta: float | None) -> None:
-        """Set the ledger's own cap; None lifts that half of it."""
-        self._prepare()
-        with locked(self.directory / "ledger.lock"):
-            self._own()
-            entry = {"type": "cap", "epsilon": epsilon, "delta": delta, "time": _now()}
-            self._journal.append(entry)
+    def set_cap(self, cap: Cap) -> None:
+        """Set the ledger's own cap, in the place of the one before."""
+        with self._book() as book:
+            book.append({"type": "cap", "time": _now(), **asdict(cap)})
 
     def show(self) -> dict[str, Any]:
         """Releases, totals per unit definition, and the cap. Totals may be infinite.
@@ -207,106 +204,76 @@ class Ledger:
         Raises:
             LedgerError: The ledger is damaged.
         """
-        standing = Standing(self._seen())
+        standing = self._standing() if self.directory.exists() else Standing([])
         for item in self.others:
-            standing.count_in(Standing(item._seen()))
+            standing.count_in(item._standing())
         others = [{"identity": item.identity, "path": str(item.directory)} for item in self.others]
         place = {"identity": self.identity, "path": str(self.directory), "others": others}
         return {**place, **standing.to_json()}
 
-    def _seen(self) -> list[Entry]:
-        """The entries, without making anything where there are none."""
-        if not self._journal.path.exists():
-            return []
-        with locked(self.directory / "ledger.lock"):
-            return self._read()
-
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold this ledger and, by the order of their names, the others that count."""
-        with ExitStack() as stack:
-            for item in sorted((self, *self.others), key=lambda ledger: ledger.directory.name):
-                stack.enter_context(locked(item.directory / "ledger.lock"))
-            yield
-
-    def _holder(self, release_id: str) -> Ledger:
-        """Which of the ledgers has opened a release."""
-        for item in self.others:
-            if release_id in Standing(item._read()).accounts:
-                return item
-        return self
-
-    def _prepare(self) -> None:
+    def _book(self) -> Iterator[Book]:
+        """One transaction on this ledger, which is made where there is none."""
         try:
-            created = not self.directory.exists()
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if created:
-                sync_directory(self.directory.parent)
+            if not self.directory.exists():
+                self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+                sync_folder(self.directory.parent)
         except OSError as error:
-            raise LedgerError(
-                f"cannot make the ledger directory {self.directory}: {error.strerror}.",
-                remedy="Give [ledger] path a directory that this user may write.",
-            ) from None
-
-    def _read(self) -> list[Entry]:
-        entries = self._journal.read()
-        expected = {"type": "ledger", "format": FORMAT, "identity": self.identity}
-        if entries and entries[0] != expected:
-            raise LedgerError(f"the ledger file {self._journal.path} is not of this database.")
-        return entries[1:]
+            raise unusable(self.directory, error.strerror) from None
+        convert(self.directory)
+        with transaction(self.directory) as book:
+            header = {"type": "ledger", "format": 1, "identity": self.identity}
+            entries = book.read()
+            if not entries:
+                book.append(header)
+            elif entries[0] != header:
+                raise LedgerError(f"the ledger file {book.path} is not of this database.")
+            yield book
 
     def _standing(self) -> Standing:
-        """What counts: this ledger's state, and that of the others."""
-        standing = self._own()
-        for item in self.others:
-            standing.count_in(Standing(item._read()))
-        return standing
+        with self._book() as book:
+            return self._own(book)
 
-    def _own(self) -> Standing:
-        """The ledger's state, with the header line written if there is none."""
-        standing = Standing(self._read())
-        if self._journal.empty:
-            header = {"type": "ledger", "format": FORMAT, "identity": self.identity}
-            self._journal.append(header)
-        return standing
+    def _own(self, book: Book) -> Standing:
+        """The ledger's state."""
+        try:
+            return Standing(book.read()[1:])
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise damaged(book.path) from None
 
-    def _release(self, release_id: str, header: Entry) -> Release:
-        path = self.directory / f"{uuid.UUID(release_id)}.jsonl"
-        return Release(release_id, path, header, self._close)
-
-    def _extend(
-        self, standing: Standing, release: Release, accountant: Accountant, cap: Cap | None
-    ) -> None:
-        """Reserve what a killed run lost on top of what the fit will spend.
-
-        The fit's own accountant starts anew and recharges what is replayed; lost events are not
-        among these, so without this they would be forgotten.
-        """
-        if not release.lost:
-            return
-        reserved = with_lost(accountant, release.lost)
-        entry = {
-            "type": "extended",
-            "release": release.id,
-            "epsilon": reserved.epsilon,
-            "delta": reserved.delta,
-        }
-        standing.add(entry)
-        standing.check(cap)
-        self._journal.append(entry)
+    def _release(self, book: Book, release_id: str, header: Entry) -> Release:
+        return Release(release_id, self.directory, header, book.read(release_id), self._close)
 
     def _close(self, release_id: str, spent: Guarantee, events: int) -> None:
-        with locked(self.directory / "ledger.lock"):
-            reserved = self._own().reserved(release_id)
-            entry = {
-                "type": "closed",
-                "release": release_id,
-                "epsilon": min(_outward(spent.epsilon), reserved.epsilon),
-                "delta": min(_outward(spent.delta), reserved.delta),
-                "events": events,
-                "time": _now(),
-            }
-            self._journal.append(entry)
+        with self._book() as book:
+            reserved = self._own(book).reserved(release_id)
+            book.append(
+                {
+                    "type": "closed",
+                    "release": release_id,
+                    "epsilon": min(_outward(spent.epsilon), reserved.epsilon),
+                    "delta": min(_outward(spent.delta), reserved.delta),
+                    "events": events,
+                    "time": _now(),
+                }
+            )
+
+
+def _extend(
+    book: Book, standing: Standing, release: Release, accountant: Accountant, cap: Cap | None
+) -> None:
+    """Reserve what a killed run lost on top of what the fit will spend.
+
+    The fit's own accountant starts anew and recharges what is replayed; lost events are not
+    among these, so without this they would be forgotten.
+    """
+    if release.lost:
+        total = with_lost(accountant, release.lost)
+        amounts = {"epsilon": total.epsilon, "delta": total.delta}
+        entry = {"type": "extended", "release": release.id, **amounts}
+        standing.add(entry)
+        standing.check(release.id, cap)
+        book.append(entry)
 
 
 def _base(path: str | Path | None) -> Path:

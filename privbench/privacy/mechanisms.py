@@ -1,6 +1,6 @@
 """Mechanisms on exact integers: what each releases, its privacy function, and why it holds.
 
-Every mechanism is OpenDP's; none is written here (P24). A mechanism is a value of one class with
+Every mechanism is OpenDP's; none is written here. A mechanism is a value of one class with
 
 * ``scale(sensitivity, amount)``: the least scale whose loss is at most ``amount``, rounded up;
 * ``price(sensitivity, scale)``: the loss, as OpenDP's own privacy map states it;

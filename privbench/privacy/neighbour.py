@@ -1,4 +1,4 @@
-"""Neighbouring databases, for the stability harness and the audit (P7, P9, P11)."""
+"""Neighbouring databases, for the stability harness and the audit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ Unit = tuple[str, int]
 def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> PrivateDatabase:
     """The neighbour without one unit.
 
-    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥ (P9).
-    The other units keep their random ranks: the two databases are coupled on the rows they share
-    (P14).
+     All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥.
+     The other units keep their random ranks: the two databases are coupled on the rows they share.
 
     Args:
         database: The larger database; left as it is.
@@ -43,22 +42,6 @@ def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> Private
     smaller = PrivateDatabase(database.spec, tables, ranks)
     smaller._recodings = list(database.recodings)
     return smaller
-
-
-def replacements(
-    database: PrivateDatabase, root_table: str, first: int, second: int
-) -> tuple[PrivateDatabase, PrivateDatabase]:
-    """Two replace-neighbours (P11): the database without the one unit, and without the other.
-
-    Each becomes the other when one unit is removed and another of the same root table added.
-
-    Args:
-        database: A common superset of both.
-        root_table: Root table of both units.
-        first: Row index of the root that the first neighbour lacks.
-        second: Row index of the root that the second neighbour lacks.
-    """
-    return remove_unit(database, root_table, first), remove_unit(database, root_table, second)
 
 
 def _restrict(

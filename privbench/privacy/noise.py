@@ -1,6 +1,6 @@
 """Where noise comes from: OpenDP on the system's entropy, and two sources that are not private.
 
-A fit with `SeededNoise` or `NoNoise` is stamped NOT PRIVATE in every event (P24).
+A fit with `SeededNoise` or `NoNoise` is stamped NOT PRIVATE in every event.
 """
 
 from __future__ import annotations

@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import GRID as GRID
 
 if TYPE_CHECKING:
     from privbench.privacy.data import PrivateDatabase
-
-#: Grid of the weights (P15): a weight of 1 is GRID units.
-GRID = 2**30
 
 #: An exact statistic, any shape.
 Integers = NDArray[np.int64]
@@ -82,3 +80,36 @@ class Query(ABC):
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
         """Root tables whose units can move the statistic; what the event is charged to."""
         return spec.roots(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery(Query):
+    """A query that names its table in a field.
+
+    Attributes:
+        source: The table.
+    """
+
+    source: str
+
+    @property
+    def table(self) -> str:
+        """See `Query.table`."""
+        return self.source
+
+
+@dataclass(frozen=True, slots=True)
+class RawQuery(TableQuery):
+    """A statistic of one attribute, evaluated before any recoding (`Query.reads_raw`).
+
+    Attributes:
+        attribute: The attribute.
+    """
+
+    attribute: str
+    reads_raw = True
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Query.columns`."""
+        return (self.attribute,)

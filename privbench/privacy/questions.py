@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Accounting, MechanismName
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import Integers, Query
 from privbench.privacy.registry import SELECTION, THRESHOLD, VECTOR
 from privbench.privacy.release import Listed, Result
-from privbench.privacy.shield import checked
 from privbench.privacy.spec import DatabaseSpec
 
 
@@ -46,19 +47,26 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2.
+class _Asked:
+    """What is asked, at what price.
 
     Attributes:
         query: What to count.
         amount: ε or ρ to charge to every root table of the query.
         label: What it is for.
+        delta: δ to charge; public, and above 0 for `Labels` alone.
     """
 
     query: Query
     amount: float
     label: str
     delta: float = 0.0
+
+
+class Measurement(_Asked):
+    """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2."""
+
+    __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows."""
@@ -66,26 +74,16 @@ class Measurement:
         scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            exact = checked(self.query, self.query.evaluate(data))
+            exact = _checked(self.query, self.query.evaluate(data))
             return noise.vector(mechanism, exact, scale, stream)
 
         return Method(mechanism.name, scale, draw)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The index of a largest score, by noisy max; charged by the L∞ sensitivity.
+class Selection(_Asked):
+    """The index of a largest of a vector of scores, by noisy max; charged by the L∞ sensitivity."""
 
-    Attributes:
-        query: A one-dimensional score vector.
-        amount: ε or ρ to charge.
-        label: What it is for.
-    """
-
-    query: Query
-    amount: float
-    label: str
-    delta: float = 0.0
+    __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows.
@@ -99,15 +97,14 @@ class Selection:
         scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            exact = checked(self.query, self.query.evaluate(data))
+            exact = _checked(self.query, self.query.evaluate(data))
             return noise.index(mechanism, exact, scale, stream)
 
         return Method(mechanism.name, scale, draw)
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """Noisy counts of public cells, and the labels whose noisy count passes a threshold (P19, P31).
+class Labels(_Asked):
+    """Noisy counts of public cells, and the labels whose noisy count passes a threshold.
 
     Cells and labels are cells of one vector, whose sensitivity the query states. Each is drawn once
     with the same noise: the cells by the vector mechanism, which does to them what the threshold
@@ -115,17 +112,10 @@ class Labels:
     the whole vector; its δ, for labels that one of two neighbours lacks, does not concern cells,
     which both have.
 
-    Attributes:
-        query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.
-        amount: ε or ρ to charge.
-        label: What it is for.
-        delta: δ to charge; public, above 0.
+    The query's sensitivity has l0, and it has ``evaluate_labels``.
     """
 
-    query: Query
-    amount: float
-    label: str
-    delta: float
+    __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows.
@@ -148,7 +138,7 @@ class Labels:
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
             exact, counts = counter.evaluate_labels(data)
-            cells = noise.vector(vector, checked(self.query, exact), scale, f"{stream} cells")
+            cells = noise.vector(vector, _checked(self.query, exact), scale, f"{stream} cells")
             found = noise.labels(mechanism, counts, scale, threshold, stream)
             return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
 
@@ -156,3 +146,17 @@ class Labels:
 
 
 Question = Measurement | Selection | Labels
+
+
+def _checked(query: Query, values: Any) -> Integers:
+    """The statistic, checked against the query's public shape.
+
+    Raises:
+        TypeError: It is not an array of int64.
+        ValueError: It has another shape.
+    """
+    if not isinstance(values, np.ndarray) or values.dtype != np.int64:
+        raise TypeError
+    if values.shape != tuple(query.shape):
+        raise ValueError
+    return values

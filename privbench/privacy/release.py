@@ -1,11 +1,11 @@
-"""One release in the ledger: its events, their results, and how a killed fit goes on (P25).
+"""One release in the ledger: its events, their results, and how a killed fit goes on.
 
-The order on disk is: events, fsync; draw; results, fsync; only then does the caller see a result.
-The events of a batch are one line of the journal, and its results another, so that each counts
-whole or not at all.
+The order on disk is: events, commit; draw; results, commit; only then does the caller see a result.
+The events of a batch are one transaction and its results another, so that each counts whole or not
+at all.
 
-* Killed before the events' fsync returned: nothing was drawn, the torn line is cut off.
-* Killed after it, before the results' fsync returned: all events of the batch stay spent, their
+* Killed before the events' commit returned: nothing was drawn.
+* Killed after it, before the results' commit returned: all events of the batch stay spent, their
   results (if there were any) are lost for ever. Drawing again is a new event, with a new charge.
 * Killed later: the results are on disk and are replayed.
 """
@@ -14,20 +14,19 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, loss_of
+from privbench.privacy.earlier import lock
 from privbench.privacy.events import Accounting, Event
-from privbench.privacy.journal import Entry, Journal
 from privbench.privacy.mechanisms import Integers
+from privbench.privacy.store import Entry, transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +49,31 @@ Result = Integers | int | Listed
 
 
 class Release:
-    """The journal of one release, locked by one process from opening to closing.
+    """The events and results of one release, locked by one process from opening to closing.
 
     Made by `privbench.privacy.ledger.Ledger.open_release`.
 
+    Args:
+        release_id: Random name of the release.
+        folder: Where its ledger lies.
+        header: What it was opened for.
+        entries: Its batches so far.
+        settle: Tells the ledger what was spent.
+
     Attributes:
-        id: Random name of the release.
+        id: The release's name.
         events: Every event so far, lost ones included, in order.
+
+    Raises:
+        LedgerError: Another process holds the release, or a later version wrote to it.
     """
 
     def __init__(
         self,
         release_id: str,
-        path: Path,
+        folder: Path,
         header: Entry,
+        entries: Sequence[Entry],
         settle: Callable[[str, Guarantee, int], None],
     ) -> None:
         self.id = release_id
@@ -73,43 +83,15 @@ class Release:
         self.events: list[Event] = []
         self._results: dict[int, Entry] = {}
         self._cursor = 0
-        self._journal = Journal(path)
-        self._lock = FileLock(
-            str(path.with_suffix(".lock")), timeout=0, mode=0o600, thread_local=False
-        )
-        self._settle = settle
-        self._open(header)
-
-    def _open(self, header: Entry) -> None:
-        try:
-            self._lock.acquire()
-        except Timeout:
-            raise LedgerError(f"release {self.id} is being written by another process.") from None
-        try:
-            self._load(header)
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def _load(self, header: Entry) -> None:
-        entries = self._journal.read()
-        if not entries:
-            self._journal.append({"type": "release", **header})
-            return
-        if entries[0] != {"type": "release", **header}:
-            raise LedgerError(f"release {self.id} was opened for another fit.")
-        for entry in entries[1:]:
+        self._folder, self._settle = folder, settle
+        for entry in entries:
             if entry["type"] == "events":
                 self.events += map(Event.from_json, entry["events"])
             elif entry["type"] == "results":
                 self._results |= {int(item["event"]): item for item in entry["results"]}
-            elif entry["type"] == "event":
-                # Before there were batches, an event and a result had a line each.
-                self.events.append(Event.from_json(entry["event"]))
-            elif entry["type"] == "result":
-                self._results[int(entry["event"])] = entry
             else:
                 raise LedgerError(f"release {self.id} was written by another version.")
+        self._lock = lock(folder / f"{release_id}.lock", 0)
 
     @property
     def lost(self) -> list[Event]:
@@ -142,16 +124,14 @@ class Release:
             range(len(self.events), len(self.events) + len(events))
         ):
             raise LedgerError("an event is out of order.")
-        self._require_lock()
-        self._journal.append({"type": "events", "events": [event.to_json() for event in events]})
+        self._append({"type": "events", "events": [event.to_json() for event in events]})
         self.events += events
         self._cursor = len(self.events)
 
     def store(self, drawn: Sequence[tuple[Event, Result]]) -> None:
         """Make a batch of results durable, all or none; only after this may they be used."""
-        self._require_lock()
         results = [{"event": event.id, **_encode(result)} for event, result in drawn]
-        self._journal.append({"type": "results", "results": results})
+        self._append({"type": "results", "results": results})
         self._results |= {int(item["event"]): item for item in results}
 
     def loss(self) -> Guarantee:
@@ -174,32 +154,19 @@ class Release:
         """Give up the lock and stay open: reserved, to be resumed."""
         self._lock.release()
 
+    def _append(self, entry: Entry) -> None:
+        """Make an entry durable; after a failure this object writes no more."""
+        self._require_lock()
+        try:
+            with transaction(self._folder) as book:
+                book.append(entry, self.id)
+        except LedgerError:
+            self.leave()
+            raise
+
     def _require_lock(self) -> None:
         if not self._lock.is_locked:
             raise LedgerError(f"release {self.id} is closed.")
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a ledger; waits for other processes.
-
-    Raises:
-        LedgerError: The lock cannot be had within a minute, or the directory is not writable.
-    """
-    lock = FileLock(str(path), timeout=60, mode=0o600)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise LedgerError(f"another process holds the ledger lock {path}.") from None
-    except OSError as error:
-        raise LedgerError(
-            f"cannot lock the ledger at {path}: {error.strerror}.",
-            remedy="Give [ledger] path a directory that this user may write.",
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _encode(result: Result) -> Entry:
@@ -208,11 +175,7 @@ def _encode(result: Result) -> Entry:
         return {"shape": list(result.shape), "data": base64.b64encode(packed).decode()}
     if isinstance(result, int):
         return {"index": result}
-    return {
-        "labels": list(result.labels),
-        "counts": list(result.counts),
-        "cells": list(result.cells),
-    }
+    return asdict(result)
 
 
 def _decode(entry: dict[str, Any]) -> Result:

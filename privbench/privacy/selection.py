@@ -1,4 +1,4 @@
-"""Selection: the index of a largest score, by noisy max on integers (P18)."""
+"""Selection: the index of a largest score, by noisy max on integers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class NoisyMaxGumbel(Selection):
     """Adds Gumbel noise of scale s to every score, releases the argmax.
 
     The law is that of the exponential mechanism, P(i) ∝ exp(score_i / s), which with ε = 2·linf/s
-    has bounded range ε and so costs ρ = ε² / 8 (Cesar and Rogers 2021, Lemma 3.2; P26).
+    has bounded range ε and so costs ρ = ε² / 8 (Cesar and Rogers 2021, Lemma 3.2).
     """
 
     name = "noisy_max_gumbel"

@@ -1,6 +1,6 @@
 """The session: the only door through which a value computed from private rows may leave.
 
-Every release takes the same steps (P25): price and charge the event; write it to the ledger and
+Every release takes the same steps: price and charge the event; write it to the ledger and
 wait for the disk; compute the exact statistic; draw; write the result and wait; return it. A step
 that fails leaves the event spent. Questions that do not depend on each other take these steps
 together (`Session.ask`).
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +21,18 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
+from privbench.privacy.data import PrivateDatabase, Recoding
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event, describe
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, OpenDPNoise
 from privbench.privacy.query import Query
-from privbench.privacy.questions import Labels, Measurement, Method, Question, Selection
+from privbench.privacy.questions import Measurement, Method, Question, Selection
 from privbench.privacy.registry import VECTOR
-from privbench.privacy.release import Listed, Release, Result
+from privbench.privacy.release import Release, Result
 from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.standing import Cap
-
-
-class PrivateData(Protocol):
-    """What the session needs of the private database."""
-
-    @property
-    def spec(self) -> DatabaseSpec:
-        """What is public about it."""
-
-    def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
-        """Map an attribute, row by row, to a public domain."""
-
-    def let_go(self, table: str, attribute: str) -> None:
-        """Drop an attribute that no later question needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +68,7 @@ class Session:
 
     def __init__(
         self,
-        data: PrivateData,
+        data: PrivateDatabase,
         accountant: Accountant,
         release: Release,
         noise: NoiseSource | None = None,
@@ -189,38 +176,20 @@ class Session:
         (index,) = self.ask([Selection(query, amount, label)])
         return index  # type: ignore[return-value]
 
-    def release_labels(self, query: Query, amount: float, delta: float, label: str) -> Listed:
-        """Public cells and the labels whose noisy count passes a threshold, with counts (P19, P31).
-
-        Args:
-            query: A label query: its sensitivity has l0, and it has ``evaluate_labels``.
-            amount: ε or ρ to charge.
-            delta: δ to charge; public, above 0.
-            label: What it is for.
-
-        Raises:
-            BudgetExceeded: The amount or δ is not left; nothing was drawn.
-            PrivacyRefusal: δ is 0, or the query is not a label query.
-            PrivbenchError: The labels could not be counted; the event stays spent.
-        """
-        (found,) = self.ask([Labels(query, amount, label, delta)])
-        return found  # type: ignore[return-value]
-
     def ask(self, questions: Sequence[Question]) -> list[Result]:
         """Answer questions that do not depend on each other's answers, as one batch.
 
         The steps are those of one question, taken by the whole batch together: every event is
-        charged; all new ones reach the disk in one line of the journal, with one fsync; then all
-        are drawn; all results reach the disk in one line, with one fsync; only then is any result
-        handed out. That keeps P25:
+        charged; all new ones are committed to the ledger together; then all are drawn; all results
+        are committed together; only then is any result handed out. That keeps four promises:
 
-        * *Event before noise.* The line of events is durable before the first draw. A line counts
-          whole or not at all (`journal`), so a kill before its fsync returned leaves no event of
+        * *Event before noise.* The events are durable before the first draw. A transaction counts
+          whole or not at all (`store`), so a kill before its commit returned leaves no event of
           the batch, and nothing was drawn.
         * *Nothing drawn is forgotten.* A kill, or an error, after that leaves every event of the
           batch spent, drawn or not.
-        * *Nothing used is drawn twice.* No result leaves before the line of results is durable; it
-          too counts whole or not at all. Without it all events of the batch are lost, and asking
+        * *Nothing used is drawn twice.* No result leaves before all are durable; they
+          too count whole or not at all. Without it all events of the batch are lost, and asking
           again makes new events with a new charge; with it all are replayed.
         * *The privacy loss is that of a sequence.* Scales and amounts are fixed before the first
           draw from what was released before the batch, which is a case of adaptive composition.
@@ -272,7 +241,7 @@ class Session:
         drawn = [step for place in waiting if (step := steps[place]) is not None]
         self._release.store([(step.event, step.result) for step in drawn])
 
-    def recode(self, table: str, attribute: str, recoding: Any) -> Domain:
+    def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
         """Map an attribute to a public domain, each row by itself; free.
 
         Args:
@@ -345,7 +314,7 @@ def noise_sd(query: Query, spec: DatabaseSpec, amount: float, accounting: Accoun
 
 
 def open_session(
-    data: PrivateData,
+    data: PrivateDatabase,
     accountant: Accountant,
     ledger: str | Path | None,
     identity: str,
@@ -362,7 +331,7 @@ def open_session(
         data: The private database.
         accountant: The fit's budget.
         ledger: Directory of the ledgers; None means the user's state directory.
-        identity: The database's identity (P27).
+        identity: The database's identity.
         config_hash: Hash of config and schema; a resumed fit must have the same.
         public: Tables that are copied verbatim.
         noise: Where noise comes from; OpenDP by default.

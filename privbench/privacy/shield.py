@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TypeVar
 
 from privbench.errors import PrivbenchError
-from privbench.privacy.mechanisms import Integers
-from privbench.privacy.query import Query
 
 _T = TypeVar("_T")
 
@@ -31,17 +27,3 @@ def shielded(action: Callable[[], _T], complaint: str) -> _T:
     except Exception as error:
         failure = PrivbenchError(f"{complaint} ({type(error).__name__}).")
     raise failure
-
-
-def checked(query: Query, values: Any) -> Integers:
-    """The statistic, checked against the query's public shape.
-
-    Raises:
-        TypeError: It is not an array of int64.
-        ValueError: It has another shape.
-    """
-    if not isinstance(values, np.ndarray) or values.dtype != np.int64:
-        raise TypeError
-    if values.shape != tuple(query.shape):
-        raise ValueError
-    return values

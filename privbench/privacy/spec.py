@@ -19,7 +19,7 @@ PART = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """When two databases are neighbours (P11, P12).
+    """When two databases are neighbours.
 
     Attributes:
         neighbours: One unit added or removed, or one replaced by another of its root table.
@@ -87,8 +87,8 @@ class DatabaseSpec:
     """All private tables and the neighbour relation.
 
     Raises:
-        SchemaError: Two OWN keys in one table, an OWN cycle, an OWN self-reference (P8), or an OWN
-            key under ``unit = "row"`` (P12).
+        SchemaError: Two OWN keys in one table, an OWN cycle, an OWN self-reference, or an OWN
+            key under ``unit = "row"``.
     """
 
     tables: Mapping[str, TableSpec]
@@ -137,7 +137,7 @@ class DatabaseSpec:
     def roots(self, table: str) -> frozenset[str]:
         """Tables whose rows can be the root of a unit that holds a row of ``table``.
 
-        The tree's root, and every table on the way down whose OWN key may be NULL or ⊥ (P7): a row
+        The tree's root, and every table on the way down whose OWN key may be NULL or ⊥: a row
         without an owner is a root of its own. ⊥ cannot occur on OWN edges (the row goes with its
         owner), except where a key is not validated; those rows count as roots too, so every
         table with an OWN key is included unless the key is NOT NULL.

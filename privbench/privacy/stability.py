@@ -1,7 +1,7 @@
 """The stability harness: replay the queries of a fit on neighbours and check every claim.
 
 It evaluates each query on two neighbouring databases and compares the exact integer change with
-the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL (P1).
+the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
 
 
 def same_events(first: Iterable[Query], second: Iterable[Query]) -> list[int]:
-    """Positions at which two lists of events differ in what the adversary sees (P17).
+    """Positions at which two lists of events differ in what the adversary sees.
 
     Whole queries are compared: their tables, columns, clips and public candidates are all seen.
 

@@ -7,7 +7,7 @@ summed in their decimal form, so that ten releases of 0.1 fill a cap of 1 exactl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -15,31 +15,29 @@ from privbench.errors import BudgetExceeded, LedgerError
 from privbench.privacy.accountant import Guarantee
 from privbench.privacy.budget import round_up
 from privbench.privacy.definition import INFINITE, UnitDefinition
-from privbench.privacy.journal import Entry
-
-_HEADER = (
-    "config_hash",
-    "definition",
-    "private",
-    "accounting",
-    "epsilon",
-    "delta",
-    "delta_conversion",
-)
+from privbench.privacy.store import Entry
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """No release may take the totals past this; None is no limit."""
+    """No release may take the totals past this; None is no limit.
+
+    Attributes:
+        epsilon: For Σ ε over all releases.
+        delta: For Σ δ over all releases.
+        monthly: For Σ ε over the releases that were opened in one calendar month (UTC).
+    """
 
     epsilon: float | None = None
     delta: float | None = None
+    monthly: float | None = None
 
     def stricter(self, other: Cap | None) -> Cap:
-        """The lower of both limits, each for itself."""
+        """The lower limits of both, each for itself."""
         if other is None:
             return self
-        return Cap(_lower(self.epsilon, other.epsilon), _lower(self.delta, other.delta))
+        limits = zip(astuple(self), astuple(other), strict=True)
+        return Cap(*(_lower(one, another) for one, another in limits))
 
 
 @dataclass(slots=True)
@@ -102,11 +100,11 @@ class Standing:
         """Take one more entry into account."""
         kind = entry["type"]
         if kind == "cap":
-            self.cap = Cap(entry["epsilon"], entry["delta"])
+            self.cap = Cap(entry["epsilon"], entry["delta"], entry.get("monthly"))
         elif kind == "opened":
             self.accounts[entry["release"]] = Account(
                 entry["release"],
-                {name: entry[name] for name in _HEADER},
+                {name: entry[name] for name in entry if name not in ("type", "release", "time")},
                 UnitDefinition.from_json(entry["definition"]),
                 Guarantee(entry["epsilon"], entry["delta"]),
                 entry["time"],
@@ -135,7 +133,7 @@ class Standing:
         if account.spent is not None:
             raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")
         if header is not None and account.header != header:
-            wrong = [name for name in _HEADER if account.header[name] != header[name]]
+            wrong = [name for name in header if account.header.get(name) != header[name]]
             raise LedgerError(
                 f"release {release_id} was opened for another fit ({', '.join(wrong)} differ).",
                 remedy="Resume with the config it was opened with, or start a new release.",
@@ -153,40 +151,53 @@ class Standing:
             {item.definition.id: item.definition for item in self.accounts.values()}.values()
         )
 
-    def total(self, definition: UnitDefinition) -> Guarantee:
-        """Σ ε and Σ δ over all releases, as they count for one unit definition."""
-        losses = [account.counted(definition) for account in self.accounts.values()]
+    def total(self, definition: UnitDefinition, month: str = "") -> Guarantee:
+        """Σ ε and Σ δ over all releases of a month, or of all, as one unit definition counts them.
+
+        Args:
+            definition: Whose units lose.
+            month: Year and month in which releases were opened, as in ``2030-01``; "" for all.
+        """
+        found = [item for item in self.accounts.values() if item.opened.startswith(month)]
+        losses = [account.counted(definition) for account in found]
         return Guarantee(
             _sum([loss.epsilon for loss in losses]), min(1.0, _sum([loss.delta for loss in losses]))
         )
 
-    def check(self, cap: Cap | None = None) -> None:
-        """Refuse if any unit definition's total passes the cap.
+    def check(self, release_id: str, cap: Cap | None = None) -> None:
+        """Refuse a release that takes any unit definition's total past the cap.
+
+        A release counts in the month in which it was opened, resumed later or not: what it may
+        spend was reserved then.
 
         Raises:
             BudgetExceeded: It does.
         """
-        limit = self.cap.stricter(cap)
+        limit, month = self.cap.stricter(cap), self._account(release_id).opened[:7]
         for definition in self.definitions():
-            total = self.total(definition)
-            _require("epsilon", total.epsilon, limit.epsilon, self._infinite(definition))
-            _require("delta", total.delta, limit.delta, self._infinite(definition))
+            total, recent = self.total(definition), self.total(definition, month)
+            infinite = self._infinite(definition)
+            _require("total epsilon", total.epsilon, limit.epsilon, infinite)
+            _require("total delta", total.delta, limit.delta, infinite)
+            _require(f"epsilon of {month}", recent.epsilon, limit.monthly, infinite)
 
     def to_json(self) -> dict[str, Any]:
         """A plain object for ``ledger show``."""
         return {
-            "cap": {"epsilon": self.cap.epsilon, "delta": self.cap.delta},
+            "cap": asdict(self.cap),
             "definitions": [self._describe(definition) for definition in self.definitions()],
             "releases": [account.to_json() for account in self.accounts.values()],
         }
 
     def _describe(self, definition: UnitDefinition) -> dict[str, Any]:
         total = self.total(definition)
+        months = sorted({account.opened[:7] for account in self.accounts.values()})
         return {
             "id": definition.id,
             **definition.to_json(),
             "epsilon": total.epsilon,
             "delta": total.delta,
+            "months": {month: self.total(definition, month).epsilon for month in months},
             "infinite": self._infinite(definition),
         }
 
@@ -213,7 +224,7 @@ def _require(name: str, total: float, limit: float | None, infinite: list[str]) 
             remedy="Keep the privacy unit of earlier releases, or use another ledger.",
         )
     raise BudgetExceeded(
-        f"the database's total {name} would be {total:.6g}, over the cap of {limit:.6g}.",
+        f"the database's {name} would be {total:.6g}, over the cap of {limit:.6g}.",
         remedy="Ask for less, or have the owner of the data raise the cap.",
     )
 

@@ -1,4 +1,4 @@
-"""Threshold releases: the labels whose noisy count passes a threshold (P19).
+"""Threshold releases: the labels whose noisy count passes a threshold.
 
 A stability mechanism: a label that no unit holds is never released, and a label that a single
 unit holds is released with probability at most δ.

@@ -1,4 +1,4 @@
-"""Privacy units of the rows: identity, size, random rank, weight (PRIVACY P7, P14 to P16).
+"""Privacy units of the rows: identity, size, random rank, weight .
 
 All four follow from the OWN forest alone. They are taken over all of a unit's rows in a table,
 before any filter, split or partition, and depend on nothing outside the unit; so a unit that stays
@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.query import GRID
 from privbench.privacy.spec import DatabaseSpec
+
+#: Grid of the weights: a weight of 1 is GRID units.
+GRID = 2**30
 
 #: Row index of a parent that is not there: the reference is NULL.
 NONE = -1
-#: Row index of a parent that is not there: the target is gone, the reference is not NULL (P9).
+#: Row index of a parent that is not there: the target is gone, the reference is not NULL.
 BOTTOM = -2
 
 #: Row indices, counts or unit numbers: int32 where that suffices, else int64.
@@ -48,8 +50,8 @@ def bound(spec: DatabaseSpec, table: str) -> int:
 def contribution(spec: DatabaseSpec, table: str) -> int:
     """Largest total weight of one unit's rows in a table, in grid units.
 
-    `GRID` for weights: n rows of ⌊GRID·min(n,τ)/(τ·n)⌋ sum to at most GRID·min(n,τ)/τ (P15).
-    τ·`GRID` for truncation: at most τ rows of `GRID` each (P14).
+    `GRID` for weights: n rows of ⌊GRID·min(n,τ)/(τ·n)⌋ sum to at most GRID·min(n,τ)/τ.
+    τ·`GRID` for truncation: at most τ rows of `GRID` each.
     """
     if spec.tables[table].bound == "truncation":
         return GRID * bound(spec, table)
@@ -57,7 +59,7 @@ def contribution(spec: DatabaseSpec, table: str) -> int:
 
 
 def random_ranks(identity: Index) -> Index:
-    """A uniformly random order of each unit's rows, from operating-system entropy (P14).
+    """A uniformly random order of each unit's rows, from operating-system entropy.
 
     Args:
         identity: Unit of every row, shape (rows,).
@@ -80,7 +82,7 @@ def random_ranks(identity: Index) -> Index:
 
 
 def row_weights(sizes: Index, tau: int) -> NDArray[np.int64]:
-    """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division (P15), int64, shape of ``sizes``."""
+    """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division, int64, shape of ``sizes``."""
     table = np.arange(int(sizes.max(initial=0)) + 1, dtype=np.int64)
     if table.size > 4 * sizes.size + 1024:
         table = sizes.astype(np.int64)
@@ -129,7 +131,7 @@ class Units:
         return self._offsets[table] + row
 
     def identity(self, table: str) -> Index:
-        """Unit number of every row, the same numbers in all tables; shape (rows,) (P7)."""
+        """Unit number of every row, the same numbers in all tables; shape (rows,)."""
         if table not in self._identity:
             self._identity[table] = self._find_identity(table)
         return self._identity[table]
@@ -167,7 +169,7 @@ class Units:
         return identity - identity.min() if identity.size else identity
 
     def ranks(self, table: str) -> Index:
-        """Random rank of every row within its unit and table; shape (rows,) (P14)."""
+        """Random rank of every row within its unit and table; shape (rows,)."""
         if table not in self._ranks:
             if self._spec.tables[table].own is None:
                 zero = np.zeros((), dtype=np.int32)

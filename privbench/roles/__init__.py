@@ -9,6 +9,7 @@ from privbench.roles.classes import Kind
 from privbench.roles.implied import ImpliedKey
 from privbench.roles.proposal import Lookups, Proposal, TableProposal
 from privbench.roles.propose import propose
+from privbench.roles.render import render
 from privbench.roles.resolve import resolve
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "Proposal",
     "TableProposal",
     "propose",
+    "render",
     "resolve",
 ]

@@ -9,7 +9,6 @@ from typing import Literal
 from privbench.config import Config, TableConfig
 from privbench.roles.classes import Kind
 from privbench.roles.implied import ImpliedKey
-from privbench.roles.render import render
 from privbench.schema import TableName
 
 #: What look-up candidates become.
@@ -85,7 +84,7 @@ class Proposal:
         return tuple(name for name, item in self.tables.items() if item.owner == table)
 
     def public(self) -> frozenset[str]:
-        """Look-ups that could be declared public: they point to nothing private (P6)."""
+        """Look-ups that could be declared public: they point to nothing private."""
         chosen = set(self.lookups)
         while True:
             bad = {name for name in chosen if not self.tables[name].parents <= chosen}
@@ -100,7 +99,8 @@ class Proposal:
 
         Args:
             base: The config to fill in.
-            lookups: ``public`` declares the look-up candidates public, where P6 lets it.
+            lookups: ``public`` declares the look-up candidates public, where they point to nothing
+                private.
 
         Returns:
             A config that names every table, stamped ``roles = "proposed"``.
@@ -145,10 +145,6 @@ class Proposal:
         """The table that a key on these columns points to."""
         keys = self.tables[table].keys
         return next((parent for cols, parent in keys if set(cols) == set(columns)), None)
-
-    def render(self, opened: frozenset[str] = frozenset()) -> str:
-        """Plain text for people; tables that are declared public are said to be so."""
-        return render(self, opened)
 
 
 def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:

@@ -1,4 +1,4 @@
-"""From the catalog to a proposal of roles; never reads rows (P3, P13)."""
+"""From the catalog to a proposal of roles; never reads rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def propose(schema: Schema) -> Proposal:
 
     Returns:
         The proposal. Where no table seems to hold people, parties or organisations, the unit is
-        ``row`` and nothing owns anything (P12).
+        ``row`` and nothing owns anything.
     """
     tables = gather(schema)
     people = people_by_name(tables)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from privbench.roles.proposal import Proposal, TableProposal
+from privbench.roles.proposal import Proposal, TableProposal
 
 _INDENT = "  "
 

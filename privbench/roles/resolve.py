@@ -1,4 +1,4 @@
-"""Settle the OWN key of every table, and refuse what the privacy contract forbids (P6, P8, P12)."""
+"""Settle the OWN key of every table, and refuse what the privacy contract forbids."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _check_columns(table: Table, section: TableConfig) -> None:
 
 
 def _check_public(schema: Schema, table: Table, sections: Mapping[str, TableConfig]) -> None:
-    """A public table is copied verbatim: it may not point to a private one (P6)."""
+    """A public table is copied verbatim: it may not point to a private one."""
     section = sections[table.key]
     if section.role != "public":
         return
@@ -160,7 +160,7 @@ def _check_owner(
 
 
 def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
-    """OWN is a forest (P8)."""
+    """OWN is a forest."""
     for start in keys:
         line = [start]
         while (key := keys[line[-1]]) is not None:

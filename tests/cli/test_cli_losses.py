@@ -84,11 +84,11 @@ def test_a_strict_clone_without_a_foreign_table_costs_nothing(make_database, con
     strict = run("clone", *arguments, "--strict")
     assert strict.exit_code == 1
     assert "stays behind: foreign table public.elsewhere" in strict.stderr
-    assert not list(tmp_path.rglob("*.jsonl")), "nothing is spent"
+    assert not list(tmp_path.rglob("ledger.sqlite")), "nothing is spent"
     plain = run("clone", *arguments)
     assert plain.exit_code == 0, plain.stderr
     assert "stays behind: foreign table public.elsewhere" in plain.stdout
-    assert list(tmp_path.rglob("*.jsonl"))
+    assert list(tmp_path.rglob("ledger.sqlite"))
 
 
 def test_a_load_as_a_weak_role(model, make_database):

@@ -37,11 +37,11 @@ class Desk:
 
     def ledger_text(self):
         """All that the ledger holds."""
-        return [path.read_text() for path in sorted(self.ledger.rglob("*.jsonl"))]
+        return [path.read_bytes() for path in sorted(self.ledger.rglob("ledger.sqlite"))]
 
     def untouched(self):
         """No release was opened, no model written."""
-        return not list(self.folder.rglob("*.jsonl")) and not self.output.exists()
+        return not list(self.folder.rglob("ledger.sqlite")) and not self.output.exists()
 
 
 @pytest.fixture(scope="module")
@@ -369,14 +369,14 @@ def test_an_output_that_cannot_be_written_spends_nothing(desk, where):
         desk.output = blocked / "m"
     result = desk.fit()
     refused(result, 2, "cannot write the model")
-    assert not list(desk.folder.rglob("*.jsonl"))
+    assert not list(desk.folder.rglob("ledger.sqlite"))
 
 
 def test_a_model_is_not_replaced_unasked(desk):
     desk.output.write_bytes(b"mine")
     refused(desk.fit(), 2, "is there already", "--force")
     assert desk.output.read_bytes() == b"mine"
-    assert not list(desk.folder.rglob("*.jsonl"))
+    assert not list(desk.folder.rglob("ledger.sqlite"))
     assert desk.fit("--force").exit_code == 0
     assert desk.output.read_bytes() != b"mine"
 
@@ -387,14 +387,15 @@ def test_a_model_is_not_replaced_unasked(desk):
 def test_cap_reached(desk):
     desk.write("cap_epsilon = 7.5")
     assert desk.fit().exit_code == 0
-    before = sorted(path.name for path in desk.ledger.rglob("*.jsonl"))
+    before = desk.ledger_text()
     desk.output = desk.folder / "second"
     refused(desk.fit(), 4, "over the cap of 7.5")
     assert not desk.output.exists()
-    assert sorted(path.name for path in desk.ledger.rglob("*.jsonl")) == before
+    assert desk.ledger_text() == before
 
 
 def test_cap_set_by_the_ledger_command(desk):
+    refused(desk.fit("--max-epsilon-per-month", "3"), 4, "would be 5, over the cap of 3")
     mine = ["--identity", "market", "--ledger", desk.ledger]
     result = desk.run("ledger", "cap", *mine, "--epsilon", "4")
     assert result.exit_code == 0, result.stderr
@@ -419,9 +420,8 @@ def test_a_seeded_fit_under_a_cap(desk):
 
 def test_a_damaged_ledger(desk):
     assert desk.fit().exit_code == 0
-    (journal,) = desk.ledger.rglob("ledger.jsonl")
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(lines[0] + lines[1].replace(b'"epsilon":5.0', b'"epsilon":0.1') + lines[2])
+    (file,) = desk.ledger.rglob("ledger.sqlite")
+    file.write_bytes(file.read_bytes().replace(b'"epsilon":5.0', b'"epsilon":0.1'))
     refused(desk.fit("--force"), 4, "is damaged")
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import logging
 import re
+import sqlite3
 import struct
 import zipfile
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -161,7 +163,9 @@ def places_of(count: re.Pattern[str], source: str, folder: Path, log: io.StringI
     pipeline.fit(source, config, path, reporter=LogReporter())
     members = unzipped(path)
     texts = {name: data.decode(errors="replace") for name, data in members.items()}
-    texts["ledger"] = "".join(f.read_text() for f in (folder / "ledger").rglob("*.jsonl"))
+    (ledger,) = (folder / "ledger").rglob("ledger.sqlite")
+    with closing(sqlite3.connect(ledger)) as connection:
+        texts["ledger"] = str(connection.execute("SELECT * FROM entries").fetchall())
     texts["log"] = log.getvalue()[start:]
     forms = [struct.pack(form, TALLY) for form in ("<q", "<i", "<d", "<f")]
     return [name for name, text in texts.items() if count.search(text)] + [

@@ -14,6 +14,7 @@ from privbench.pipeline.literals import literals
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.introspect import introspect
+from privbench.privacy import Cap
 
 #: One secret in every place where DDL holds a value.
 SECRETS = """
@@ -135,6 +136,6 @@ def test_a_cap_below_what_is_spent_is_said(make_database, tmp_path):
     config = Config.loads(f"[privacy]\nepsilon = 1.0\n[ledger]\npath = '{tmp_path}'")
     pipeline.fit(dsn, config, tmp_path / "m")
     for cap, full in ((0.5, True), (1.5, False)):
-        pipeline.ledger_cap(dsn, None, str(tmp_path), cap, None)
+        pipeline.ledger_cap(dsn, None, str(tmp_path), Cap(cap))
         said = pipeline.ledger_show(dsn, None, str(tmp_path)).render()
         assert ("every further release is refused" in said) == full

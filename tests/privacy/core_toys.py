@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privbench.domain import Domain
-from privbench.privacy import DatabaseSpec, KeySpec, Query, Relation, Sensitivity, TableSpec
+from privbench.privacy import DatabaseSpec, KeySpec, Labels, Query, Relation, Sensitivity, TableSpec
 
 CHAIN = DatabaseSpec(
     {
@@ -97,3 +97,9 @@ class LabelToy(Query):
 
     def evaluate_labels(self, data: Any) -> tuple[np.ndarray, dict[str, int]]:
         return np.array([500], np.int64), dict(self.counts)
+
+
+def release_labels(session, query, amount, delta, label):
+    """One question about labels."""
+    (found,) = session.ask([Labels(query, amount, label, delta)])
+    return found

@@ -1,16 +1,20 @@
-"""kill −9 at every step that touches the disk: before, half-way, and after (P25)."""
+"""kill −9 at every step that changes a file: before, half-way, and after."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import os
+import shutil
 import signal
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 from core_toys import Counts, Toy
+from system_calls import die_at
 
 from privbench.errors import BudgetExceeded, LedgerError
 from privbench.privacy import Accountant, Cap, Ledger, Measurement, OpenDPNoise, open_session
@@ -51,51 +55,12 @@ def fit(path, tell, resume=None, cap=None):
                 tell(("used", question.label, noisy.tolist()))
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def guard(step: int, how: str) -> dict:
-    """Die at the step-th write or fsync of this process; the real functions."""
-    real = {"write": os.write, "fsync": os.fsync}
-    count = 0
-
-    def guarded(name):
-        def call(descriptor, *arguments):
-            nonlocal count
-            count += 1
-            if count != step:
-                return real[name](descriptor, *arguments)
-            if how == "torn" and name == "write":
-                real[name](descriptor, bytes(arguments[0])[: len(arguments[0]) // 2])
-            if how == "after":
-                real[name](descriptor, *arguments)
-            die()
-
-        return call
-
-    os.write, os.fsync = guarded("write"), guarded("fsync")
-    return real
-
-
 def child(path, pipe, step: int, how: str) -> None:
-    """Run the fit and die at the step-th write or fsync."""
-    real = guard(step, how)
-
-    def tell(message):
-        pipe.send_bytes(json.dumps(message).encode())
-
-    # The pipe writes by os.write too: those writes are not counted.
-    pipe._send = lambda buffer: _send(real["write"], pipe.fileno(), buffer)
-    fit(path, tell)
+    """Run the fit and die at the step-th call that changes a file."""
+    die_at(step, how)
+    fit(path, lambda message: pipe.send_bytes(json.dumps(message).encode()))
     pipe.send_bytes(b"null")
     os._exit(0)
-
-
-def _send(write, descriptor, buffer) -> None:
-    left = memoryview(bytes(buffer))
-    while left:
-        left = left[write(descriptor, left) :]
 
 
 @dataclass
@@ -135,15 +100,29 @@ def crashes(tmp_path, how):
         path = tmp_path / f"{how}-{step}"
         outcome = crash(path, step, how)
         if outcome.finished:
-            assert step > 14
             return
         yield path, outcome
     raise AssertionError("the fit never finished")
 
 
+@pytest.fixture
+def tmp_path(tmp_path):
+    """In memory where that is possible: a kill, unlike a power cut, does not see the difference."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("how", ["before", "torn", "after"])
 def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
+    steps = 0
     for path, outcome in crashes(tmp_path, how):
+        steps += 1
+        check_given_up(shutil.copytree(path, tmp_path / "copy", dirs_exist_ok=True), outcome)
+        shutil.rmtree(tmp_path / "copy")
         ledger = Ledger.open(path, "shop")
         releases = ledger.show()["releases"]
         assert len(releases) <= 1
@@ -156,6 +135,7 @@ def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
             assert releases[0]["epsilon"] == pytest.approx(4 * AMOUNT)
             continue
         check_resumed(path, ledger, releases[0], outcome)
+    assert steps >= (6 if how == "after" else 30)
 
 
 def check_resumed(path, ledger, shown, outcome) -> None:
@@ -190,18 +170,18 @@ def check_resumed(path, ledger, shown, outcome) -> None:
     assert closed["epsilon"] == pytest.approx((4 + lost) * AMOUNT)
 
 
-@pytest.mark.parametrize("how", ["before", "torn", "after"])
-def test_a_dead_release_is_given_up_at_the_loss_of_its_events(tmp_path, how):
-    for path, outcome in crashes(tmp_path, how):
-        ledger = Ledger.open(path, "shop")
-        opened = [item for item in ledger.show()["releases"] if item["state"] == "open"]
-        for item in opened:
-            spent = Ledger.holding(path, item["release"]).abandon(item["release"])
-            closed = ledger.show()["releases"][0]
-            assert closed["state"] == "closed"
-            assert closed["events"] in (0, 1, 4)
-            assert closed["events"] >= max(outcome.draws, len(outcome.used))
-            assert spent.epsilon <= closed["epsilon"] == pytest.approx(closed["events"] * AMOUNT)
+def check_given_up(path, outcome) -> None:
+    """A dead release that is given up costs its events, and no less."""
+    ledger = Ledger.open(path, "shop")
+    for item in ledger.show()["releases"]:
+        if item["state"] == "closed":
+            continue
+        spent = Ledger.holding(path, item["release"]).abandon(item["release"])
+        closed = ledger.show()["releases"][0]
+        assert closed["state"] == "closed"
+        assert closed["events"] in (0, 1, 4)
+        assert closed["events"] >= max(outcome.draws, len(outcome.used))
+        assert spent.epsilon <= closed["epsilon"] == pytest.approx(closed["events"] * AMOUNT)
 
 
 @pytest.mark.parametrize("how", ["before", "torn", "after"])
@@ -212,12 +192,12 @@ def test_a_kill_while_a_release_is_given_up_frees_nothing_that_was_spent(tmp_pat
         path = tmp_path / f"{how}-{step}"
         release = lose_one(path)
 
-        def die_at(path=path, release=release, step=step):
-            guard(step, how)
+        def give_up(path=path, release=release, step=step):
+            die_at(step, how)
             Ledger.holding(path, release).abandon(release)
             os._exit(0)
 
-        process = context.Process(target=die_at)
+        process = context.Process(target=give_up)
         process.start()
         process.join(30)
         (shown,) = Ledger.open(path, "shop").show()["releases"]
@@ -310,12 +290,11 @@ def results_apart(monkeypatch):
 @pytest.mark.parametrize("mutant", [record_late, store_late, results_apart])
 def test_the_check_catches_a_wrong_order(tmp_path, monkeypatch, mutant):
     mutant(monkeypatch)
-    caught = 0
     for path, outcome in crashes(tmp_path, "before"):
         ledger = Ledger.open(path, "shop")
         for shown in ledger.show()["releases"]:
             try:
                 check_resumed(path, ledger, shown, outcome)
             except AssertionError:
-                caught += 1
-    assert caught > 0
+                return
+    pytest.fail("the mutant was not caught")

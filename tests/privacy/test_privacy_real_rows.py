@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from core_toys import release_labels
 
 from privbench.domain import Domain
 from privbench.learning.ranges import find_range
@@ -89,7 +90,8 @@ def fit(session: Session) -> dict[str, np.ndarray]:
     shares["cities"] = (1.0, spec.roots("users"))
     amounts = allocate(shares, session.amount_total)
     results = {name: session.measure(query, amounts[name], name) for name, query in queries.items()}
-    listed = session.release_labels(
+    listed = release_labels(
+        session,
         LabelCounts("users", "city", norm=NORMS[session.accounting]),
         amounts["cities"],
         session.delta_total,

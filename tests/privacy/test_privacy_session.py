@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from core_toys import CHAIN, Counts, LabelToy, Toy
+from core_toys import CHAIN, Counts, LabelToy, Toy, release_labels
 
 from privbench.domain import Domain
 from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, PrivbenchError
@@ -129,8 +129,8 @@ def test_selection_needs_a_vector(tmp_path):
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_labels_are_released_sorted_and_rare_ones_kept_back(tmp_path, accounting):
     session = start(tmp_path, 2.0, 1e-6, accounting)
-    found = session.release_labels(
-        LabelToy(), session.amount_total / 2, session.delta_total / 2, "names"
+    found = release_labels(
+        session, LabelToy(), session.amount_total / 2, session.delta_total / 2, "names"
     )
     assert found.labels == ("also", "common")
     assert all(count >= session.trace[0].event.threshold for count in found.counts)
@@ -148,7 +148,7 @@ def test_public_cells_and_labels_are_one_vector_drawn_once(tmp_path, accounting)
     recorder = Recorder()
     session = start(tmp_path, 2.0, 1e-6, accounting, noise=recorder)
     half = session.amount_total / 2
-    found = session.release_labels(LabelToy(), half, session.delta_total, "names")
+    found = release_labels(session, LabelToy(), half, session.delta_total, "names")
     (cells, labels), event = recorder.calls, session.trace[0].event
     assert (cells[0], labels[0]) == ("vector", "labels")
     assert cells[1] == labels[1] == event.scale
@@ -160,11 +160,11 @@ def test_public_cells_and_labels_are_one_vector_drawn_once(tmp_path, accounting)
 def test_labels_need_delta_and_a_label_query(tmp_path):
     session = start(tmp_path, 2.0, 0.0)
     with pytest.raises(PrivacyRefusal, match="delta = 0"):
-        session.release_labels(LabelToy(), 0.5, 0.0, "names")
+        release_labels(session, LabelToy(), 0.5, 0.0, "names")
     with pytest.raises(PrivacyRefusal, match="not a query over labels"):
-        session.release_labels(Counts(), 0.5, 1e-6, "names")
+        release_labels(session, Counts(), 0.5, 1e-6, "names")
     with pytest.raises(BudgetExceeded, match="delta"):
-        session.release_labels(LabelToy(), 0.5, 1e-6, "names")
+        release_labels(session, LabelToy(), 0.5, 1e-6, "names")
     assert session.trace == []
 
 
@@ -280,7 +280,7 @@ def run(session) -> list:
     half = session.amount_total / 4
     first = session.measure(Counts(values=tuple(range(1000))), half, "counts")
     best = session.select(Counts(values=(1, 50, 3)), half, "best")
-    labels = session.release_labels(LabelToy(), half, session.delta_total, "labels")
+    labels = release_labels(session, LabelToy(), half, session.delta_total, "labels")
     last = session.measure(Counts(values=(best, len(labels.labels))), half, "last")
     return [first.tolist(), best, labels, last.tolist()]
 

@@ -30,7 +30,7 @@ from privbench.privacy.data import (
     PrivateDatabase,
     PrivateTable,
 )
-from privbench.privacy.neighbour import all_units, remove_unit, replacements
+from privbench.privacy.neighbour import all_units, remove_unit
 from privbench.privacy.query import GRID
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.units import bound, contribution, random_ranks, row_weights, single
@@ -150,7 +150,7 @@ def test_only_roots_can_be_removed() -> None:
 
 def test_replacements_differ_by_two_units() -> None:
     database = two_tables([0, 1, 1, 2])
-    first, second = replacements(database, "users", 0, 1)
+    first, second = (remove_unit(database, "users", row) for row in (0, 1))
     assert (first._rows("posts"), second._rows("posts")) == (3, 2)
     assert first._rows("users") == second._rows("users") == 2
 

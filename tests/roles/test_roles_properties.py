@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import Config
-from privbench.roles import propose, resolve
+from privbench.roles import propose, render, resolve
 from privbench.roles.names import noun, words
 from privbench.schema import Column, ColumnType, ForeignKey, Schema, Table, TableName, Unique
 
@@ -65,7 +65,7 @@ def test_every_proposal_is_a_forest_that_the_config_accepts(schema: Schema) -> N
             line, steps = proposal.tables[line.owner], steps + 1
             assert steps <= len(proposal.tables)
         assert line.table == item.root
-    assert all(name in proposal.render() for name in (table.name.name for table in schema))
+    assert all(name in render(proposal) for name in (table.name.name for table in schema))
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from privbench.roles import Kind, Proposal, propose
+from privbench.roles import Kind, Proposal, propose, render
 from privbench.schema import Schema
 
 Read = Callable[[str], Schema]
@@ -258,7 +258,7 @@ def test_forest_and_lookups(case: str, read: Read) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_every_table_has_one_line_of_reason_and_a_line_in_the_text(case: str, read: Read) -> None:
     proposal = propose(read(CASES[case][0]))
-    lines = proposal.render().splitlines()
+    lines = render(proposal).splitlines()
     for name, item in proposal.tables.items():
         assert item.role == "private"
         assert item.reason
@@ -279,7 +279,7 @@ def test_two_person_like_owners_are_both_named(read: Read) -> None:
     assert "public.drivers" in tie
     assert "public.constructors" in tie
     assert not proposal.tables["public.pit_stops"].ties
-    assert "constructorid reaches public.constructors" in proposal.render()
+    assert "constructorid reaches public.constructors" in render(proposal)
 
 
 def test_two_keys_to_the_same_people_are_a_tie(read: Read) -> None:
@@ -327,7 +327,7 @@ store
     assert len(lines) == 2
     assert "address_id points to public.address" in lines[0]
     assert "household_id points to public.household" in lines[1]
-    assert "ε does not hold per person" in proposal.render()
+    assert "ε does not hold per person" in render(proposal)
 
 
 def test_no_people_proposes_rows(read: Read) -> None:
@@ -345,7 +345,7 @@ sample
     )
     assert proposal.unit == "row"
     assert proposal.tables["public.sample"].own is None
-    assert "No table seems to hold people" in proposal.render()
+    assert "No table seems to hold people" in render(proposal)
 
 
 def test_a_guest_order_is_a_unit(read: Read) -> None:
@@ -528,7 +528,7 @@ def test_lookup_into_private_stays_private(read: Read) -> None:
     proposal = propose(read(STATS))
     assert proposal.lookups == ("public.tags",)
     assert proposal.public() == frozenset()
-    assert "stays private" in proposal.render()
+    assert "stays private" in render(proposal)
 
 
 def test_implied_keys_are_reported_and_not_applied(read: Read) -> None:

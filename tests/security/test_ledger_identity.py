@@ -84,7 +84,7 @@ def test_spellings_of_an_address_are_no_ledgers(plain, source, tmp_path):
             lambda dsn=dsn: pipeline.fit(dsn, config, tmp_path / "m"),
             lambda dsn=dsn: pipeline.plan(config, dsn),
             lambda dsn=dsn: pipeline.ledger_show(dsn, None, config.ledger.path),
-            lambda dsn=dsn: pipeline.ledger_cap(dsn, None, config.ledger.path, 1.0, None),
+            lambda dsn=dsn: pipeline.ledger_cap(dsn, None, config.ledger.path, Cap(1.0)),
         ):
             with pytest.raises(PrivacyRefusal, match="Declare one under \\[database\\]"):
                 refused()
@@ -141,7 +141,7 @@ def test_losses_under_names_of_earlier_versions_count(make_database, tmp_path, f
     now = known(make_database(), declared)
     old = former.format(system=now.system)
     spend(tmp_path, old, 1.0)
-    Ledger.open(tmp_path, old).set_cap(1.5, None)
+    Ledger.open(tmp_path, old).set_cap(Cap(1.5))
     with pytest.raises(BudgetExceeded):
         spend(tmp_path, now.required(), covers=now.covers)
     spend(tmp_path, now.required(), 0.5, covers=now.covers)
@@ -149,7 +149,7 @@ def test_losses_under_names_of_earlier_versions_count(make_database, tmp_path, f
     assert [item["epsilon"] for item in shown["definitions"]] == [1.5]
     assert [item["identity"] for item in shown["others"]] == [old]
     # The owner may set another cap; that of the old name is his no longer.
-    Ledger.open(tmp_path, now.required(), now.covers).set_cap(3, None)
+    Ledger.open(tmp_path, now.required(), now.covers).set_cap(Cap(3))
     spend(tmp_path, now.required(), 1.5, covers=now.covers)
     with pytest.raises(BudgetExceeded):
         spend(tmp_path, now.required(), 0.1, covers=now.covers)
@@ -169,14 +169,14 @@ def test_a_name_that_is_declared_later_keeps_what_was_spent(make_database, tmp_p
 
 
 def test_a_damaged_ledger_of_unknown_name_is_not_passed_over(make_database, tmp_path):
-    """Attack: spoil the first line of an old ledger, so that its name cannot be read. Door: ledger.
+    """Attack: spoil the name of an old ledger, so that it cannot be read. Door: ledger.
 
     What cannot be told apart is refused.
     """
     now = known(make_database())
     spend(tmp_path, f"{now.system}/shop")
-    (journal,) = tmp_path.rglob("ledger.jsonl")
-    journal.write_bytes(journal.read_bytes().replace(b"identity", b"Identity", 1))
+    (file,) = tmp_path.rglob("ledger.sqlite")
+    file.write_bytes(file.read_bytes().replace(b"identity", b"Identity", 1))
     with pytest.raises(LedgerError, match="damaged"):
         spend(tmp_path, now.required(), covers=now.covers)
 

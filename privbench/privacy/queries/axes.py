@@ -3,7 +3,7 @@
 Every axis reads the row itself and, along OWN keys, other rows of its own unit; never another
 unit's rows. So a row that stays keeps its code when another unit goes, and a histogram over any
 axes has the sensitivity of its table's weights. Whether an edge is ⊥ is not told apart from an
-edge into another unit (P9).
+edge into another unit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import NONE
 
-#: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more (P22).
+#: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more.
 FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
 
 #: Most joint cells of a `Joined` axis.
@@ -91,11 +91,9 @@ class Column(Axis):
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return self.attribute
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         codes, domain = data._codes(table, self.attribute)
         lookup = None if self.bins is None else self.bins.values
         if domain.size != (self.size if lookup is None else lookup.size):
@@ -111,11 +109,9 @@ class Whole(Axis):
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return "*"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         return np.broadcast_to(np.uint8(0), data._rows(table)), None
 
 
@@ -132,16 +128,13 @@ class Refers(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return 3 if self.own else 2
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         edges = data._parents(self.key)
         codes = (edges != NONE).astype(np.uint8)
         if self.own and data._rows(self.key.parent):
@@ -152,7 +145,7 @@ class Refers(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Children(Axis):
-    """Bucket of the number of rows that a row owns by one OWN key (fan-out, P22).
+    """Bucket of the number of rows that a row owns by one OWN key (its fan-out).
 
     Attributes:
         key: The OWN key of the owned table.
@@ -172,16 +165,13 @@ class Children(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return len(self.bounds)
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return f"#{self.key.table}.{self.key.name}"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         if table != self.key.parent:
             raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
         (codes,) = data._cache.get(self, lambda: (bucket(children(data, self.key), self.bounds),))
@@ -192,7 +182,7 @@ class Children(Axis):
 class UnitRows(Axis):
     """Bucket of the number of rows that the row's unit has in some table, its own or another.
 
-    It counts rows of the row's own unit alone (P7), so the code stays when another unit goes. For
+    It counts rows of the row's own unit alone, so the code stays when another unit goes. For
     tables that no unit of this table reaches it is 0.
 
     Attributes:
@@ -208,16 +198,13 @@ class UnitRows(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return len(self.bounds)
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return f"#{self.counted}"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         (codes,) = data._cache.get((self, table), lambda: (self._count(data, table),))
         return codes, None
 
@@ -252,16 +239,13 @@ class Owner(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return self.axis.size + 1
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return f"{self.key.name}.{self.axis.label}"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         if table != self.key.table:
             raise SchemaError(f"it has no key {self.key.name!r}.", table=table)
         (codes,) = data._cache.get(self, lambda: (self._context(data),))
@@ -311,11 +295,9 @@ class Joined(Axis):
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return "×".join(axis.label for axis in self.axes)
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         (codes,) = data._cache.get((self.axes, table), lambda: (self._cells(data, table),))
         return codes, None if self.groups is None else self.groups.values.ravel()
 

@@ -1,4 +1,4 @@
-"""Histograms over public grid points, of attributes whose domain is not settled (P20)."""
+"""Histograms over public grid points, of attributes whose domain is not settled."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
 from privbench.privacy.queries.claims import weighted
 from privbench.privacy.queries.counting import add
 from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.queries.raw import RawQuery
-from privbench.privacy.query import GRID, Integers, Sensitivity
+from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 _BLOCK = 2**18
@@ -27,8 +26,8 @@ class GridHistogram(RawQuery):
 
     Sensitivity: every row adds its weight to at most one cell that it alone determines, so the
     claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove.
-    Source: P20 takes bounds by quantiles, whose rank must be far from the ends where noise is
-    large; a noisy histogram finds the ends themselves at the same price.
+    Bounds by private quantiles, the usual way, need a rank far from the ends where noise is large;
+    a noisy histogram finds the ends themselves at the same price.
 
     Attributes:
         source: The table.
@@ -53,7 +52,6 @@ class GridHistogram(RawQuery):
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.source)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:

@@ -1,4 +1,4 @@
-"""Sensitivities shared by queries that add up weights of rows (P11, P14, P15).
+"""Sensitivities shared by queries that add up weights of rows.
 
 Let a unit's rows in the table carry weights that sum to at most C (`units.contribution`). If every
 row adds its weight, times public multipliers, to certain cells that it alone determines, removing

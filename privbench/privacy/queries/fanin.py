@@ -1,4 +1,4 @@
-"""Fan-in of references: how often rows are referred to from other units (P21)."""
+"""Fan-in of references: how often rows are referred to from other units."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class FanIn(Query):
     the table is joint with an axis of the target's own unit. Bucket 0 is left out unless ``zero``
     (the total is released elsewhere). Shape ([by,] buckets).
 
-    Sensitivity (P21), when unit U goes:
+    Sensitivity, when unit U goes:
 
     1. *U's targets leave.* They add a non-negative vector of L1 norm at most their weights, which
        sum to at most C (`units.contribution`).
@@ -114,8 +114,8 @@ class FanIn(Query):
        of other units' rows do not change, so no other edge enters or leaves the kept ones. A target
        outside U that loses c of them changes by at most c times the largest single step δ
        (triangle inequality over m, m−1, …), found by enumeration of all m (`steps`). A target of
-       weight w < GRID has w ≤ GRID/2 (P15 gives GRID only for n = τ = 1), each of its at most three
-       changed cells moves by at most half of the enumerated change plus 1 for rounding, and
+       weight w < GRID has w ≤ GRID/2 (a row weighs GRID only for n = τ = 1), each of its at most
+       three changed cells moves by at most half of the enumerated change plus 1 for rounding, and
        δ/2 + 3 ≤ δ. Targets inside U have left already.
     3. *Edges into U become ⊥* and are dropped, but their targets were U's, and they keep their
        rank: no other row of their unit takes their place, since NULL and ⊥ are dropped after the
@@ -165,7 +165,6 @@ class FanIn(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         name = f"{self.key.table}.{self.key.name}"
         return (name,) if self.by is None else (name, self.by.label)
 
@@ -185,7 +184,6 @@ class FanIn(Query):
         return tuple(s * (2**k - 1) for k in range(0 if self.zero else 1, self.buckets + 1))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         step = steps(self.scale(spec), self.buckets, self.zero)
         edges = most_kept(spec, self.key)
         own = contribution(spec, self.key.parent)
@@ -195,11 +193,9 @@ class FanIn(Query):
         return doubled(spec, Sensitivity(int(l1), float(l2), int(linf)))
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
-        """Roots of both ends."""
         return spec.roots(self.key.table) | spec.roots(self.key.parent)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         whole, part = levels(self.scale(data.spec), self.buckets)
         counts = np.minimum(self._edges(data), whole.size - 1)
         weights = data._units.weights(self.key.parent)

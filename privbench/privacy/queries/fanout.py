@@ -1,4 +1,4 @@
-"""Fan-out: how many rows a parent row owns (P22)."""
+"""Fan-out: how many rows a parent row owns."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ class FanOut(Query):
     the count of a parent row that stays does not change. `claims.weighted` for the parent table:
     GRID, whatever the counts; for roots a unit moves one whole cell.
 
-    Sensitivity, unit = row (P12): parent rows weigh GRID each and keys are REF. Removing a child
+    Sensitivity, unit = row: parent rows weigh GRID each and keys are REF. Removing a child
     row moves its parent from one bucket to another: 2 in L1, √2 in L2, 1 in L∞. Removing a parent
     row takes it from its bucket: 1; its children's edges become ⊥, which moves no other parent.
     If the key points into its own table, one row does both: its parent leaves bucket a and enters
-    b ≠ a while the row itself leaves c: 3 in L1; worst for c = a: √5 in L2 and 2 in L∞ (P12 states
-    2, which holds for keys between two tables). Replace doubles all of it. The event is charged to
-    both tables.
+    b ≠ a while the row itself leaves c: 3 in L1; worst for c = a: √5 in L2 and 2 in L∞. Replace
+    doubles all of it. The event is charged to both tables.
 
     Other keys are refused: use `FanIn`.
 
@@ -63,12 +62,10 @@ class FanOut(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return (f"{self.key.table}.{self.key.name}",)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of buckets."""
         return (len(self.bounds),)
 
     def _check(self, spec: DatabaseSpec) -> bool:
@@ -83,7 +80,6 @@ class FanOut(Query):
         return row
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         if not self._check(spec):
             return weighted(spec, self.key.parent)
         if self.key.table == self.key.parent:
@@ -99,7 +95,6 @@ class FanOut(Query):
         return spec.roots(self.key.parent)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         if not self._check(data.spec):
             return View(data, self.key.parent, (Children(self.key, self.bounds),)).count()
         codes = bucket(children(data, self.key), self.bounds)

@@ -16,7 +16,7 @@ from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
 from privbench.privacy.queries.claims import weighted
 from privbench.privacy.queries.counting import View, cells
 from privbench.privacy.queries.regions import Region, overlap
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
 
 #: Steps of the relative precision of the parts of a `JointHistogram`.
@@ -26,16 +26,16 @@ _MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram(Query):
+class Histogram(TableQuery):
     """Weighted joint histogram over public axes of one table, in a region or in all of it.
 
-    Statistic: for every cell of the product of the axes, the sum of the weights (`Units.weights`,
-    P15) of the region's rows in it, in grid units.
+    Statistic: for every cell of the product of the axes, the sum of the weights (`Units.weights`)
+    of the region's rows in it, in grid units.
 
     Sensitivity: `claims.weighted` with one cell per row. A row's cell and its membership in the
     region follow from its own unit alone (`axes`, `regions`), and weights are fixed before any
-    split (P16): so when one unit goes, only its own rows' weights leave. Add/remove: GRID in L1,
-    L2 and L∞, τ·GRID under truncation. Source: P11, P14 to P16.
+    split: so when one unit goes, only its own rows' weights leave. Add/remove: GRID in L1,
+    L2 and L∞, τ·GRID under truncation.
 
     With ``tau`` given, a row weighs ⌊GRID·min(n, τ)/(τ·n)⌋ with that τ, n the number of its unit's
     rows in the table, or among the parents that the region starts from. Weights follow from the
@@ -49,7 +49,6 @@ class Histogram(Query):
         tau: Another τ than the table's, at least 1; not for parts of a table by splits.
     """
 
-    source: str
     axes: tuple[Axis, ...]
     region: Region | None = None
     tau: int | None = None
@@ -80,13 +79,7 @@ class Histogram(Query):
         return cls(table, found or (Whole(),), region)
 
     @property
-    def table(self) -> str:
-        """See `Query.table`."""
-        return self.source
-
-    @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return tuple(axis.label for axis in self.axes)
 
     @property
@@ -95,11 +88,9 @@ class Histogram(Query):
         return tuple(axis.size for axis in self.axes)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.source, total=None if self.tau is None else GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         return View(data, self.source, self.axes, self.region, tau=self.tau).count()
 
 
@@ -117,7 +108,7 @@ class JointHistogram(Query):
     So row by row its vector has L1 norm ≤ w·M₁, L2 norm ≤ w·√M₂, L∞ norm ≤ w·max mᵢ, and a unit's
     rows, whichever parts they fall in, have weights that sum to at most C: `claims.weighted` with
     m₁ = M₁, m₂ = √M₂. Parts over disjoint regions share one budget although one unit's rows may
-    fall in many of them; that is why they are one joint query (P16) and not parallel events.
+    fall in many of them; that is why they are one joint query and not parallel events.
 
     Attributes:
         parts: Histograms of one table with their relative costs: the share of the event's loss
@@ -159,12 +150,10 @@ class JointHistogram(Query):
 
     @property
     def table(self) -> str:
-        """See `Query.table`."""
         return self.parts[0][0].source
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return tuple(dict.fromkeys(name for part, _ in self.parts for name in part.columns))
 
     @property
@@ -177,7 +166,6 @@ class JointHistogram(Query):
         return overlap((part.region, float(m**power)) for (part, _), m in amounts)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         most = max(self.multipliers)
         return weighted(spec, self.table, m1=self._most(1), m2=math.sqrt(self._most(2)), most=most)
 

@@ -1,6 +1,6 @@
 """Weighted counts of a column's values whose domain is not settled: by value, and by rank.
 
-What a unit counts for (P31). Of its rows in the table at most `ROWS` are looked at, of their values
+What a unit counts for. Of its rows in the table at most `ROWS` are looked at, of their values
 at most ``most``, both at random (by `Units.ranks`). With h_v of these rows of value v, the unit
 adds w_v to the count X_v of every value, where
 
@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from privbench.errors import PrivbenchError, SchemaError
 from privbench.privacy.data import NEG_INF, POS_INF, Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
-from privbench.privacy.queries.raw import RawQuery
-from privbench.privacy.query import GRID, Integers, Sensitivity
+from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import single
 
@@ -170,7 +169,8 @@ class LabelCounts(_Weighted):
     L2 = L∞ = GRID, and L1 = ⌈√t⌉·GRID with t the most values that a unit counts in. Under the L1
     norm: L1 = L2 = L∞ = GRID. L0 = t. Where a unit has one row, t = 1. Replace: both units' weights
     are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under the
-    other; L1 and L0 double, L∞ stays. Source: P31; stability threshold as in P19.
+    other; L1 and L0 double, L∞ stays. The threshold is that of a stability
+    mechanism (`privbench.privacy.thresholds`).
 
     Attributes:
         source: The table.
@@ -201,7 +201,6 @@ class LabelCounts(_Weighted):
         return (1 + len(self.public),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         most = 1 if single(spec, self.source) else self.most
         l1 = GRID * (1 if self.norm == "l1" else math.isqrt(most - 1) + 1)
         if spec.relation.neighbours == "replace":
@@ -256,7 +255,7 @@ class RankedCounts(_Weighted):
     X by GRID at most in L1. Sorting brings no two vectors further apart in L1, nor do sums over
     disjoint blocks: GRID in L1, hence in L2 and L∞; twice that under replace. (With weights of norm
     1 in L2, a unit's k rare values of 1/√k each could all fall into one block, and move it by √k.)
-    Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms; P28.
+    Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
 
     Attributes:
         source: The table.
@@ -272,12 +271,10 @@ class RankedCounts(_Weighted):
         return (1 + BLOCKS,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         times = 2 if spec.relation.neighbours == "replace" else 1
         return Sensitivity(times * GRID, float(times * GRID), times * GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         codes, size, _ = self._held(data)
         cells = np.where(codes < 0, size, codes)
         counts = self._counts(data, cells, size + 1, "l1", VALUES)

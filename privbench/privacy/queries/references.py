@@ -19,13 +19,13 @@ from privbench.privacy.spec import DatabaseSpec, KeySpec
 class Presence(Query):
     """Weighted rows without and with a reference by one key.
 
-    Statistic: weights of the rows whose edge is NULL, and of those with a reference, ⊥ included;
-    with ``own`` the latter in two cells, targets in other units or gone, and targets in the row's
-    own unit. Shape (2,) or (3,).
+     Statistic: weights of the rows whose edge is NULL, and of those with a reference, ⊥ included;
+     with ``own`` the latter in two cells, targets in other units or gone, and targets in the row's
+     own unit. Shape (2,) or (3,).
 
-    Sensitivity: `claims.weighted` with one cell per row. A row's cell does not change when its
-    target's unit goes: the edge becomes ⊥, which counts as a reference and as not in the own unit
-    (P9). So only the removed unit's own rows leave. With NULL in place of ⊥, one hub could move any
+     Sensitivity: `claims.weighted` with one cell per row. A row's cell does not change when its
+     target's unit goes: the edge becomes ⊥, which counts as a reference and as not in the own
+    unit. So only the removed unit's own rows leave. With NULL in place of ⊥, one hub could move any
     number of rows.
 
     Attributes:
@@ -45,20 +45,16 @@ class Presence(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return (self.key.name,)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of cells."""
         return (3 if self.own else 2,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.key.table)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         return View(data, self.key.table, (Refers(self.key, self.own),)).count()
 
 
@@ -80,16 +76,13 @@ class PublicTarget(Axis):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Number of cells."""
         return self.rows + 1
 
     @property
     def label(self) -> str:
-        """Name for the ledger."""
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """See `Axis.read`."""
         edges = data._parents(self.key)
         return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 
@@ -121,7 +114,6 @@ class PublicTargets(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return (self.key.name,)
 
     @property
@@ -130,9 +122,7 @@ class PublicTargets(Query):
         return (self.rows + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         return weighted(spec, self.key.table)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         return View(data, self.key.table, (PublicTarget(self.key, self.rows),)).count()

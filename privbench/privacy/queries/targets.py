@@ -1,4 +1,4 @@
-"""Attributes of the rows that references lead to (P21)."""
+"""Attributes of the rows that references lead to."""
 
 from __future__ import annotations
 
@@ -125,7 +125,6 @@ class TargetHistogram(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         near = tuple(axis.label for axis in self.source)
         return (*near, *(f"{self.key.name}→{axis.label}" for axis in self.target))
 
@@ -135,7 +134,6 @@ class TargetHistogram(Query):
         return tuple(axis.size for axis in (*self.source, *self.target))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         edges, size = most_kept(spec, self.key), math.prod(self.shape)
         moved = (
             -(-2 * self.cap * edges * GRID // (self.cap * edges + 1)) + edges * size,
@@ -148,11 +146,9 @@ class TargetHistogram(Query):
         return doubled(spec, Sensitivity(int(l1), up(float(l2)), int(linf)))
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
-        """Roots of both ends."""
         return spec.roots(self.key.table) | spec.roots(self.key.parent)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         kept, weights = self._kept(data)
         edges = data._parents(self.key)[kept]
         ends = [axis.codes(data, self.key.table)[kept] for axis in self.source]

@@ -1,4 +1,4 @@
-"""Noisy sizes; those of the tables are the first events of a fit (P17)."""
+"""Noisy sizes; those of the tables are the first events of a fit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.regions import Region, rows_of
-from privbench.privacy.query import Integers, Query, Sensitivity
+from privbench.privacy.query import Integers, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import single
 
 
 @dataclass(frozen=True, slots=True)
-class Total(Query):
+class Total(TableQuery):
     """Number of rows of a table or a region, each unit counting at most ``clip`` rows.
 
     Statistic: Σ over units of min(n, clip), n the unit's rows in the table, or in the region.
@@ -24,7 +24,7 @@ class Total(Query):
     Sensitivity: a unit adds min(n, clip), between 0 and clip, and moves no other unit's n, since
     its rows' membership in a region follows from itself (`regions`). So clip under add/remove, and
     clip under replace too, since both units' shares lie in [0, clip]. Where the schema lets a unit
-    have one row only (root tables, ``unit = "row"``, one-to-one keys), clip is 1. Source: P17.
+    have one row only (root tables, ``unit = "row"``, one-to-one keys), clip is 1.
 
     Attributes:
         source: The table.
@@ -32,7 +32,6 @@ class Total(Query):
         region: The region, or None for all rows.
     """
 
-    source: str
     clip: int = 100
     region: Region | None = None
     kind = "total"
@@ -45,11 +44,6 @@ class Total(Query):
             raise SchemaError("the region belongs to another table.", table=self.source)
 
     @property
-    def table(self) -> str:
-        """See `Query.table`."""
-        return self.source
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """One number."""
         return (1,)
@@ -58,12 +52,10 @@ class Total(Query):
         return 1 if single(spec, self.source) else self.clip
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         clip = self._clip(spec)
         return Sensitivity(clip, float(clip), clip)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic."""
         rows = rows_of(data, self.region)
         if data.spec.tables[self.source].own is None:
             count = data._rows(self.source) if rows is None else rows.size

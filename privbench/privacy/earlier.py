@@ -1,0 +1,132 @@
+"""Ledgers of earlier versions, which were files of JSON lines, become SQLite databases once.
+
+An earlier version kept ``ledger.jsonl`` (openings, closings, caps) and ``<release>.jsonl`` (events
+and results), with the same seals line by line. A last line without its newline, or with bytes that
+the disk never wrote (zeros), is *torn*: its fsync had not returned, nothing was done on the
+strength of it, and it is left out. Anything else that does not fit its seal is damage.
+
+The steps, each of which a kill may follow without a loss:
+
+1. ``ledger.jsonl`` is copied to ``ledger.jsonl.kept``;
+2. all entries go into the database, in one transaction;
+3. a note takes the place of ``ledger.jsonl``, at which earlier versions stop instead of starting a
+   second ledger beside the first.
+
+Journals of releases stay as they are; those of closed releases are never read again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from privbench import files
+from privbench.errors import LedgerError
+from privbench.privacy.store import FILE, WAIT, Entry, damaged, sealed, transaction, unusable
+
+_NOTE = f"This ledger was converted; its entries are in {FILE}.\n".encode()
+_LINE = re.compile(rb'\{"check":"(?P<check>[0-9a-f]{24})","entry":(?P<entry>\{.*\})\}')
+
+
+def convert(folder: Path) -> None:
+    """Bring a folder's ledger into its database, unless that was done or there is none.
+
+    Raises:
+        LedgerError: It is damaged, in use by an earlier version, or was written by one afterwards.
+    """
+    old, kept, new = folder / "ledger.jsonl", folder / "ledger.jsonl.kept", folder / FILE
+    if not old.exists():
+        return
+    with ExitStack() as stack:
+        stack.enter_context(lock(folder / "ledger.lock", WAIT))
+        data = _read(old)
+        if data == _NOTE:
+            if not new.exists() or new.stat().st_size == 0:
+                raise damaged(new)
+            return
+        entries = list(_entries(old))
+        closed = {entry["release"] for entry in entries if entry["type"] == "closed"}
+        opened = {entry["release"] for entry in entries if entry["type"] == "opened"} - closed
+        for release in opened:
+            stack.enter_context(lock(folder / f"{release}.lock", 0))
+        with transaction(folder) as book:
+            if book.read() and _read(kept) != data:
+                raise LedgerError(
+                    f"{old} is a ledger of an earlier version beside the newer {FILE}.",
+                    remedy="If it is a copy that was put back, move it away.",
+                )
+            if not book.read():
+                _replace(kept, data)
+                for entry in entries:
+                    book.append(entry)
+                for release in opened:
+                    for entry in _batches(folder / f"{release}.jsonl"):
+                        book.append(entry, release)
+        _replace(old, _NOTE)
+
+
+def lock(path: Path, wait: float) -> FileLock:
+    """A lock between processes, held until it is released or the process ends.
+
+    Raises:
+        LedgerError: Another process holds it, or the folder is not writable.
+    """
+    held = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
+    try:
+        held.acquire()
+    except Timeout:
+        raise LedgerError(f"another process holds the lock {path}.") from None
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
+    return held
+
+
+def _batches(path: Path) -> Iterator[Entry]:
+    """A release's events and results; before there were batches, each had a line of its own."""
+    for entry in _entries(path):
+        kind = entry.pop("type")
+        if kind == "event":
+            yield {"type": "events", "events": [entry["event"]]}
+        elif kind == "result":
+            yield {"type": "results", "results": [entry]}
+        elif kind != "release":
+            yield {"type": kind, **entry}
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    """All whole entries of a file of lines; a torn last line is left out."""
+    data, end, seal = _read(path), 0, ""
+    while end < len(data):
+        stop = data.find(b"\n", end)
+        line = data[end:stop] if stop >= 0 else data[end:]
+        if stop < 0 or (b"\0" in line and not data[stop + 1 :].strip(b"\0")):
+            return
+        match = _LINE.fullmatch(line)
+        seal = sealed(seal, match["entry"]) if match else ""
+        if not match or seal != match["check"].decode():
+            raise damaged(path)
+        yield json.loads(match["entry"])
+        end = stop + 1
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all, and wait until the disk holds it."""
+    with files.replacing(path) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise unusable(path, error.strerror) from None

@@ -1,0 +1,178 @@
+"""The file of a ledger: a SQLite database of entries that are only ever added.
+
+Entries lie in *parts*: the ledger's own (``""``: openings, closings, caps) and one for each
+release, under its id (its events and results). Every entry carries a seal, a hash of the seal
+before it in its part and of its own text, so that a changed, dropped or swapped entry is found, as
+``PRAGMA quick_check`` finds damage to the file around them.
+
+A transaction counts whole or not at all, wherever the process is killed or the power fails. It is
+durable once it has returned: ``synchronous = EXTRA`` waits for the folder as well, in which the
+deletion of the rollback journal is the commit. There is no write-ahead log, which needs memory that
+is shared between processes and therefore fails on network file systems.
+
+The file is trusted with nothing: anything but the one expected table is refused before an entry is
+read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from privbench.errors import LedgerError
+
+Entry = dict[str, Any]
+
+FILE = "ledger.sqlite"
+
+#: "PvLg" in ASCII; the number by which ``file`` and this module know such a database.
+_APPLICATION = 0x50764C67
+_VERSION = 1
+_TABLE = (
+    "CREATE TABLE entries (part TEXT NOT NULL, number INTEGER NOT NULL, entry TEXT NOT NULL,"
+    " seal TEXT NOT NULL, PRIMARY KEY (part, number)) WITHOUT ROWID"
+)
+
+#: Seconds to wait for another process, whose transactions take milliseconds.
+WAIT = 60
+
+_UNUSABLE = {
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+class Book:
+    """The entries of one file within a transaction."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    def read(self, part: str = "") -> list[Entry]:
+        """All entries of a part, in order.
+
+        Raises:
+            LedgerError: The file is damaged.
+        """
+        if self._connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise damaged(self.path)
+        entries, seal = [], ""
+        rows = "SELECT number, entry, seal FROM entries WHERE part = ? ORDER BY number"
+        for place, (number, text, found) in enumerate(self._connection.execute(rows, (part,))):
+            seal = sealed(seal, str(text).encode())
+            if (number, found) != (place, seal):
+                raise damaged(self.path)
+            entries.append(json.loads(text))
+        return entries
+
+    def append(self, entry: Entry, part: str = "") -> None:
+        """Add an entry to a part; it counts once the transaction has ended well."""
+        last = "SELECT number, seal FROM entries WHERE part = ? ORDER BY number DESC LIMIT 1"
+        number, seal = self._connection.execute(last, (part,)).fetchone() or (-1, "")
+        text = json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        row = (part, number + 1, text, sealed(seal, text.encode()))
+        self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+
+
+@contextmanager
+def transaction(folder: Path) -> Iterator[Book]:
+    """One transaction on a folder's ledger, alone; the file is made where there is none.
+
+    An exception undoes it. Waits for other processes.
+
+    Raises:
+        LedgerError: The file is damaged, foreign, of a later version, or cannot be written.
+    """
+    path = folder / FILE
+    try:
+        # The file is its owner's from the start; SQLite gives its journal the same rights.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        address = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, WAIT, 0, None, uri=True)) as connection:
+            for pragma in ("trusted_schema = OFF", "synchronous = EXTRA", "cell_size_check = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            connection.execute("BEGIN IMMEDIATE")
+            _verify(path, connection)
+            yield Book(path, connection)
+            connection.execute("COMMIT")
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # A message about a malformed schema quotes it, which need not be text.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code == sqlite3.SQLITE_BUSY:
+            raise LedgerError(f"another process holds the ledger {path}.") from None
+        raise (unusable(path, str(error)) if code in _UNUSABLE else damaged(path)) from None
+
+
+def _verify(path: Path, connection: sqlite3.Connection) -> None:
+    """Make the table in a new file; refuse a file that is anything but a ledger."""
+
+    def ask(question: str) -> list[Any]:
+        return connection.execute(question).fetchall()
+
+    found = [ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version")]
+    schema = ask("SELECT type, name, tbl_name, sql FROM sqlite_master")
+    if (found, schema, path.stat().st_size) == ([0, 0], [], 0):
+        for statement in (
+            f"PRAGMA application_id = {_APPLICATION}",
+            f"PRAGMA user_version = {_VERSION}",
+            _TABLE,
+        ):
+            connection.execute(statement)
+    elif schema and found[0] != _APPLICATION:
+        raise LedgerError(f"the file {path} is no ledger.", remedy="Move it away.")
+    elif found[1] > _VERSION:
+        raise LedgerError(
+            f"the ledger file {path} was written by a later version of privbench.",
+            remedy="Use that version or a newer one.",
+        )
+    elif found != [_APPLICATION, _VERSION] or schema != [("table", "entries", "entries", _TABLE)]:
+        raise damaged(path)
+    elif ask("PRAGMA journal_mode") != [("delete",)]:
+        raise LedgerError(
+            f"the ledger file {path} was switched to a write-ahead log.",
+            remedy=f"Switch it back: sqlite3 {path} 'PRAGMA journal_mode = DELETE'.",
+        )
+
+
+def sync_folder(path: Path) -> None:
+    """Make a new name in a folder durable; within the ledger's own SQLite does that."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sealed(previous: str, text: bytes) -> str:
+    """The seal of an entry, from the one before it and its own text."""
+    return hashlib.sha256(previous.encode() + b"\n" + text).hexdigest()[:24]
+
+
+def damaged(path: Path) -> LedgerError:
+    """The error for a file whose entries cannot all be trusted; guessing would forget a loss."""
+    return LedgerError(
+        f"the ledger file {path} is damaged.",
+        remedy="Restore it from a copy: what it has lost would be spent a second time.",
+    )
+
+
+def unusable(path: Path, reason: object) -> LedgerError:
+    """The error for a file that cannot be read or written."""
+    return LedgerError(
+        f"cannot use the ledger file {path}: {reason}.",
+        remedy="Give [ledger] path a directory that this user may write.",
+    )

@@ -1,0 +1,153 @@
+"""The file of a ledger: damaged, foreign, forged or full, it is refused in one line."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from core_toys import Counts, Toy
+
+from privbench.errors import LedgerError
+from privbench.privacy import Accountant, Cap, Ledger, open_session
+from privbench.privacy.store import FILE, transaction
+
+ENTRIES = [{"n": place, "text": "é" * 900 * place, "float": 0.1 * place} for place in range(5)]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A file with two parts, one of which fills several pages."""
+    for entry in ENTRIES:
+        with transaction(tmp_path) as book:
+            book.append(entry)
+            book.append({"of": entry["n"]}, "release")
+    return tmp_path
+
+
+def alter(folder, *statements):
+    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def read(folder, part=""):
+    with transaction(folder) as book:
+        return book.read(part)
+
+
+def test_entries_are_read_as_they_were_written(written):
+    assert read(written) == ENTRIES
+    assert read(written, "release") == [{"of": place} for place in range(5)]
+    assert read(written, "nobody") == []
+
+
+def test_an_exception_undoes_the_transaction(written):
+    def broken():
+        with transaction(written) as book:
+            book.append({"n": 5})
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        broken()
+    assert read(written) == ENTRIES
+
+
+def test_a_ledger_that_another_holds_is_waited_for_and_said_to_be_held(written, monkeypatch):
+    monkeypatch.setattr("privbench.privacy.store.WAIT", 0.1)
+    with transaction(written), pytest.raises(LedgerError, match="another process holds"):
+        read(written)
+    assert read(written) == ENTRIES
+
+
+def test_a_changed_byte_is_found_or_changes_nothing(written):
+    whole = (written / FILE).read_bytes()
+    found = 0
+    for place in [*range(100), *range(100, len(whole), 61)]:
+        for bit in (1, 128):
+            changed = bytes([whole[place] ^ bit])
+            (written / FILE).write_bytes(whole[:place] + changed + whole[place + 1 :])
+            try:
+                assert read(written) == ENTRIES
+                assert read(written, "release") == [{"of": place} for place in range(5)]
+            except LedgerError:
+                found += 1
+            for left in written.glob(FILE + "-*"):
+                left.unlink()
+    assert found > 100
+
+
+@pytest.mark.parametrize("length", [1, 50, 100, 4096, 5000, -4096])
+def test_a_file_that_was_cut_off_is_damaged(written, length):
+    whole = (written / FILE).read_bytes()
+    (written / FILE).write_bytes(whole[:length])
+    with pytest.raises(LedgerError, match="is damaged"):
+        read(written)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM entries WHERE part = '' AND number = 2", "damaged"),
+        ("UPDATE entries SET number = 9 WHERE part = '' AND number = 2", "damaged"),
+        ("UPDATE entries SET entry = replace(entry, '0.1', '0.0')", "damaged"),
+        ("UPDATE entries SET entry = x'00' WHERE number = 0", "damaged"),
+        ("UPDATE entries SET seal = upper(seal)", "damaged"),
+        ("UPDATE entries SET part = 'release2' WHERE part = ''", None),
+        ("CREATE INDEX more ON entries (seal)", "damaged"),
+        ("CREATE VIEW more AS SELECT load_extension('x')", "damaged"),
+        ("CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END", "damaged"),
+        ("ALTER TABLE entries ADD COLUMN more", "damaged"),
+        ("PRAGMA user_version = 2", "a later version of privbench"),
+        ("PRAGMA user_version = 0", "damaged"),
+        ("PRAGMA application_id = 1", "is no ledger"),
+        ("PRAGMA journal_mode = WAL", "write-ahead log"),
+    ],
+)
+def test_a_database_that_was_altered_is_refused(written, statement, message):
+    alter(written, statement)
+    if message is None:
+        assert read(written) == []
+        return
+    with pytest.raises(LedgerError, match=message):
+        read(written)
+
+
+@pytest.mark.parametrize("content", [b"mine", b"\0" * 4096, b"SQLite format 3\0" * 10])
+def test_a_file_that_is_no_database_is_left_alone(tmp_path, content):
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(LedgerError, match="is damaged"):
+        read(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_another_programs_database_is_left_alone(tmp_path):
+    alter(tmp_path, "CREATE TABLE mine (x)")
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(LedgerError, match="is no ledger"):
+        read(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_entries_of_no_sense_are_damage(tmp_path):
+    ledger = Ledger.open(tmp_path, "shop")
+    ledger.set_cap(Cap(1.0))
+    with transaction(ledger.directory) as book:
+        book.append({"type": "opened", "release": "x"})
+    with pytest.raises(LedgerError, match="is damaged"):
+        ledger.show()
+
+
+def test_a_release_that_could_not_write_once_writes_no_more(tmp_path):
+    session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
+    session.measure(Counts(), 0.125, "first")
+    folder = Ledger.open(tmp_path, "shop").directory
+    (folder / FILE).rename(folder / "away")
+    (folder / FILE).mkdir()
+    with pytest.raises(LedgerError, match="cannot use"):
+        session.measure(Counts(), 0.125, "second")
+    (folder / FILE).rmdir()
+    (folder / "away").rename(folder / FILE)
+    with pytest.raises(LedgerError, match="is closed"):
+        session.measure(Counts(), 0.125, "third")
+    assert Ledger.open(tmp_path, "shop").abandon(session.release_id).epsilon == 0.125
