@@ -20,7 +20,7 @@ from scipy.stats import chi2
 from privbench.audit.recording import CELLS, Bench, Call, Differs, Recording, same_model
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import Sensitivity
-from privbench.privacy.conversion import epsilon_for
+from privbench.privacy.accountant import epsilon_for
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.neighbour import (
     Unit,
