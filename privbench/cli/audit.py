@@ -66,7 +66,7 @@ def audit(
     )
     if config_path is None:
         config = pipeline.inspect(source, base=config).config
-    with _ended_by_signals():
+    with ended_by_signals():
         found = run_audit(
             source,
             config,
@@ -83,7 +83,7 @@ def audit(
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """Within it SIGTERM and SIGHUP end the audit as Ctrl-C does, so that the copy is dropped."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, lambda given, _: sys.exit(128 + given)) for number in numbers]

@@ -77,8 +77,16 @@ def test_a_missing_clip_is_named(people, tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        (broken.half_the_scale, "noise was drawn at another scale than its event states"),
-        (broken.nudged, "what was released is not what a mechanism drew"),
+        pytest.param(
+            broken.half_the_scale,
+            "noise was drawn at another scale than its event states",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            broken.nudged,
+            "what was released is not what a mechanism drew",
+            marks=pytest.mark.slow,
+        ),
         (broken.drawn_twice, "draws belong to no event of the ledger"),
     ],
 )
@@ -95,7 +103,11 @@ def test_a_draw_that_is_not_its_event_s_is_named(people, tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    ("stage", "how"), [("totals", broken.asked_by_size), ("learn", broken.no_call)]
+    ("stage", "how"),
+    [
+        ("totals", broken.asked_by_size),
+        pytest.param("learn", broken.no_call, marks=pytest.mark.slow),
+    ],
 )
 def test_questions_that_follow_exact_rows_are_named(
     people, tmp_path, monkeypatch, stage, how
