@@ -1,4 +1,4 @@
-"""What record and replay find: moved further than claimed, drawn otherwise than stated, let slip.
+"""What record and replay find: values, draws and models that do not keep to what is claimed.
 
 Three checks that need no luck, unlike an attack: every exact value of a fit is compared with that
 on neighbours; every draw is compared with the law that its event states; and the model of a

@@ -298,10 +298,12 @@ def scratch_copy(
             dsn = conninfo.make_conninfo("", **resolved(connection))
         try:
             check_target(source, dsn, replace=False)
+            with reporter.stage("copy the source into the scratch database"):
+                _copy(source, dsn, config, reporter)
         except TargetError as error:
-            raise TargetError(f"--scratch: {error.message}", remedy=_EMPTY) from None
-        with reporter.stage("copy the source into the scratch database"):
-            _copy(source, dsn, config, reporter)
+            if "--replace" in (error.remedy or ""):
+                error.remedy = _EMPTY  # An audit has no such option.
+            raise
         # The copy is one transaction: before this line there is nothing of ours to drop.
         with reading(dsn) as connection:
             made = target.contents(connection)
