@@ -164,7 +164,7 @@ class Planter:
         """Remove units for good, a quarter at most; rows of the root table that stay, and the gone.
 
         Units that others refer to cannot go. They are on neither side, so that both are samples of
-        the same units.
+        the same units. A unit that goes along with another by ON DELETE CASCADE is on neither side.
         """
         table = self.plan.tables[str(self.root)].table
         stay: list[Row] = []
@@ -178,6 +178,7 @@ class Planter:
                         stay.append(row)
                         raise psycopg.Rollback
                     gone.append(row)
+            stay = [row for row in stay if _rows(connection, table, *_same(table, row), 1)]
             connection.commit()
         return stay, gone
 
@@ -186,14 +187,8 @@ class Planter:
         for item, where, values in self._children(table, row):
             for child in _rows(connection, item.table, where, values, None):
                 self._drop(connection, item.table, child)
-        key = table.primary_key
-        names = key.columns if key and row.keys() >= set(key.columns) else tuple(row)
-        same = sql.SQL(" AND ").join(
-            sql.SQL("{} IS NOT DISTINCT FROM %s").format(_escaped(sql.Identifier(name)))
-            for name in names
-        )
-        statement = sql.SQL("DELETE FROM {} WHERE {}").format(_escaped(_named(table)), same)
-        run(connection, statement, [row[name] for name in names])
+        same, values = _same(table, row)
+        run(connection, sql.SQL("DELETE FROM {} {}").format(_escaped(_named(table)), same), values)
 
     def _open(self) -> Connection:
         connection = connect(self.dsn, autocommit=False)
@@ -395,6 +390,17 @@ def _rows(
     query = sql.SQL("SELECT {} FROM {} {} LIMIT {}")
     found = run(connection, query.format(shown, _escaped(_named(table)), where, most), values)
     return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _same(table: Table, row: Row) -> tuple[sql.Composable, list[str | None]]:
+    """What chooses a row: its primary key, else all of its values."""
+    key = table.primary_key
+    names = key.columns if key and row.keys() >= set(key.columns) else tuple(row)
+    same = sql.SQL(" AND ").join(
+        sql.SQL("{} IS NOT DISTINCT FROM %s").format(_escaped(sql.Identifier(name)))
+        for name in names
+    )
+    return sql.SQL("WHERE {}").format(same), [row[name] for name in names]
 
 
 def _ordinary(item: TablePlan) -> list[str]:

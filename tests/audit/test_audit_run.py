@@ -16,6 +16,7 @@ from schemas_at_random import databases
 
 from privbench import pipeline
 from privbench.audit import Effort, audit
+from privbench.audit.canaries import Planter
 from privbench.audit.report import scratch_copy
 from privbench.cli import main
 from privbench.cli.audit import ended_by_signals
@@ -96,6 +97,16 @@ def test_the_copy_goes_and_what_others_put_beside_it_stays(people, make_database
     with scratch_copy(people, scratch, broken.config(tmp_path / "never"), Reporter()) as copy:
         assert rows(copy) == rows(people)
         with psycopg.connect(scratch, autocommit=True) as connection:
+            connection.execute(
+                "DELETE FROM visit WHERE id > 20; UPDATE visit SET person_id = 10, seen_by = id * 6;"
+                "ALTER TABLE person ADD mate integer REFERENCES person ON DELETE CASCADE;"
+                "UPDATE person SET mate = id + id % 2 * 2 - 1"
+            )
+            stay, gone = Planter(copy, broken.config(tmp_path / "never")).hold_out(60)
+            left = {key for (key,) in connection.execute("SELECT id::text FROM person")}
+            assert {row["id"] for row in stay} <= left
+            assert gone
+            assert not {row["id"] for row in gone} & left
             connection.execute("CREATE TABLE mine (a integer)")
     assert relations(scratch) == 1
     with pytest.raises(SystemExit), ended_by_signals():
