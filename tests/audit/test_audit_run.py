@@ -98,7 +98,8 @@ def test_the_copy_goes_and_what_others_put_beside_it_stays(people, make_database
         assert rows(copy) == rows(people)
         with psycopg.connect(scratch, autocommit=True) as connection:
             connection.execute(
-                "DELETE FROM visit WHERE id > 20; UPDATE visit SET person_id = 10, seen_by = id * 6;"
+                "DELETE FROM visit WHERE id > 20;"
+                "UPDATE visit SET person_id = 10, seen_by = id * 6;"
                 "ALTER TABLE person ADD mate integer REFERENCES person ON DELETE CASCADE;"
                 "UPDATE person SET mate = id + id % 2 * 2 - 1"
             )
