@@ -35,7 +35,7 @@ class Allowed:
         advantage: Largest true positive rate less false positive rate.
         tpr: Largest true positive rate at a false positive rate of .1 %.
         posteriors: Largest belief that a unit is among the rows after the release, by the belief
-            before it; it may be passed with a probability of at most δ.
+            before it, if the guarantee did not fail, which it does with a probability of at most δ.
     """
 
     epsilon: float
@@ -53,7 +53,9 @@ def allowed(epsilon: float, delta: float, priors: Sequence[float] = (0.1, 0.001)
     (ε, δ)-DP: Wasserman and Zhou (2010), Dong, Roth and Su (2022), Proposition 3. Its largest
     distance from α is (e^ε − 1 + 2δ)/(e^ε + 1), at α = (1 − δ)/(e^ε + 1). Any such mechanism is
     post-processing of one that tells all with probability δ and is ε-DP otherwise (Kairouz, Oh and
-    Viswanath 2015), and there Bayes' rule turns odds into at most e^ε times the odds.
+    Viswanath 2015). Where it does not tell all, Bayes' rule turns odds into at most e^ε times the
+    odds. (A release need not show which was the case, so that a belief may pass that line by about
+    δ with a larger probability.)
 
     Args:
         epsilon: ε, at least 0.

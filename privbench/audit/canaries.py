@@ -12,7 +12,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString
 from uuid import uuid4
 
@@ -118,20 +118,24 @@ class Planter:
     def plant(self, coins: NDArray[np.bool_]) -> list[Canary]:
         """Put in the canaries whose coin says so.
 
-        Under ``replace`` an ordinary copy stands where a canary is not, so that the databases for
-        both sides of a coin are neighbours by the declared relation.
+        All of them are put in, and those whose coin says no are taken out again: new keys follow
+        the largest there is, and the keys of a canary may not depend on the coins of others. Under
+        ``replace`` an ordinary copy stands where a canary is not, so that the databases for both
+        sides of a coin are neighbours by the declared relation.
 
         Raises:
             SchemaError: There are no new keys for so many.
             DatabaseError: The server refused a row.
         """
-        found = []
+        found, replaced = [], self.config.privacy.neighbours == "replace"
         with self._open() as connection, database_errors("planting canaries"):
             for number, coin in enumerate(coins):
                 marks = {place: self._mark(connection, place, number) for place in self.places}
-                stands = coin or self.config.privacy.neighbours == "replace"
-                rows = self._planted(connection, marks if coin else {}) if stands else ()
+                rows = self._planted(connection, marks if coin or not replaced else {})
                 found.append(Canary(marks, rows))
+            for number in () if replaced else np.flatnonzero(~coins).tolist():
+                _delete(connection, found[number])
+                found[number] = replace(found[number], rows=())
             connection.commit()
         return found
 
@@ -153,16 +157,14 @@ class Planter:
         """Take canaries out."""
         with self._open() as connection, database_errors("removing canaries"):
             for canary in canaries:
-                for table, place, relation in reversed(canary.rows):
-                    statement = sql.SQL("DELETE FROM {} WHERE ctid = %s AND tableoid = %s")
-                    run(connection, statement.format(_escaped(_named(table))), [place, relation])
+                _delete(connection, canary)
             connection.commit()
 
     def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
         """Remove units for good, a quarter at most; rows of the root table that stay, and the gone.
 
         Units that others refer to cannot go. They are on neither side, so that both are samples of
-        the same units.
+        the same units. A unit that goes along with another by ON DELETE CASCADE is on neither side.
         """
         table = self.plan.tables[str(self.root)].table
         stay: list[Row] = []
@@ -176,6 +178,7 @@ class Planter:
                         stay.append(row)
                         raise psycopg.Rollback
                     gone.append(row)
+            stay = [row for row in stay if _rows(connection, table, *_same(table, row), 1)]
             connection.commit()
         return stay, gone
 
@@ -184,19 +187,15 @@ class Planter:
         for item, where, values in self._children(table, row):
             for child in _rows(connection, item.table, where, values, None):
                 self._drop(connection, item.table, child)
-        key = table.primary_key
-        names = key.columns if key else tuple(row)
-        same = sql.SQL(" AND ").join(
-            sql.SQL("{} IS NOT DISTINCT FROM %s").format(_escaped(sql.Identifier(name)))
-            for name in names
-        )
-        statement = sql.SQL("DELETE FROM {} WHERE {}").format(_escaped(_named(table)), same)
-        run(connection, statement, [row[name] for name in names])
+        same, values = _same(table, row)
+        run(connection, sql.SQL("DELETE FROM {} {}").format(_escaped(_named(table)), same), values)
 
     def _open(self) -> Connection:
         connection = connect(self.dsn, autocommit=False)
         for name, value in (PRINTING | {"search_path": SEARCH_PATH}).items():
             run(connection, assignment(name, value))
+        # A key that is checked at the commit would refuse all rows at once, when it is too late.
+        run(connection, "SET CONSTRAINTS ALL IMMEDIATE")
         return connection
 
     def _roots(self) -> list[str]:
@@ -277,7 +276,6 @@ class Planter:
         try:
             with connection.transaction(force_rollback=True):
                 list(self._insert(connection, marks, parts))
-                run(connection, "SET CONSTRAINTS ALL IMMEDIATE")
         except psycopg.Error as error:
             return f"{describe(error)}."
         except UsageError as error:
@@ -296,7 +294,7 @@ class Planter:
             row = {**part.row, **self._fresh(connection, part)}
             made.append((part, row))
             for key in part.table.foreign_keys:
-                old = [part.row[name] for name in key.columns]
+                old = [part.row.get(name) for name in key.columns]
                 for other, new in made:
                     if other.table.name == key.ref_table and old == [
                         other.row.get(name) for name in key.ref_columns
@@ -327,11 +325,12 @@ class Planter:
         new: Row = {}
         for names in keys:
             own = [name for name in names if name not in table.key_columns]
-            if not own or any(name in new for name in own) or any(row[n] is None for n in own):
+            null = any(row.get(name, "") is None for name in own)
+            if not own or null or any(name in new for name in own):
                 continue
-            able = [name for name in own if table.column(name).type.base in _KEYS]
+            able = [name for name in own if name in row and table.column(name).type.base in _KEYS]
             if not able:
-                raise UsageError(f"no new value of the type of {own[0]} is known.")
+                raise UsageError(f"no new value for its key column {own[0]} is known.")
             new[able[0]] = self._next(connection, table, table.column(able[0]), str(row[able[0]]))
         return new
 
@@ -363,6 +362,12 @@ class Planter:
         return rare[number % len(rare)] if rare else ""
 
 
+def _delete(connection: Connection, canary: Canary) -> None:
+    for table, place, relation in reversed(canary.rows):
+        statement = sql.SQL("DELETE FROM {} WHERE ctid = %s AND tableoid = %s")
+        run(connection, statement.format(_escaped(_named(table))), [place, relation])
+
+
 def readable(table: Table) -> tuple[list[str], list[Expression]]:
     """Columns that hold a value of their own, and what prints each as PostgreSQL reads it."""
     columns = [column for column in table.columns if not column.generated]
@@ -385,6 +390,17 @@ def _rows(
     query = sql.SQL("SELECT {} FROM {} {} LIMIT {}")
     found = run(connection, query.format(shown, _escaped(_named(table)), where, most), values)
     return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _same(table: Table, row: Row) -> tuple[sql.Composable, list[str | None]]:
+    """What chooses a row: its primary key, else all of its values."""
+    key = table.primary_key
+    names = key.columns if key and row.keys() >= set(key.columns) else tuple(row)
+    same = sql.SQL(" AND ").join(
+        sql.SQL("{} IS NOT DISTINCT FROM %s").format(_escaped(sql.Identifier(name)))
+        for name in names
+    )
+    return sql.SQL("WHERE {}").format(same), [row[name] for name in names]
 
 
 def _ordinary(item: TablePlan) -> list[str]:

@@ -1,4 +1,4 @@
-"""What record and replay find: moved further than claimed, drawn otherwise than stated, let slip.
+"""What record and replay find: values, draws and models that do not keep to what is claimed.
 
 Three checks that need no luck, unlike an attack: every exact value of a fit is compared with that
 on neighbours; every draw is compared with the law that its event states; and the model of a
@@ -159,10 +159,9 @@ def _round(
                 or (side, bench.replay(recording, side))
                 for side in sides
             ]
+            _compare(bench, recording, root, [fit for _, fit in known], found)
         except Differs as error:
             found.find(f"a unit of {root} changes what is asked: {error}")
-            continue
-        _compare(bench, recording, root, [fit for _, fit in known], found)
 
 
 def _compare(
@@ -190,6 +189,8 @@ def _compare(
     if recording.session.accounting == "zcdp" and total:
         total = epsilon_for(total, bench.read.accountant.delta_conversion)
     found.loss = max(found.loss, total)
+    if total > bench.read.accountant.requested.epsilon * (1 + SLACK):
+        found.find(f"a unit of {root} loses ε = {total:.4g} by what it moves, more than is claimed")
 
 
 def _price(step: Step, moved: Change) -> float:
@@ -289,5 +290,5 @@ def _repeated(
 
 
 def _label(recording: Recording, stream: str) -> str:
-    place = int(stream.removesuffix(CELLS))
+    place = int(stream.split()[0])
     return recording.steps[place].event.label if place < len(recording.steps) else "a draw"

@@ -112,14 +112,17 @@ class Recorder:
         return dict(self._drawn(call, stream, draw))
 
     def _drawn(self, call: Call, stream: str, draw: Callable[..., Any]) -> Any:
+        name = stream
+        while name in self.calls:
+            name += " again"  # A second draw for one event, which belongs to none.
         if self._before is None:
             found = draw(scale=call.scale, stream=stream)
         else:
-            old = self._before.get(stream)
+            old = self._before.get(name)
             if old is None or not old.asks(call):
                 raise Differs("the fit asked a mechanism for something else, given the same draws.")
             found = old.drawn
-        self.calls[stream] = replace(call, drawn=found)
+        self.calls[name] = replace(call, drawn=found)
         return found
 
 
@@ -243,7 +246,7 @@ def apart_from(config: Config, folder: Path) -> Config:
 
 def same_model(first: Model, second: Model) -> list[str]:
     """Parts in which two models differ that were made from the same draws."""
-    plain = ("schema", "promise", "config", "tables", "synthesizer", "state", "events")
+    plain = ("schema", "promise", "config", "tables", "synthesizer", "state", "events", "ddl")
     found = [name for name in plain if getattr(first, name) != getattr(second, name)]
     for name in sorted(first.arrays.keys() | second.arrays.keys()):
         one, other = (model.arrays.get(name, np.zeros(0)) for model in (first, second))

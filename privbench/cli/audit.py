@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -62,16 +66,29 @@ def audit(
     )
     if config_path is None:
         config = pipeline.inspect(source, base=config).config
-    found = run_audit(
-        source,
-        config,
-        output,
-        scratch=scratch,
-        root=root,
-        effort=Effort(canaries, fits, neighbours, not no_inference),
-        reporter=state.reporter,
-    )
+    with ended_by_signals():
+        found = run_audit(
+            source,
+            config,
+            output,
+            scratch=scratch,
+            root=root,
+            effort=Effort(canaries, fits, neighbours, not no_inference),
+            reporter=state.reporter,
+        )
     for line in found.lines():
         click.echo(line)
     click.echo(f"CONFIDENTIAL results: {Path(output) / 'audit.html'}")
     found.require_sound()
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP end the audit as Ctrl-C does, so that the copy is dropped."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda given, _: sys.exit(128 + given)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

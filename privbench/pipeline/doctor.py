@@ -230,8 +230,9 @@ def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
         return
     folder = Path(state["path"])
     there = next(place for place in (folder, *folder.parents) if place.exists())
-    if not os.access(there, os.W_OK):
-        yield Finding("bad", "ledger", f"{there} may not be written.",
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        why = "may not be written" if there.is_dir() else "is no folder"
+        yield Finding("bad", "ledger", f"{there} {why}.",
                       "Give [ledger] path a directory that this user may write.")  # fmt: skip
         return
     waiting = [item["release"] for item in state["releases"] if item["state"] == "open"]

@@ -18,15 +18,20 @@ fit = importlib.import_module("privbench.pipeline.fit")
 
 SCHEMA = """
 CREATE TABLE person (
-  id integer PRIMARY KEY, city text NOT NULL, age integer NOT NULL CHECK (age >= 0), note text);
+  id integer PRIMARY KEY, city text NOT NULL, age integer NOT NULL CHECK (age >= 0), note text,
+  twice integer GENERATED ALWAYS AS (id * 2) STORED, UNIQUE (twice, id));
 CREATE TABLE visit (
   id bigint PRIMARY KEY, person_id integer NOT NULL REFERENCES person, cost integer NOT NULL,
-  seen_by integer REFERENCES person, paid integer, CHECK (paid <= cost));
+  seen_by integer REFERENCES person DEFERRABLE INITIALLY DEFERRED, paid integer,
+  CHECK (paid <= cost));
 INSERT INTO person SELECT i, 'city ' || i % 5, i * 7 % 90, 'note ' || i
   FROM generate_series(1, 120) i;
 INSERT INTO visit SELECT i, 1 + i % 110, i % 100, CASE WHEN i % 3 = 0 THEN 1 + i % 4 END, i % 100
   FROM generate_series(1, 240) i;
 INSERT INTO visit SELECT 1000 + i, 115, i % 100 FROM generate_series(1, 150) i;
+CREATE FUNCTION no_more() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''closed''; END';
+CREATE TRIGGER closed BEFORE INSERT ON visit FOR EACH ROW EXECUTE FUNCTION no_more();
+CREATE RULE kept AS ON DELETE TO person DO INSTEAD NOTHING;
 """
 CONFIG = """
 [database]
@@ -87,6 +92,52 @@ class Unnoised(OpenDPNoise):
 
     def vector(self, mechanism, values, scale, stream):
         return values if values.size == 1 else super().vector(mechanism, values, scale, stream)
+
+
+class _HalfScale:
+    def __init__(self, noise: Any) -> None:
+        self._noise = noise
+
+    def vector(self, mechanism, values, scale, stream):
+        return self._noise.vector(mechanism, values, scale / 2, stream)
+
+
+def half_the_scale(draw, data, noise, stream):
+    """Another scale than the event's."""
+    return draw(data, _HalfScale(noise), stream)
+
+
+def nudged(draw, data, noise, stream):
+    """A draw that is changed before it is released."""
+    return draw(data, noise, stream) + 1
+
+
+def drawn_twice(draw, data, noise, stream):
+    """The second of two draws, of which one is charged."""
+    draw(data, noise, stream)
+    return draw(data, noise, stream)
+
+
+def asked_by_size(draft, stage) -> None:
+    """Totals twice, where the exact number of persons is odd."""
+    stage(draft)
+    if sizes(draft.data.database)["public.person"] % 2:
+        stage(draft)
+
+
+def no_call(draft, stage) -> None:
+    """The last event without a mechanism, where the exact number of persons is odd."""
+    stage(draft)
+    if sizes(draft.data.database)["public.person"] % 2:
+        draft.session._noise.calls.popitem()
+
+
+def change(monkeypatch, name: str, how: Callable[..., None]) -> None:
+    """Let a stage of a fit run otherwise."""
+    stages = dict(fit.STAGES)
+    changed = tuple((stages | {name: lambda draft: how(draft, stages[name])}).items())
+    monkeypatch.setattr(fit, "STAGES", changed)
+    monkeypatch.setattr(recording, "STAGES", changed)
 
 
 def texts(rows: PrivateDatabase) -> list[str]:

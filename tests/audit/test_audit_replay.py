@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import broken
 import pytest
 
 from privbench.audit import recording
 from privbench.audit.checks import Replay, replay
 from privbench.pipeline.progress import Reporter
+from privbench.privacy.accountant import Accountant
 from privbench.privacy.queries import Total
+from privbench.privacy.questions import Measurement
 
 
 def replayed(source, folder, *, most=1, noise=None, **privacy) -> Replay:
@@ -67,6 +72,55 @@ def test_a_missing_clip_is_named(people, tmp_path, monkeypatch) -> None:
     row = next(row for row in found.rows if row.label == "total public.visit")
     assert row.broken == ["l1", "l2", "linf"]
     assert row.observed[0] == 150 > row.claimed[0]
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        pytest.param(
+            broken.half_the_scale,
+            "noise was drawn at another scale than its event states",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            broken.nudged,
+            "what was released is not what a mechanism drew",
+            marks=pytest.mark.slow,
+        ),
+        (broken.drawn_twice, "draws belong to no event of the ledger"),
+    ],
+)
+def test_a_draw_that_is_not_its_event_s_is_named(people, tmp_path, monkeypatch, how, words) -> None:
+    method = Measurement.method
+
+    def changed(self, spec, accounting):
+        made = method(self, spec, accounting)
+        return replace(made, draw=partial(how, made.draw))
+
+    monkeypatch.setattr(Measurement, "method", changed)
+    found = replayed(people, tmp_path)
+    assert any(words in line for line in found.findings), found.findings
+
+
+@pytest.mark.parametrize(
+    ("stage", "how"),
+    [
+        ("totals", broken.asked_by_size),
+        pytest.param("learn", broken.no_call, marks=pytest.mark.slow),
+    ],
+)
+def test_questions_that_follow_exact_rows_are_named(
+    people, tmp_path, monkeypatch, stage, how
+) -> None:
+    broken.change(monkeypatch, stage, how)
+    found = replayed(people, tmp_path, most=1)
+    assert any("changes what is asked" in line for line in found.findings), found.findings
+
+
+def test_a_budget_that_is_passed_is_named(people, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(Accountant, "charge", lambda self, *events: None)
+    found = replayed(people, tmp_path, accounting="pure")
+    assert any("more than is claimed" in line for line in found.findings), found.findings
 
 
 @pytest.mark.parametrize("tell", [broken.sizes, broken.texts])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 import broken
 import psycopg
@@ -14,9 +16,13 @@ from schemas_at_random import databases
 
 from privbench import pipeline
 from privbench.audit import Effort, audit
+from privbench.audit.canaries import Planter
+from privbench.audit.report import scratch_copy
 from privbench.cli import main
+from privbench.cli.audit import ended_by_signals
 from privbench.config import Config
 from privbench.errors import GateFailed, SchemaError, TargetError, UsageError
+from privbench.pipeline.progress import Reporter
 
 QUICK = Effort(canaries=60, fits=1, neighbours=1, inference=False)
 
@@ -37,10 +43,9 @@ def relations(dsn: str) -> int:
     return found
 
 
-def test_a_sound_fit_passes_and_nothing_is_left(people, make_database, tmp_path, monkeypatch):
-    monkeypatch.setenv("PRIVBENCH_LEDGER", str(tmp_path / "never"))
+def test_a_sound_fit_passes_and_nothing_is_left(people, make_database, tmp_path):
     scratch, config, out = make_database(), tmp_path / "c.toml", tmp_path / "out"
-    config.write_text(broken.CONFIG)
+    config.write_text(f"{broken.CONFIG}[ledger]\npath = '{tmp_path / 'never'}'\n")
     before = rows(people)
     words = f"audit '{people}' -c {config} -o {out} --scratch '{scratch}' --canaries 40 --fits 1"
     ran = CliRunner().invoke(main, f"{words} --neighbours 2 --no-inference")
@@ -86,6 +91,29 @@ def test_an_exact_size_is_found_in_rows_that_are_read_anew(
     assert found.beside == ["state"]
 
 
+def test_the_copy_goes_and_what_others_put_beside_it_stays(people, make_database, tmp_path):
+    """Also if the process is asked to end, as a machine that shuts down asks it."""
+    scratch = make_database()
+    with scratch_copy(people, scratch, broken.config(tmp_path / "never"), Reporter()) as copy:
+        assert rows(copy) == rows(people)
+        with psycopg.connect(scratch, autocommit=True) as connection:
+            connection.execute(
+                "DELETE FROM visit WHERE id > 20;"
+                "UPDATE visit SET person_id = 10, seen_by = id * 6;"
+                "ALTER TABLE person ADD mate integer REFERENCES person ON DELETE CASCADE;"
+                "UPDATE person SET mate = id + id % 2 * 2 - 1"
+            )
+            stay, gone = Planter(copy, broken.config(tmp_path / "never")).hold_out(60)
+            left = {key for (key,) in connection.execute("SELECT id::text FROM person")}
+            assert {row["id"] for row in stay} <= left
+            assert gone
+            assert not {row["id"] for row in gone} & left
+            connection.execute("CREATE TABLE mine (a integer)")
+    assert relations(scratch) == 1
+    with pytest.raises(SystemExit), ended_by_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def test_bad_input_is_one_line(people, make_database, tmp_path):
     config, scratch = broken.config(tmp_path / "never"), make_database()
     with pytest.raises(TargetError, match="source database itself"):
@@ -95,9 +123,12 @@ def test_bad_input_is_one_line(people, make_database, tmp_path):
     assert relations(scratch) == 0
     with psycopg.connect(scratch, autocommit=True) as connection:
         connection.execute("CREATE TABLE mine (a integer)")
-    with pytest.raises(TargetError, match="not empty"):
+    with pytest.raises(TargetError, match="not empty") as refused:
         audit(people, config, tmp_path, scratch=scratch, effort=QUICK)
+    assert "--replace" not in str(refused.value.remedy)
     assert relations(scratch) == 1
+    with pytest.raises(UsageError, match="at least one canary"):
+        Effort(canaries=0)
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot write"):
         audit(people, config, tmp_path / "file", scratch=make_database(), effort=QUICK)
