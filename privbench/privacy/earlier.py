@@ -28,7 +28,17 @@ from filelock import FileLock, Timeout
 
 from privbench import files
 from privbench.errors import LedgerError
-from privbench.privacy.store import FILE, WAIT, Entry, damaged, sealed, transaction, unusable
+from privbench.privacy.store import (
+    FILE,
+    WAIT,
+    Entry,
+    damaged,
+    make,
+    sealed,
+    there,
+    transaction,
+    unusable,
+)
 
 _NOTE = f"This ledger was converted; its entries are in {FILE}.\n".encode()
 _LINE = re.compile(rb'\{"check":"(?P<check>[0-9a-f]{24})","entry":(?P<entry>\{.*\})\}')
@@ -41,20 +51,21 @@ def convert(folder: Path) -> None:
         LedgerError: It is damaged, in use by an earlier version, or was written by one afterwards.
     """
     old, kept, new = folder / "ledger.jsonl", folder / "ledger.jsonl.kept", folder / FILE
-    if not old.exists():
+    if not there(old):
         return
     with ExitStack() as stack:
-        stack.enter_context(lock(folder / "ledger.lock", WAIT))
+        stack.callback(lock(folder / "ledger.lock", WAIT).release)
         data = _read(old)
         if data == _NOTE:
-            if not new.exists() or new.stat().st_size == 0:
+            if not there(new):
                 raise damaged(new)
             return
         entries = list(_entries(old))
         closed = {entry["release"] for entry in entries if entry["type"] == "closed"}
         opened = {entry["release"] for entry in entries if entry["type"] == "opened"} - closed
         for release in opened:
-            stack.enter_context(lock(folder / f"{release}.lock", 0))
+            stack.callback(lock(folder / f"{release}.lock", 0).release)
+        make(folder)
         with transaction(folder) as book:
             if book.read() and _read(kept) != data:
                 raise LedgerError(
@@ -117,16 +128,19 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 def _replace(path: Path, data: bytes) -> None:
     """Write a file, whole or not at all, and wait until the disk holds it."""
-    with files.replacing(path) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with files.replacing(path) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
 
 
 def _read(path: Path) -> bytes:
+    if not there(path):
+        return b""
     try:
         return path.read_bytes()
-    except FileNotFoundError:
-        return b""
     except OSError as error:
         raise unusable(path, error.strerror) from None
