@@ -122,7 +122,7 @@ config_option = click.option("-c", "--config", "config_path", metavar="FILE", he
 
 monthly_option = click.option(
     "--max-epsilon-per-month",
-    type=float,
+    type=click.FloatRange(0, min_open=True),
     metavar="E",
     help="No release past this ε of all that are opened in one calendar month (UTC).",
 )

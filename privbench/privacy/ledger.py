@@ -43,7 +43,6 @@ from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing
 from privbench.privacy.store import (
     FILE,
-    WAIT,
     Book,
     Entry,
     damaged,
@@ -242,7 +241,7 @@ class Ledger:
             raise unusable(self.directory, error.strerror) from None
         convert(self.directory)
         if not there(self.directory / FILE):
-            held = lock(self.directory / "ledger.lock", WAIT)
+            held = lock(self.directory)
             try:
                 make(self.directory)
             finally:

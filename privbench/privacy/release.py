@@ -23,7 +23,7 @@ import numpy as np
 
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, loss_of
-from privbench.privacy.earlier import lock
+from privbench.privacy.earlier import lock_release
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.mechanisms import Integers
 from privbench.privacy.store import Entry, damaged, transaction
@@ -91,7 +91,7 @@ class Release:
                 self._results |= {int(item["event"]): item for item in entry["results"]}
             else:
                 raise LedgerError(f"release {self.id} was written by another version.")
-        self._lock = lock(folder / f"{release_id}.lock", 0)
+        self._lock = lock_release(folder, release_id)
 
     @property
     def lost(self) -> list[Event]:

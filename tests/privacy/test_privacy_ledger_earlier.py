@@ -118,6 +118,14 @@ def test_a_damaged_file_is_not_converted(base, folder, name):
     check(base)
 
 
+def test_the_events_of_another_fit_are_not_taken_for_a_release_s_own(base, folder):
+    path = folder / f"{OPEN}.jsonl"
+    header, *rest = entries(path)
+    path.write_bytes(lines([{**header, "config_hash": "of another"}, *rest]))
+    with pytest.raises(LedgerError, match=f"{OPEN}.jsonl is damaged"):
+        check(base)
+
+
 def test_a_release_that_an_earlier_version_still_writes_stops_the_conversion(base, folder):
     with FileLock(folder / f"{OPEN}.lock"), pytest.raises(LedgerError, match="another process"):
         check(base)

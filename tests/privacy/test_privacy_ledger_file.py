@@ -147,11 +147,15 @@ def test_a_ledger_that_lost_entries_does_not_begin_anew(tmp_path, lost):
     session.measure(Counts(), 0.25, "first")
     ledger = Ledger.open(tmp_path, "shop")
     alter(ledger.directory, f"DELETE FROM entries WHERE {lost}")
-    with pytest.raises(LedgerError, match="is damaged"):
+
+    def use():
         if "<>" in lost:
             session.measure(Counts(), 0.25, "second")
         else:
             Ledger.open(tmp_path, "shop", lambda name: True).show()
+
+    with pytest.raises(LedgerError, match="is damaged"):
+        use()
 
 
 def test_a_ledger_of_which_nothing_is_known_is_not_passed_over(tmp_path, monkeypatch):
