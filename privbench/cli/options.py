@@ -124,7 +124,7 @@ monthly_option = click.option(
     "--max-epsilon-per-month",
     type=click.FloatRange(0, min_open=True),
     metavar="E",
-    help="No release past this ε of all that are opened in one calendar month (UTC).",
+    help="Refuse a release that takes the ε of its calendar month (UTC) past this.",
 )
 
 

@@ -2,8 +2,10 @@
 
 Entries lie in *parts*: the ledger's own (``""``: openings, closings, caps) and one for each
 release, under its id (its events and results). Every entry carries a seal, a hash of the seal
-before it in its part and of its own text, so that a changed, dropped or swapped entry is found, as
-``PRAGMA quick_check`` finds damage to the file around them.
+before it in its part and of its own text, so that a changed or swapped entry is found, and one that
+is missing before others. ``PRAGMA quick_check`` finds damage to the file around them. What nothing
+in the file can tell is that the last entries of a part are missing, as in a file that was restored
+from an older copy. Seals are no signatures: whoever may write the file can compute them.
 
 A transaction counts whole or not at all, wherever the process is killed or the power fails. It is
 durable once it has returned: ``synchronous = EXTRA`` waits for the folder as well, in which the

@@ -93,6 +93,7 @@ def test_a_file_that_was_cut_off_is_damaged(written, length):
     [
         ("DELETE FROM entries WHERE part = '' AND number = 2", "damaged"),
         ("UPDATE entries SET number = 9 WHERE part = '' AND number = 2", "damaged"),
+        ("UPDATE entries SET number = number - 5 WHERE part = '' AND number = 4", "damaged"),
         ("UPDATE entries SET entry = replace(entry, '0.1', '0.0')", "damaged"),
         ("UPDATE entries SET entry = x'00' WHERE number = 0", "damaged"),
         ("UPDATE entries SET seal = upper(seal)", "damaged"),
