@@ -53,6 +53,9 @@ def convert(folder: Path) -> None:
     """
     old, kept, new = folder / "ledger.jsonl", folder / "ledger.jsonl.kept", folder / FILE
     if not there(old):
+        # A ledger is made before the lock of its first release: locks alone mean that it was lost.
+        if any(folder.glob("*-*.lock")) and not there(new):
+            raise damaged(new)
         return
     with ExitStack() as stack:
         stack.callback(lock(folder).release)

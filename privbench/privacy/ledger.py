@@ -4,6 +4,7 @@ One directory holds one sub-directory per database identity, named by a hash of 
 
     <ledger>/<hash of identity>/ledger.sqlite      openings, closings, caps; events and results
     <ledger>/<hash of identity>/<release>.lock     held while a release is being written
+    <ledger>/<hash of identity>/ledger.lock        held while the file is made or converted
 
 An opening reserves the whole (ε, δ) that the release asked for, checked against the cap within the
 transaction that writes it, so two fits at once cannot both pass a cap that has room for one.

@@ -136,6 +136,7 @@ def test_another_programs_database_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     "lost",
     [
+        "file",
         "part = ''",
         "part = '' AND number > 0",
         "part = '' AND number = 0",
@@ -147,7 +148,10 @@ def test_a_ledger_that_lost_entries_does_not_begin_anew(tmp_path, lost):
     session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
     session.measure(Counts(), 0.25, "first")
     ledger = Ledger.open(tmp_path, "shop")
-    alter(ledger.directory, f"DELETE FROM entries WHERE {lost}")
+    if lost == "file":
+        (ledger.directory / FILE).unlink()
+    else:
+        alter(ledger.directory, f"DELETE FROM entries WHERE {lost}")
 
     def use():
         if "<>" in lost:
