@@ -396,6 +396,9 @@ def test_cap_reached(desk):
 
 def test_cap_set_by_the_ledger_command(desk):
     refused(desk.fit("--max-epsilon-per-month", "3"), 4, "would be 5, over the cap of 3")
+    desk.write("max_epsilon_per_month = 3")
+    refused(desk.fit("--max-epsilon-per-month", "6"), 4, "would be 5, over the cap of 3")
+    desk.write()
     mine = ["--identity", "market", "--ledger", desk.ledger]
     desk.run("ledger", "cap", *mine, "--epsilon", "9", "--max-epsilon-per-month", "2.5")
     result = desk.run("ledger", "cap", *mine, "--epsilon", "4")
