@@ -89,7 +89,7 @@ class LedgerConfig(_Section):
         path: Directory of the ledger; None means the user's state directory.
         cap_epsilon: No release may take the database's total ε past this.
         cap_delta: Likewise for δ.
-        max_epsilon_per_month: Likewise for the ε of those opened in one calendar month (UTC).
+        max_epsilon_per_month: Likewise for the ε of all releases opened in a calendar month (UTC).
     """
 
     path: str | None = None

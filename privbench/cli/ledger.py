@@ -60,13 +60,17 @@ def cap(
     delta: float | None,
     max_epsilon_per_month: float | None,
 ) -> None:
-    """Refuse every release that would take the database past a total; replaces an earlier cap.
+    """Refuse every release that would take the database past a total.
+
+    It takes the place of an earlier cap: limits that are left out are lifted, and that is said.
 
     \b
     Example:
       privbench ledger cap "service=prod" --epsilon 10 --max-epsilon-per-month 3.2
     """
-    pipeline.ledger_cap(source, identity, path, Cap(epsilon, delta, max_epsilon_per_month))
+    new = Cap(epsilon, delta, max_epsilon_per_month)
+    for limit in pipeline.ledger_cap(source, identity, path, new):
+        click.echo(f"No longer capped: {limit}.")
     click.echo(pipeline.ledger_show(source, identity, path).render())
 
 

@@ -122,9 +122,9 @@ config_option = click.option("-c", "--config", "config_path", metavar="FILE", he
 
 monthly_option = click.option(
     "--max-epsilon-per-month",
-    type=float,
+    type=click.FloatRange(0, min_open=True),
     metavar="E",
-    help="No release past this ε of all that are opened in one calendar month (UTC).",
+    help="Refuse a release that takes the ε of its calendar month (UTC) past this.",
 )
 
 
@@ -277,9 +277,12 @@ def read_config(
     if synthesizer is not None:
         section = config.synthesizer.model_copy(update={"name": synthesizer})
         config = config.model_copy(update={"synthesizer": section})
-    given = {"path": ledger, "max_epsilon_per_month": max_epsilon_per_month}
-    ledger_ = config.ledger.model_copy(update={k: v for k, v in given.items() if v is not None})
-    return config.model_copy(update={"ledger": ledger_})
+    # The command line may lower the config's cap on a month, not raise it.
+    caps = (config.ledger.max_epsilon_per_month, max_epsilon_per_month)
+    lowest = min((cap for cap in caps if cap is not None), default=None)
+    folder = config.ledger.path if ledger is None else ledger
+    update = {"path": folder, "max_epsilon_per_month": lowest}
+    return config.model_copy(update={"ledger": config.ledger.model_copy(update=update)})
 
 
 def need_epsilon(config: Config) -> Config:

@@ -86,8 +86,11 @@ def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerRe
     return LedgerReport(_ledger(source, identity, path).show())
 
 
-def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) -> None:
+def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) -> list[str]:
     """Set a cap on a database's total, in the place of the one before.
+
+    Returns:
+        What was limited before and is no longer, in words.
 
     Raises:
         UsageError: The cap is not a positive number.
@@ -95,7 +98,14 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
     given = [value for value in (cap.epsilon, cap.monthly) if value is not None]
     if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
-    _ledger(source, identity, path).set_cap(cap)
+    ledger = _ledger(source, identity, path)
+    before = ledger.show()["cap"]
+    ledger.set_cap(cap)
+    return [
+        f"{name} (the cap was {_number(before[limit])})"
+        for limit, name in (("epsilon", "total ε"), ("delta", "total δ"), ("monthly", "ε a month"))
+        if before[limit] is not None and getattr(cap, limit) is None
+    ]
 
 
 def ledger_abandon(release_id: str, path: str | None) -> Guarantee:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from privbench.config import Config
-from privbench.errors import ConfigError
+from privbench.errors import ConfigError, LedgerError
 from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
@@ -260,14 +261,16 @@ def _give_up(draft: Draft, error: BaseException) -> None:
     """Nothing was drawn: close the release at nothing. Else leave it open, to be resumed."""
     if draft.release is None:
         return
-    if draft.release.events:
-        draft.release.leave()
-        error.add_note(
-            f"To go on: the same command with --resume {draft.release.id}. To give the release up: "
-            f"privbench ledger abandon {draft.release.id}"
-        )
-    else:
-        draft.release.close()
+    if not draft.release.events:
+        # A ledger that cannot be written leaves it open; the first error says why.
+        with suppress(LedgerError):
+            draft.release.close()
+            return
+    draft.release.leave()
+    error.add_note(
+        f"To go on: the same command with --resume {draft.release.id}. To give the release up: "
+        f"privbench ledger abandon {draft.release.id}"
+    )
 
 
 def _table_json(key: str, draft: Draft) -> dict[str, Any]:

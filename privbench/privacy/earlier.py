@@ -28,7 +28,18 @@ from filelock import FileLock, Timeout
 
 from privbench import files
 from privbench.errors import LedgerError
-from privbench.privacy.store import FILE, WAIT, Entry, damaged, sealed, transaction, unusable
+from privbench.privacy.standing import Standing
+from privbench.privacy.store import (
+    FILE,
+    WAIT,
+    Entry,
+    damaged,
+    make,
+    sealed,
+    there,
+    transaction,
+    unusable,
+)
 
 _NOTE = f"This ledger was converted; its entries are in {FILE}.\n".encode()
 _LINE = re.compile(rb'\{"check":"(?P<check>[0-9a-f]{24})","entry":(?P<entry>\{.*\})\}')
@@ -41,20 +52,27 @@ def convert(folder: Path) -> None:
         LedgerError: It is damaged, in use by an earlier version, or was written by one afterwards.
     """
     old, kept, new = folder / "ledger.jsonl", folder / "ledger.jsonl.kept", folder / FILE
-    if not old.exists():
+    if not there(old):
+        # A ledger is made before the lock of its first release: locks alone mean that it was lost.
+        if any(folder.glob("*-*.lock")) and not there(new):
+            raise damaged(new)
         return
     with ExitStack() as stack:
-        stack.enter_context(lock(folder / "ledger.lock", WAIT))
+        stack.callback(lock(folder).release)
         data = _read(old)
         if data == _NOTE:
-            if not new.exists() or new.stat().st_size == 0:
+            if not there(new):
                 raise damaged(new)
             return
         entries = list(_entries(old))
-        closed = {entry["release"] for entry in entries if entry["type"] == "closed"}
-        opened = {entry["release"] for entry in entries if entry["type"] == "opened"} - closed
-        for release in opened:
-            stack.enter_context(lock(folder / f"{release}.lock", 0))
+        try:
+            accounts = Standing(entries[1:]).accounts.values()
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise damaged(old) from None
+        opened = [account for account in accounts if account.spent is None]
+        for account in opened:
+            stack.callback(lock_release(folder, account.id).release)
+        make(folder)
         with transaction(folder) as book:
             if book.read() and _read(kept) != data:
                 raise LedgerError(
@@ -65,32 +83,48 @@ def convert(folder: Path) -> None:
                 _replace(kept, data)
                 for entry in entries:
                     book.append(entry)
-                for release in opened:
-                    for entry in _batches(folder / f"{release}.jsonl"):
-                        book.append(entry, release)
+                for account in opened:
+                    for batch in _batches(folder / f"{account.id}.jsonl", account.header):
+                        book.append(batch, account.id)
         _replace(old, _NOTE)
 
 
-def lock(path: Path, wait: float) -> FileLock:
-    """A lock between processes, held until it is released or the process ends.
+def lock(folder: Path) -> FileLock:
+    """The lock under which a ledger's file is made; waits for other processes.
 
     Raises:
         LedgerError: Another process holds it, or the folder is not writable.
     """
+    return _lock(folder / "ledger.lock", WAIT, f"the ledger in {folder}")
+
+
+def lock_release(folder: Path, release_id: str) -> FileLock:
+    """The lock of a release, from its opening to its closing; does not wait.
+
+    Raises:
+        LedgerError: Another process holds it, or the folder is not writable.
+    """
+    return _lock(folder / f"{release_id}.lock", 0, f"release {release_id}")
+
+
+def _lock(path: Path, wait: float, what: str) -> FileLock:
+    """A lock between processes, held until it is released or the process ends."""
     held = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
     try:
         held.acquire()
     except Timeout:
-        raise LedgerError(f"another process holds the lock {path}.") from None
+        raise LedgerError(f"{what} is being written by another process.") from None
     except OSError as error:
         raise unusable(path, error.strerror) from None
     return held
 
 
-def _batches(path: Path) -> Iterator[Entry]:
+def _batches(path: Path, header: Entry) -> Iterator[Entry]:
     """A release's events and results; before there were batches, each had a line of its own."""
     for entry in _entries(path):
         kind = entry.pop("type")
+        if kind == "release" and entry != header:
+            raise damaged(path)
         if kind == "event":
             yield {"type": "events", "events": [entry["event"]]}
         elif kind == "result":
@@ -117,16 +151,19 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 def _replace(path: Path, data: bytes) -> None:
     """Write a file, whole or not at all, and wait until the disk holds it."""
-    with files.replacing(path) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with files.replacing(path) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
 
 
 def _read(path: Path) -> bytes:
+    if not there(path):
+        return b""
     try:
         return path.read_bytes()
-    except FileNotFoundError:
-        return b""
     except OSError as error:
         raise unusable(path, error.strerror) from None

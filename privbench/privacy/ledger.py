@@ -4,6 +4,7 @@ One directory holds one sub-directory per database identity, named by a hash of 
 
     <ledger>/<hash of identity>/ledger.sqlite      openings, closings, caps; events and results
     <ledger>/<hash of identity>/<release>.lock     held while a release is being written
+    <ledger>/<hash of identity>/ledger.lock        held while the file is made or converted
 
 An opening reserves the whole (ε, δ) that the release asked for, checked against the cap within the
 transaction that writes it, so two fits at once cannot both pass a cap that has room for one.
@@ -37,11 +38,21 @@ from privbench.errors import LedgerError
 from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for, price
 from privbench.privacy.budget import round_up
 from privbench.privacy.definition import UnitDefinition
-from privbench.privacy.earlier import convert
+from privbench.privacy.earlier import convert, lock
 from privbench.privacy.events import Event
 from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing
-from privbench.privacy.store import FILE, Book, Entry, damaged, sync_folder, transaction, unusable
+from privbench.privacy.store import (
+    FILE,
+    Book,
+    Entry,
+    damaged,
+    make,
+    sync_folder,
+    there,
+    transaction,
+    unusable,
+)
 
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 
@@ -121,13 +132,19 @@ class Ledger:
     @classmethod
     def _all(cls, base: Path) -> Iterator[Self]:
         """Every ledger of a directory, by the name of its folder."""
-        for folder in sorted(base.iterdir()) if base.is_dir() else ():
+        try:
+            folders = sorted(base.iterdir()) if there(base) else []
+        except OSError as error:
+            raise unusable(base, error.strerror) from None
+        for folder in folders:
             if not _FOLDER.fullmatch(folder.name):
                 continue
             convert(folder)
-            if (folder / FILE).exists():
+            if there(folder / FILE):
                 with transaction(folder) as book:
                     headers = book.read()[:1]
+                    if not headers and book.parts():
+                        raise damaged(book.path)
                 for header in headers:
                     yield cls(folder, str(header["identity"]))
 
@@ -204,7 +221,7 @@ class Ledger:
         Raises:
             LedgerError: The ledger is damaged.
         """
-        standing = self._standing() if self.directory.exists() else Standing([])
+        standing = self._standing() if there(self.directory) else Standing([])
         for item in self.others:
             standing.count_in(item._standing())
         others = [{"identity": item.identity, "path": str(item.directory)} for item in self.others]
@@ -215,12 +232,21 @@ class Ledger:
     def _book(self) -> Iterator[Book]:
         """One transaction on this ledger, which is made where there is none."""
         try:
-            if not self.directory.exists():
-                self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-                sync_folder(self.directory.parent)
+            missing = [
+                item for item in (self.directory, *self.directory.parents) if not there(item)
+            ]
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for item in missing:
+                sync_folder(item.parent)
         except OSError as error:
             raise unusable(self.directory, error.strerror) from None
         convert(self.directory)
+        if not there(self.directory / FILE):
+            held = lock(self.directory)
+            try:
+                make(self.directory)
+            finally:
+                held.release()
         with transaction(self.directory) as book:
             header = {"type": "ledger", "format": 1, "identity": self.identity}
             entries = book.read()
@@ -237,9 +263,13 @@ class Ledger:
     def _own(self, book: Book) -> Standing:
         """The ledger's state."""
         try:
-            return Standing(book.read()[1:])
+            standing = Standing(book.read()[1:])
         except (AttributeError, KeyError, TypeError, ValueError):
             raise damaged(book.path) from None
+        if not book.parts() <= {"", *standing.accounts}:
+            # Events of a release whose opening is gone.
+            raise damaged(book.path)
+        return standing
 
     def _release(self, book: Book, release_id: str, header: Entry) -> Release:
         return Release(release_id, self.directory, header, book.read(release_id), self._close)

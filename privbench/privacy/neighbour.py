@@ -19,8 +19,8 @@ Unit = tuple[str, int]
 def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> PrivateDatabase:
     """The neighbour without one unit.
 
-     All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥.
-     The other units keep their random ranks: the two databases are coupled on the rows they share.
+    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥.
+    The other units keep their random ranks: the two databases are coupled on the rows they share.
 
     Args:
         database: The larger database; left as it is.

@@ -23,10 +23,10 @@ import numpy as np
 
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, loss_of
-from privbench.privacy.earlier import lock
+from privbench.privacy.earlier import lock_release
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.mechanisms import Integers
-from privbench.privacy.store import Entry, transaction
+from privbench.privacy.store import Entry, damaged, transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Release:
         self.events: list[Event] = []
         self._results: dict[int, Entry] = {}
         self._cursor = 0
-        self._folder, self._settle = folder, settle
+        self._folder, self._settle, self._written = folder, settle, len(entries)
         for entry in entries:
             if entry["type"] == "events":
                 self.events += map(Event.from_json, entry["events"])
@@ -91,7 +91,7 @@ class Release:
                 self._results |= {int(item["event"]): item for item in entry["results"]}
             else:
                 raise LedgerError(f"release {self.id} was written by another version.")
-        self._lock = lock(folder / f"{release_id}.lock", 0)
+        self._lock = lock_release(folder, release_id)
 
     @property
     def lost(self) -> list[Event]:
@@ -155,14 +155,19 @@ class Release:
         self._lock.release()
 
     def _append(self, entry: Entry) -> None:
-        """Make an entry durable; after a failure this object writes no more."""
+        """Make an entry durable; after a failure this object writes no more.
+
+        A ledger that was exchanged for an older copy under a running fit lacks entries of it.
+        """
         self._require_lock()
         try:
             with transaction(self._folder) as book:
-                book.append(entry, self.id)
+                if book.append(entry, self.id) != self._written:
+                    raise damaged(book.path)
         except LedgerError:
             self.leave()
             raise
+        self._written += 1
 
     def _require_lock(self) -> None:
         if not self._lock.is_locked:

@@ -7,6 +7,7 @@ summed in their decimal form, so that ten releases of 0.1 fill a cap of 1 exactl
 from __future__ import annotations
 
 import math
+import uuid
 from dataclasses import asdict, astuple, dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -102,6 +103,7 @@ class Standing:
         if kind == "cap":
             self.cap = Cap(entry["epsilon"], entry["delta"], entry.get("monthly"))
         elif kind == "opened":
+            uuid.UUID(entry["release"])  # Files are named by it.
             self.accounts[entry["release"]] = Account(
                 entry["release"],
                 {name: entry[name] for name in entry if name not in ("type", "release", "time")},
@@ -179,6 +181,7 @@ class Standing:
             infinite = self._infinite(definition)
             _require("total epsilon", total.epsilon, limit.epsilon, infinite)
             _require("total delta", total.delta, limit.delta, infinite)
+            infinite = self._infinite(definition, month)
             _require(f"epsilon of {month}", recent.epsilon, limit.monthly, infinite)
 
     def to_json(self) -> dict[str, Any]:
@@ -201,11 +204,11 @@ class Standing:
             "infinite": self._infinite(definition),
         }
 
-    def _infinite(self, definition: UnitDefinition) -> list[str]:
+    def _infinite(self, definition: UnitDefinition, month: str = "") -> list[str]:
         return [
             account.id
             for account in self.accounts.values()
-            if math.isinf(account.counted(definition).epsilon)
+            if account.opened.startswith(month) and math.isinf(account.counted(definition).epsilon)
         ]
 
     def _account(self, release_id: str) -> Account:

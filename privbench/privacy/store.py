@@ -2,8 +2,10 @@
 
 Entries lie in *parts*: the ledger's own (``""``: openings, closings, caps) and one for each
 release, under its id (its events and results). Every entry carries a seal, a hash of the seal
-before it in its part and of its own text, so that a changed, dropped or swapped entry is found, as
-``PRAGMA quick_check`` finds damage to the file around them.
+before it in its part and of its own text, so that a changed or swapped entry is found, and one that
+is missing before others. ``PRAGMA quick_check`` finds damage to the file around them. What nothing
+in the file can tell is that the last entries of a part are missing, as in a file that was restored
+from an older copy. Seals are no signatures: whoever may write the file can compute them.
 
 A transaction counts whole or not at all, wherever the process is killed or the power fails. It is
 durable once it has returned: ``synchronous = EXTRA`` waits for the folder as well, in which the
@@ -21,8 +23,9 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from privbench.errors import LedgerError
@@ -58,6 +61,11 @@ class Book:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._sound = False
+
+    def parts(self) -> set[str]:
+        """The parts that have entries."""
+        return {part for (part,) in self._connection.execute("SELECT DISTINCT part FROM entries")}
 
     def read(self, part: str = "") -> list[Entry]:
         """All entries of a part, in order.
@@ -65,7 +73,9 @@ class Book:
         Raises:
             LedgerError: The file is damaged.
         """
-        if self._connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        if not self._sound:
+            self._sound = self._connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        if not self._sound:
             raise damaged(self.path)
         entries, seal = [], ""
         rows = "SELECT number, entry, seal FROM entries WHERE part = ? ORDER BY number"
@@ -76,18 +86,58 @@ class Book:
             entries.append(json.loads(text))
         return entries
 
-    def append(self, entry: Entry, part: str = "") -> None:
-        """Add an entry to a part; it counts once the transaction has ended well."""
+    def append(self, entry: Entry, part: str = "") -> int:
+        """Add an entry to a part; it counts once the transaction has ended well.
+
+        Returns:
+            How many entries the part had before.
+        """
         last = "SELECT number, seal FROM entries WHERE part = ? ORDER BY number DESC LIMIT 1"
         number, seal = self._connection.execute(last, (part,)).fetchone() or (-1, "")
         text = json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
         row = (part, number + 1, text, sealed(seal, text.encode()))
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+        return int(number) + 1
+
+
+def make(folder: Path) -> None:
+    """Make a ledger without entries where there is none; the caller holds the folder's lock.
+
+    The file has its name only once it is whole, so that a file of no bytes is known to be damaged.
+
+    Raises:
+        LedgerError: It cannot be written.
+    """
+    path = folder / FILE
+    if there(path):
+        return
+    try:
+        # Within a folder that is its owner's alone, nobody can open the file before its rights
+        # are set; SQLite gives them to its journal.
+        with TemporaryDirectory(dir=folder, prefix=".new-") as place:
+            new = Path(place) / FILE
+            with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+                for statement in (
+                    "PRAGMA synchronous = EXTRA",
+                    "BEGIN",
+                    f"PRAGMA application_id = {_APPLICATION}",
+                    f"PRAGMA user_version = {_VERSION}",
+                    _TABLE,
+                    "COMMIT",
+                ):
+                    connection.execute(statement)
+            new.chmod(0o600)
+            new.replace(path)
+        sync_folder(folder)
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
+    except sqlite3.Error as error:
+        raise unusable(path, error) from None
 
 
 @contextmanager
 def transaction(folder: Path) -> Iterator[Book]:
-    """One transaction on a folder's ledger, alone; the file is made where there is none.
+    """One transaction on a folder's ledger, alone, which `make` has made.
 
     An exception undoes it. Waits for other processes.
 
@@ -96,9 +146,6 @@ def transaction(folder: Path) -> Iterator[Book]:
     """
     path = folder / FILE
     try:
-        # The file is its owner's from the start; SQLite gives its journal the same rights.
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         address = f"{path.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(address, WAIT, 0, None, uri=True)) as connection:
             for pragma in ("trusted_schema = OFF", "synchronous = EXTRA", "cell_size_check = ON"):
@@ -118,21 +165,14 @@ def transaction(folder: Path) -> Iterator[Book]:
 
 
 def _verify(path: Path, connection: sqlite3.Connection) -> None:
-    """Make the table in a new file; refuse a file that is anything but a ledger."""
+    """Refuse a file that is anything but a ledger."""
 
     def ask(question: str) -> list[Any]:
         return connection.execute(question).fetchall()
 
     found = [ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version")]
     schema = ask("SELECT type, name, tbl_name, sql FROM sqlite_master")
-    if (found, schema, path.stat().st_size) == ([0, 0], [], 0):
-        for statement in (
-            f"PRAGMA application_id = {_APPLICATION}",
-            f"PRAGMA user_version = {_VERSION}",
-            _TABLE,
-        ):
-            connection.execute(statement)
-    elif schema and found[0] != _APPLICATION:
+    if schema and found[0] != _APPLICATION:
         raise LedgerError(f"the file {path} is no ledger.", remedy="Move it away.")
     elif found[1] > _VERSION:
         raise LedgerError(
@@ -157,6 +197,21 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def there(path: Path) -> bool:
+    """Whether a name is in its folder, a link that leads nowhere included.
+
+    Raises:
+        LedgerError: This user may not know, so that passing it over could forget a loss.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
+    return True
+
+
 def sealed(previous: str, text: bytes) -> str:
     """The seal of an entry, from the one before it and its own text."""
     return hashlib.sha256(previous.encode() + b"\n" + text).hexdigest()[:24]
@@ -174,5 +229,5 @@ def unusable(path: Path, reason: object) -> LedgerError:
     """The error for a file that cannot be read or written."""
     return LedgerError(
         f"cannot use the ledger file {path}: {reason}.",
-        remedy="Give [ledger] path a directory that this user may write.",
+        remedy="Give [ledger] path a directory that this user may write, with room left.",
     )

@@ -1,4 +1,4 @@
-"""Privacy units of the rows: identity, size, random rank, weight .
+"""Privacy units of the rows: identity, size, random rank, weight.
 
 All four follow from the OWN forest alone. They are taken over all of a unit's rows in a table,
 before any filter, split or partition, and depend on nothing outside the unit; so a unit that stays

@@ -396,9 +396,14 @@ def test_cap_reached(desk):
 
 def test_cap_set_by_the_ledger_command(desk):
     refused(desk.fit("--max-epsilon-per-month", "3"), 4, "would be 5, over the cap of 3")
+    desk.write("max_epsilon_per_month = 3")
+    refused(desk.fit("--max-epsilon-per-month", "6"), 4, "would be 5, over the cap of 3")
+    desk.write()
     mine = ["--identity", "market", "--ledger", desk.ledger]
+    desk.run("ledger", "cap", *mine, "--epsilon", "9", "--max-epsilon-per-month", "2.5")
     result = desk.run("ledger", "cap", *mine, "--epsilon", "4")
     assert result.exit_code == 0, result.stderr
+    assert "No longer capped: ε a month (the cap was 2.5)." in result.stdout
     told = desk.run("ledger", "show", "-c", desk.config)
     assert told.stdout == desk.run("ledger", "show", *mine).stdout
     assert "Cap: ε 4" in result.stdout

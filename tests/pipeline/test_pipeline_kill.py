@@ -15,6 +15,7 @@ from integrity import whole
 from privbench import pipeline
 from privbench.errors import LedgerError
 from privbench.pipeline import Model
+from privbench.privacy.release import Release
 from privbench.privacy.store import transaction
 
 
@@ -112,6 +113,23 @@ def test_a_killed_fit_is_resumed(source, config, tmp_path, moment, loses):
     assert finished["events"] == len(Model.load(output).events) + lost
     with pytest.raises(LedgerError, match="is closed"):
         pipeline.fit(source, config, output, resume=killed["release"])
+
+
+def test_a_ledger_that_cannot_be_written_is_the_error_that_is_shown(
+    source, config, tmp_path, monkeypatch
+):
+    record = Release.record
+
+    def blocked(release, events):
+        (file,) = Path(config.ledger.path).rglob("ledger.sqlite")
+        file.rename(tmp_path / "away")
+        file.mkdir()
+        record(release, events)
+
+    monkeypatch.setattr(Release, "record", blocked)
+    with pytest.raises(LedgerError, match="cannot use the ledger file") as raised:
+        pipeline.fit(source, config, tmp_path / "m")
+    assert "privbench ledger abandon" in raised.value.__notes__[0]
 
 
 def test_a_lost_event_counts_on_top(source, config, tmp_path):

@@ -6,6 +6,7 @@ import _sqlite3
 import ctypes
 import os
 import signal
+from contextlib import contextmanager
 
 import pytest
 
@@ -20,6 +21,7 @@ _WRITE = ctypes.CFUNCTYPE(
 )
 _UNLINK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p)
 _TRUNCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+_OPEN_FOLDER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int))
 _CALLS = {"write": _WRITE, "pwrite": _WRITE, "pwrite64": _WRITE, "unlink": _UNLINK,
           "ftruncate": _TRUNCATE}  # fmt: skip
 
@@ -46,20 +48,9 @@ def die_at(step: int, how: str) -> None:
     for that (`xSetSystemCall`). What lies between two of them changes no file, so that "after" is
     of interest only where a transaction ends: it counts deletions of the journal alone.
     """
-    try:
-        library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
-        library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
-        vfs = library.sqlite3_vfs_find(None)
-    except AttributeError:
-        pytest.skip("the SQLite of this Python hides its functions")
     count = 0
 
-    def replaced(name, kind):
-        address = vfs.contents.get(vfs, name.encode())
-        if not address:
-            return
-        real = kind(address)
-
+    def counted(name, kind, real):
         def call(first, *rest):
             nonlocal count
             count += 1
@@ -71,10 +62,45 @@ def die_at(step: int, how: str) -> None:
                 real(first, *rest)
             return die()
 
-        _kept.append(kind(call))
+        return call
+
+    _replace({name: _CALLS[name] for name in _CALLS if how != "after" or name == "unlink"}, counted)
+
+
+@contextmanager
+def seen_calls():
+    """The names of SQLite's calls that write, truncate, delete or open a folder, in order."""
+    seen = []
+
+    def noted(name, kind, real):
+        def call(*arguments):
+            seen.append(name)
+            return real(*arguments)
+
+        return call
+
+    calls = {**_CALLS, "openDirectory": _OPEN_FOLDER}
+    vfs = _replace(calls, noted)
+    try:
+        yield seen
+    finally:
+        for name in calls:
+            vfs.contents.set(vfs, name.encode(), None)
+
+
+def _replace(calls, make):
+    """Put what ``make`` makes of a call in its place."""
+    try:
+        library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
+        library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
+        vfs = library.sqlite3_vfs_find(None)
+    except AttributeError:
+        pytest.skip("the SQLite of this Python hides its functions")
+    for name, kind in calls.items():
+        address = vfs.contents.get(vfs, name.encode())
+        if not address:
+            continue
+        _kept.append(kind(make(name, kind, kind(address))))
         pointer = ctypes.cast(_kept[-1], ctypes.c_void_p)
         assert vfs.contents.set(vfs, name.encode(), pointer) == 0
-
-    for name, kind in _CALLS.items():
-        if how != "after" or name == "unlink":
-            replaced(name, kind)
+    return vfs

@@ -142,6 +142,16 @@ def test_a_month_has_a_cap_of_its_own(ledger, monkeypatch):
     assert shown["months"] == {"2030-01": 1.0, "2030-02": 1.0}
 
 
+def test_a_month_is_not_refused_for_the_seeded_fit_of_another(ledger, monkeypatch):
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-01T00:00:00+00:00")
+    spend(ledger, 0.1, private=False)
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-02-01T00:00:00+00:00")
+    with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-02 would be 0\.5"):
+        spend(ledger, 0.5, cap=Cap(monthly=0.25))
+    with pytest.raises(BudgetExceeded, match="seeded"):
+        spend(ledger, 0.1, private=False, cap=Cap(monthly=0.25))
+
+
 def test_a_resumed_release_counts_in_the_month_of_its_opening(tmp_path, monkeypatch):
     ledger = Ledger.open(tmp_path, "shop")
     monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-31T23:00:00+00:00")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from core_toys import Counts, Toy
+from system_calls import seen_calls
 
 from privbench.errors import LedgerError
 from privbench.privacy import Accountant, Cap, Ledger, open_session
-from privbench.privacy.store import FILE, transaction
+from privbench.privacy.store import FILE, make, transaction
 
 ENTRIES = [{"n": place, "text": "é" * 900 * place, "float": 0.1 * place} for place in range(5)]
 
@@ -18,6 +20,7 @@ ENTRIES = [{"n": place, "text": "é" * 900 * place, "float": 0.1 * place} for pl
 @pytest.fixture
 def written(tmp_path):
     """A file with two parts, one of which fills several pages."""
+    make(tmp_path)
     for entry in ENTRIES:
         with transaction(tmp_path) as book:
             book.append(entry)
@@ -77,7 +80,7 @@ def test_a_changed_byte_is_found_or_changes_nothing(written):
     assert found > 100
 
 
-@pytest.mark.parametrize("length", [1, 50, 100, 4096, 5000, -4096])
+@pytest.mark.parametrize("length", [0, 1, 50, 100, 4096, 5000, -4096])
 def test_a_file_that_was_cut_off_is_damaged(written, length):
     whole = (written / FILE).read_bytes()
     (written / FILE).write_bytes(whole[:length])
@@ -90,6 +93,7 @@ def test_a_file_that_was_cut_off_is_damaged(written, length):
     [
         ("DELETE FROM entries WHERE part = '' AND number = 2", "damaged"),
         ("UPDATE entries SET number = 9 WHERE part = '' AND number = 2", "damaged"),
+        ("UPDATE entries SET number = number - 5 WHERE part = '' AND number = 4", "damaged"),
         ("UPDATE entries SET entry = replace(entry, '0.1', '0.0')", "damaged"),
         ("UPDATE entries SET entry = x'00' WHERE number = 0", "damaged"),
         ("UPDATE entries SET seal = upper(seal)", "damaged"),
@@ -127,6 +131,58 @@ def test_another_programs_database_is_left_alone(tmp_path):
     with pytest.raises(LedgerError, match="is no ledger"):
         read(tmp_path)
     assert (tmp_path / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "file",
+        "part = ''",
+        "part = '' AND number > 0",
+        "part = '' AND number = 0",
+        "part <> '' AND number = (SELECT max(number) FROM entries WHERE part <> '')",
+    ],
+)
+def test_a_ledger_that_lost_entries_does_not_begin_anew(tmp_path, lost):
+    """Also under a running fit, whose entries must follow those that it has written."""
+    session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
+    session.measure(Counts(), 0.25, "first")
+    ledger = Ledger.open(tmp_path, "shop")
+    if lost == "file":
+        (ledger.directory / FILE).unlink()
+    else:
+        alter(ledger.directory, f"DELETE FROM entries WHERE {lost}")
+
+    def use():
+        if "<>" in lost:
+            session.measure(Counts(), 0.25, "second")
+        else:
+            Ledger.open(tmp_path, "shop", lambda name: True).show()
+
+    with pytest.raises(LedgerError, match="is damaged"):
+        use()
+
+
+def test_a_ledger_of_which_nothing_is_known_is_not_passed_over(tmp_path, monkeypatch):
+    """A folder of another user's; what it holds may count."""
+    Ledger.open(tmp_path, "shop").set_cap(Cap(1.0))
+    real = Path.lstat
+
+    def refused(path):
+        if path.name.startswith("ledger."):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(Path, "lstat", refused)
+    with pytest.raises(LedgerError, match="Permission denied"):
+        Ledger.open(tmp_path, "other", lambda name: True)
+
+
+def test_a_commit_waits_for_the_folder(written):
+    """The deletion of the journal is the commit: until the folder has it, a power cut undoes it."""
+    with seen_calls() as calls, transaction(written) as book:
+        book.append({"n": 5})
+    assert calls[-2:] == ["unlink", "openDirectory"]
 
 
 def test_entries_of_no_sense_are_damage(tmp_path):

@@ -19,12 +19,12 @@ from privbench.privacy.spec import DatabaseSpec, KeySpec
 class Presence(Query):
     """Weighted rows without and with a reference by one key.
 
-     Statistic: weights of the rows whose edge is NULL, and of those with a reference, ⊥ included;
-     with ``own`` the latter in two cells, targets in other units or gone, and targets in the row's
-     own unit. Shape (2,) or (3,).
+    Statistic: weights of the rows whose edge is NULL, and of those with a reference, ⊥ included;
+    with ``own`` the latter in two cells, targets in other units or gone, and targets in the row's
+    own unit. Shape (2,) or (3,).
 
-     Sensitivity: `claims.weighted` with one cell per row. A row's cell does not change when its
-     target's unit goes: the edge becomes ⊥, which counts as a reference and as not in the own
+    Sensitivity: `claims.weighted` with one cell per row. A row's cell does not change when its
+    target's unit goes: the edge becomes ⊥, which counts as a reference and as not in the own
     unit. So only the removed unit's own rows leave. With NULL in place of ⊥, one hub could move any
     number of rows.
 
