@@ -278,7 +278,7 @@ def trend(noisy: Floats, sd: float, prediction: Floats, steps: Floats) -> Floats
     for _ in range(4):
         base = found * np.exp(-power[:, None] * held)
         guess = base[:, None, :] * np.exp(slopes[None, :, None] * held)
-        fit = _fit(noisy[:, None, :], guess, sd).sum(axis=2) - 0.5 * (slopes / SLOPE_SD) ** 2
+        fit = cell_fits(noisy[:, None, :], guess, sd).sum(axis=2) - 0.5 * (slopes / SLOPE_SD) ** 2
         weight = np.exp(fit - fit.max(axis=1, keepdims=True))
         power = (weight @ slopes) / weight.sum(axis=1)
         found = rake(base * np.exp(power[:, None] * held), rows, columns)
@@ -332,18 +332,24 @@ def _grown(
     margins = prediction.sum(axis=1), prediction.sum(axis=0)
     powers = np.sinh(np.linspace(-2.1, 2.1, 29))
     tables = np.array([rake(prediction * np.exp(power * steps), *margins) for power in powers])
-    spread = np.hypot(sd, UNLIKE * tables[:, among])
-    fit = -0.5 * ((noisy[among] - tables[:, among]) / spread) ** 2 - np.log(spread)
-    fit = fit.sum(axis=1) - 0.5 * (powers / POWER_SD) ** 2
+    fit = cell_fits(noisy[among], tables[:, among], sd, UNLIKE).sum(axis=1)
+    fit -= 0.5 * (powers / POWER_SD) ** 2
     weight = np.exp(fit - fit.max())
     weight /= weight.sum()
     power = float(weight @ powers)
     return rake(prediction * np.exp(power * steps), *margins), power
 
 
-def _fit(noisy: Floats, expected: Floats, sd: float) -> Floats:
-    """Log likelihood of every cell, with `MISFIT` of what is expected beside the noise."""
-    variance = sd * sd + (MISFIT * expected) ** 2
+def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float = MISFIT) -> Floats:
+    """Log likelihood of noisy cells, up to a constant; the shapes of both are broadcast.
+
+    Args:
+        noisy: Noisy counts.
+        expected: What a shape expects.
+        sd: Standard deviation of the noise.
+        misfit: Relative error of the shape beside the noise.
+    """
+    variance = sd * sd + (misfit * expected) ** 2
     return np.asarray(-0.5 * ((noisy - expected) ** 2 / variance + np.log(variance)))
 
 

@@ -16,7 +16,7 @@ from math import exp
 import numpy as np
 from scipy.special import ndtr, pdtr
 
-from privbench.learning.graphical.estimate import MISFIT, TINY, Floats, Ints, Law, shrink
+from privbench.learning.graphical.estimate import TINY, Floats, Ints, Law, cell_fits, shrink
 
 #: Log likelihood by which a law of references must beat targets at random. At 4: links of stats5
 #: seem random, 2.41 for 2.28; without: pagila 1.39 for 1.32.
@@ -175,13 +175,11 @@ def rows_per_unit(
     middle = (np.array(MANY.lower[1:]) + MANY.ends[1:]) / 2
     # Likelihoods of all ends at once: cells up to an end hold what is expected, all others nothing.
     expected = amounts * shapes[:, None, :]
-    spread = np.hypot(sd, MISFIT * expected)
-    cells = ((noisy[1:] / sd) ** 2 - ((noisy[1:] - expected) / spread) ** 2) / 2
-    fit = np.cumsum(cells - np.log(spread / sd), axis=2)
+    empty = cell_fits(noisy[1:], np.zeros(len(middle)), sd)
+    fit = np.cumsum(cell_fits(noisy[1:], expected, sd) - empty, axis=2)
     for most, total, noise in told:
         guess = amounts * np.cumsum(shapes * np.minimum(middle, most), axis=1)[:, None, :]
-        spread = np.hypot(noise, MISFIT * guess)
-        fit -= 0.5 * ((total - guess) / spread) ** 2 + np.log(spread)
+        fit += cell_fits(total, guess, noise)
     held, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
     logs = np.log(np.maximum(rows, TINY))[:, None, :] + np.log(amounts)
     fit = np.where((held > REACHED)[:, None, :], fit + prior[:, None, None], -np.inf)
@@ -259,14 +257,15 @@ def references_per_target(
     laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
     # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
     seen = slice(1 if owned else 0, None)
-    likely = _fit(noisy[seen], (weight * laws @ spread)[:, seen], sd) + _room(laws, told)
-    likely += prior - 0.5 * np.log(means)
+    likely = cell_fits(noisy[seen], (weight * laws @ spread)[:, seen], sd).sum(axis=1)
+    likely += _room(laws, told) + prior - 0.5 * np.log(means)
     likely[(mean > means) & (means < means.max())] = -np.inf
     # Beyond the largest count all targets are in the last bucket.
     random: Floats = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
     visible = np.array(VISIBLE if owned else VISIBLE[:1])
     chance = weight * (random @ spread) * visible[:, None]
-    by_chance = _fit(noisy[seen], chance[:, seen], sd).max() + _room(random[None], told)[0]
+    by_chance = cell_fits(noisy[seen], chance[:, seen], sd).sum(axis=1).max()
+    by_chance += _room(random[None], told)[0]
     if likely.max() < float(by_chance) + EVIDENCE:
         return np.asarray(random / random.sum())
     chosen = np.exp(likely - likely.max())
@@ -290,8 +289,3 @@ def _room(laws: Floats, told: Sequence[tuple[float, float, float]]) -> Floats:
                 most = np.interp(part, np.append(0.0, targets[place]), np.append(0.0, held[place]))
                 worst[place] = max(worst[place], (share - most) / noise)
     return -0.5 * worst**2
-
-
-def _fit(noisy: Floats, expected: Floats, sd: float) -> Floats:
-    variance = sd * sd + (MISFIT * expected) ** 2
-    return np.asarray(-0.5 * ((noisy - expected) ** 2 / variance + np.log(variance)).sum(axis=-1))
