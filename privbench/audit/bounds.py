@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from privbench.rng import generator
+
 #: Confidence of a lower bound; the usual one of the papers.
 CONFIDENCE = 0.95
 #: Shares of all examples that are guessed. Few guesses suit an attack that knows a few canaries
@@ -159,7 +161,7 @@ def lower_bound(scores: NDArray[np.float64], coins: NDArray[np.bool_], delta: fl
         coins: Whether it was in.
         delta: δ of the fit.
     """
-    order = np.random.default_rng().permutation(len(scores))
+    order = generator(None).permutation(len(scores))
     order = order[np.argsort(scores[order], kind="stable")]
     error, found = (1.0 - CONFIDENCE) / len(SHARES), []
     for share in SHARES:

@@ -33,6 +33,7 @@ from privbench.privacy.registry import MECHANISMS
 from privbench.privacy.release import Listed
 from privbench.privacy.session import Step
 from privbench.privacy.stability import SLACK, Change, change, judge, neighbour_pairs
+from privbench.rng import generator
 
 #: Chance of a false alarm of all checks of noise in one fit together. Twice as much or half of it
 #: moves the least noise that is found by a percent or two.
@@ -255,7 +256,7 @@ def residual(call: Call) -> NDArray[np.float64] | None:
         left = (call.drawn - np.asarray(call.exact)).ravel().astype(np.float64)
     if not left.size:
         return None
-    return (left + np.random.default_rng().uniform(-0.5, 0.5, left.size)) / call.scale
+    return (left + generator(None).uniform(-0.5, 0.5, left.size)) / call.scale
 
 
 def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
