@@ -226,7 +226,9 @@ def repair_orders(work: TableRows) -> None:
             _repair_order(work, order)
 
 
-def _twins(work: TableRows, left: str, right: str) -> tuple[ForeignKey, ForeignKey] | None:
+def _keys_of_one_parent(
+    work: TableRows, left: str, right: str
+) -> tuple[ForeignKey, ForeignKey] | None:
     """The two keys that fill two columns from the same column of one parent, or None."""
     keys = {key.columns[0]: key for key in work.table.foreign_keys if len(key.columns) == 1}
     one, other = keys.get(left), keys.get(right)
@@ -239,10 +241,10 @@ def _twins(work: TableRows, left: str, right: str) -> tuple[ForeignKey, ForeignK
 
 def _separate(work: TableRows, left: str, right: str) -> None:
     """Draw the second parent again where two references that must differ do not."""
-    twins = _twins(work, left, right)
-    if twins is None:
+    pair = _keys_of_one_parent(work, left, right)
+    if pair is None:
         return
-    keys = sorted(twins, key=lambda key: key.name == work.own)
+    keys = sorted(pair, key=lambda key: key.name == work.own)
     index, other = (work.parents[key.name] for key in keys)
     referred = work.referred[keys[0].name]
     same = np.flatnonzero((index >= 0) & (index == other))
@@ -277,11 +279,11 @@ def separate_from_self(work: TableRows, key: ForeignKey) -> None:
 
 def _swap(work: TableRows, order: Order) -> None:
     """Swap two references to one parent that a CHECK wants the other way round."""
-    twins = _twins(work, order.low, order.high)
+    pair = _keys_of_one_parent(work, order.low, order.high)
     low, high = work.columns[order.low], work.columns[order.high]
-    if twins is None or not (pa.types.is_integer(low.type) and low.type == high.type):
+    if pair is None or not (pa.types.is_integer(low.type) and low.type == high.type):
         return
-    one, other = twins
+    one, other = pair
     wrong = pc.fill_null(pc.greater(low, high), False)
     work.columns[order.low] = pc.if_else(wrong, high, low)
     work.columns[order.high] = pc.if_else(wrong, low, high)
