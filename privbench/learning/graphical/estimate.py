@@ -288,7 +288,7 @@ def trend(noisy: Floats, sd: float, prediction: Floats, steps: Floats) -> Floats
 def associate(
     noisy: Floats, sd: float, prediction: Floats, rows: Floats, columns: Floats
 ) -> tuple[Floats, float]:
-    """A table times exp(λ·row score·column score), and λ; among large values a λ of their own.
+    """A table times exp(λ·row score·column score), with a second λ for rows of large values.
 
     Linear-by-linear association (Goodman 1979): with normal scores and raked to its margins it is a
     Gaussian copula. So the corner of two heavy tails, which noise hides, follows from the rest.
@@ -301,6 +301,9 @@ def associate(
         prediction: What is expected without it, same shape; its margins are kept.
         rows: Scores of the rows; those of score 0 keep their shape.
         columns: Scores of the columns.
+
+    Returns:
+        The table, and the sum of both λ, how strongly large values go together.
     """
     if np.count_nonzero(rows) < 2 or np.count_nonzero(columns) < 2:
         return prediction, 0.0

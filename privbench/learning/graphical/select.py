@@ -59,7 +59,7 @@ class Measured:
         sd: Standard deviation of the noise.
         prediction: What the model said before, same shape.
         gap: Half of the L1 distance of the estimate from the prediction, in weight.
-        power: Association of both columns' orders, λ of `associate`.
+        power: Association of both columns' large values, the sum of λ that `associate` gives.
     """
 
     candidate: Candidate

@@ -47,7 +47,7 @@ class Pair:
         level: Level of the groups of both.
         table: Shares, shape (groups, groups).
         gap: Half of the L1 distance from what was predicted without it, in weight.
-        power: Association of both columns' orders, λ of `associate`.
+        power: Association of both columns' large values, the sum of λ that `associate` gives.
     """
 
     first: int
