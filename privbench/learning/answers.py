@@ -8,6 +8,7 @@ import numpy as np
 
 from privbench.learning.denoise import Floats
 from privbench.privacy import Measurement, Query, Session, Step
+from privbench.privacy.queries import Total
 
 #: Noisy values and their standard deviation.
 Answer = tuple[Floats, float]
@@ -29,3 +30,13 @@ def released(session: Session, step: Step) -> Answer:
     """What an earlier measurement of a session gave, in counts, shape (cells,)."""
     noisy = np.ravel(np.asarray(step.result, np.float64)) / step.query.unit
     return noisy, session.noise_scale(step.query, step.event.amount)
+
+
+def counted_units(session: Session) -> dict[str, tuple[float, float]]:
+    """Units that have rows in owned tables, as far as a session counted them, and the noise."""
+    found = {}
+    for step in session.trace:
+        if step.query == Total(step.query.table, 1) and session.spec.tables[step.query.table].own:
+            (number,), noise = released(session, step)
+            found[step.query.table] = float(number), noise
+    return found

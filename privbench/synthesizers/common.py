@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from privbench.learning.absent import emptied, told_tables
-from privbench.learning.answers import Answer, measured, released
+from privbench.learning.answers import Answer, counted_units, measured
 from privbench.learning.assemble import TableModel
 from privbench.learning.denoise import Floats, Noise, by_precision, noise_law
 from privbench.learning.keyasks import Answers, asks, bounds_of, measure_key
@@ -75,7 +75,7 @@ class Fitting:
     ) -> Fitting:
         """Divide the amount among tables and keys."""
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
-        counted = _counted(session)
+        counted = counted_units(session)
         start = PlanInput(
             amount,
             session.accounting,
@@ -244,16 +244,6 @@ def _total_sd(session: Session, start: PlanInput) -> dict[str, float]:
             noise = session.noise_scale(step.query, step.event.amount)
             sd[step.query.table] = min(noise, sd.get(step.query.table, noise))
     return sd
-
-
-def _counted(session: Session) -> dict[str, tuple[float, float]]:
-    """Units that have rows in owned tables as a session counted them, and the noise of that."""
-    found = {}
-    for step in session.trace:
-        if step.query == Total(step.query.table, 1) and session.spec.tables[step.query.table].own:
-            (number,), noise = released(session, step)
-            found[step.query.table] = float(number), noise
-    return found
 
 
 def amounts(spec: DatabaseSpec, start: PlanInput) -> dict[str, float]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
 from privbench.errors import ModelError
+from privbench.learning.answers import counted_units
 from privbench.learning.graphical.budget import (
     Budget,
     TableSize,
@@ -251,7 +252,8 @@ class GraphicalSynthesizer(Synthesizer[Options]):
         """See `Synthesizer.fit`."""
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
         spare = spare_amounts(left, amount)
-        budget = Budget.of(session.spec, session.accounting, amount, spare)
+        units = {name: max(found) for name, found in counted_units(session).items()}
+        budget = Budget.of(session.spec, session.accounting, amount, spare, units)
         public = dict(public_rows or {})
         fit = DatabaseFit(session, totals, budget, public)
         references = fit.run()
@@ -259,7 +261,7 @@ class GraphicalSynthesizer(Synthesizer[Options]):
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
-        budget = Budget.of(spec, plan.accounting, plan.total, plan.spare)
+        budget = Budget.of(spec, plan.accounting, plan.total, plan.spare, plan.counted)
         asked = planned(budget, plan.totals, dict(plan.public_rows))
         return [PlannedEvent.of(item.label, item.query, spec, item.amount, plan) for item in asked]
 

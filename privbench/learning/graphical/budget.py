@@ -105,18 +105,25 @@ class Budget:
         one_ways: Amount per table and column.
         pairs: Budget of pairs per table.
         references: Amount per table and key.
+        units: Units that have rows in owned tables, where they were counted; at least the noise.
     """
 
     spec: DatabaseSpec
     accounting: Accounting
     total: Mapping[str, float]
+    units: Mapping[str, float] = field(default_factory=dict)
     one_ways: dict[tuple[str, str], float] = field(default_factory=dict)
     pairs: dict[str, PairBudget] = field(default_factory=dict)
     references: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, spec: DatabaseSpec, accounting: Accounting, amount: float, spare: Mapping[str, float]
+        cls,
+        spec: DatabaseSpec,
+        accounting: Accounting,
+        amount: float,
+        spare: Mapping[str, float],
+        units: Mapping[str, float],
     ) -> Budget:
         """A budget of an amount per tree, and what all roots of a tree have to spare."""
         tops: dict[str, float] = {}
@@ -124,7 +131,7 @@ class Budget:
             least = min((spare.get(root, 0.0) for root in spec.roots(table)), default=0.0)
             top = spec.top(table)
             tops[top] = min(tops.get(top, float("inf")), (amount + least) * MARGIN)
-        return cls(spec, accounting, tops)
+        return cls(spec, accounting, tops, units)
 
     def tree(self, top: str) -> list[str]:
         """Tables of a tree."""
@@ -143,9 +150,12 @@ class Budget:
         return [key for key in keys if top in (spec.top(key.table), spec.top(key.parent))]
 
     def size_amount(self, table: str) -> float:
-        """Amount for the size of an owned table."""
+        """Amount for the size of an owned table; most for those that few units own."""
         top = self.spec.top(table)
-        return self.total[top] * self._sizes_share(top) / (len(self.tree(top)) - 1)
+        most = max(self.units.values(), default=1.0)
+        owned = [name for name in self.tree(top) if name != top]
+        each = {name: float(max(self.units.get(name, most), 1.0) ** (-2 / 3)) for name in owned}
+        return self.total[top] * self._sizes_share(top) * each[table] / sum(each.values())
 
     def divide(self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]) -> None:
         """Divide what sizes leave among one-ways, pairs and references."""

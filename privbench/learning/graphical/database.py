@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import hypot, log, sqrt
 
 import numpy as np
 
 from privbench.domain import Codes
-from privbench.learning.absent import clipped_totals, told_tables
-from privbench.learning.answers import measured
+from privbench.learning.absent import SEEN, clipped_totals, needed
+from privbench.learning.answers import Answer, measured, released
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -44,6 +45,7 @@ from privbench.learning.graphical.select import PairLearner
 from privbench.learning.graphical.sizes import (
     MANY,
     ONE,
+    Clipped,
     UnitRows,
     best_clip,
     contributed,
@@ -64,6 +66,9 @@ MOST_ROWS, LEAST_UNITS = 200_000, 3_000
 #: Standard deviations of noise from which on there are rows without an owner: else one table in six
 #: would have some by noise.
 PRESENT = 2.0
+#: Prior odds that an owned table has rows. At 1: one in eight releases loses the 24 managers of
+#: 10,000 employees, and one empty table in twenty gets rows; at 2: one in twenty, and one in four.
+SOME = 2.0
 #: Least share that is worth a group where no pairs are measured.
 PLAIN_FLOOR = 0.01
 
@@ -88,6 +93,7 @@ class DatabaseFit:
         self.spec: DatabaseSpec = self.session.spec
         self.law = law_of(self.session.accounting)
         self.sizes: dict[str, TableSize] = {}
+        self.odds: dict[str, float] = {}
         self.variables: dict[str, list[Variable]] = {}
         self.laws: dict[str, TableLaw] = {}
         self.answers: dict[str, dict[str, tuple[Floats, float]]] = {}
@@ -118,10 +124,18 @@ class DatabaseFit:
         return references
 
     def _empty(self) -> None:
-        """Tables that nothing released tells from empty ones have no rows."""
-        totals = {name: clipped_totals(self.session, name) for name in self.spec.tables}
-        told = told_tables(self.session, totals)
-        for name in set(self.laws) - told:
+        """Tables that nothing released tells from empty ones have no rows.
+
+        Of a table without owners its totals tell, of an owned one the odds of its sizes; what rows
+        must refer to stays with them.
+        """
+        told = set()
+        for name, table in self.spec.tables.items():
+            total, variance = clipped_totals(self.session, name)
+            odds = self.odds[name] + log(SOME) if table.own else total - SEEN * sqrt(variance)
+            if odds > 0 or self.sizes[name].free > 0:
+                told.add(name)
+        for name in set(self.laws) - needed(self.spec, told):
             self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
 
     # sizes ---------------------------------------------------------------------------------------
@@ -130,34 +144,40 @@ class DatabaseFit:
         """Noisy statistics and the standard deviations of their noise."""
         return measured(self.session, questions)
 
-    def _total(self, table: str) -> tuple[float, float]:
-        """The released total of a table and the standard deviation of its noise."""
-        sds = [
-            self.session.noise_scale(step.query, step.event.amount)
-            for step in self.session.trace
-            if step.query == Total(table)
-        ]
-        return max(float(self.totals.get(table, 1.0)), 1.0), min(sds, default=1.0)
-
     def _measure_sizes(self) -> None:
         for name in self.spec.order():
             if self.spec.tables[name].own is None:
-                rows = self._total(name)[0]
+                rows = max(float(self.totals.get(name, 1.0)), 1.0)
                 self.sizes[name] = TableSize(rows, rows)
         owned = [name for name in self.spec.order() if self.spec.tables[name].own is not None]
         asked = [(name, size_questions(self.budget, name)) for name in owned]
         answers = iter(self._ask([item for _, items in asked for item in items]))
         first = {name: [next(answers) for _ in items] for name, items in asked}
         free = {name: self._free(name, first[name]) for name in owned}
-        plain = {name: self._units(name, first[name][0], []) for name in owned}
-        clips = {name: self._clip(name, plain[name]) for name in owned}
-        sums = self._ask([clipped_question(self.budget, name, clips[name]) for name in owned])
-        for name, (noisy, sd) in zip(owned, sums, strict=True):
-            told = [(float(clips[name]), float(noisy[0]) - free[name], sd)]
-            if clips[name] != Total(name).clip:
-                total, noise = self._total(name)
-                told.append((float(Total(name).clip), total - free[name], noise))
-            self.sizes[name] = self._size(name, first[name][0], free[name], told)
+        self._ask([self._clipped_question(name, first[name][0], free[name]) for name in owned])
+        for name in owned:
+            self.sizes[name] = self._size(name, first[name][0], free[name])
+
+    def _told(self, table: str, histogram: Answer, free: float) -> list[Clipped]:
+        """All that was released of Σ min(n, C) over the units of an owned table.
+
+        A total with a clip of 1 is the number of units that have rows; that the histogram has some
+        without rows tells it too.
+        """
+        noisy, sd = histogram
+        top = self.spec.top(table)
+        spread = [noise for _, _, noise in self._totals(top)]
+        found = [(1.0, self.sizes[top].rows - float(noisy[0]), hypot(sd, min(spread, default=0.0)))]
+        return found + [(clip, total - free, noise) for clip, total, noise in self._totals(table)]
+
+    def _totals(self, table: str) -> list[Clipped]:
+        """All released totals of a table, by their clip."""
+        found = []
+        for step in self.session.trace:
+            if isinstance(step.query, Total) and step.query.table == table:
+                (noisy,), sd = released(self.session, step)
+                found.append((float(step.query.clip), float(noisy), sd))
+        return found
 
     def _free(self, table: str, answers: list[tuple[Floats, float]]) -> float:
         """Rows without an owner; each is a unit of one row, of weight 1/τ or 1."""
@@ -168,25 +188,20 @@ class DatabaseFit:
         count = float(noisy[0]) * (1 if bounded else bound(self.spec, table))
         return count if float(noisy[0]) > PRESENT * sd else 0.0
 
-    def _units(
-        self, table: str, answer: tuple[Floats, float], told: list[tuple[float, float, float]]
-    ) -> UnitRows:
+    def _units(self, table: str, histogram: Answer, free: float) -> UnitRows:
         units = self.sizes[self.spec.top(table)].rows
-        return rows_per_unit(*answer, units, self.law, told)
+        return rows_per_unit(*histogram, units, self.law, self._told(table, histogram, free))
 
-    def _clip(self, table: str, found: UnitRows) -> int:
+    def _clipped_question(self, table: str, histogram: Answer, free: float) -> Measurement:
         one = clipped_question(self.budget, table, 1)
-        return best_clip(found.units, self.session.noise_scale(one.query, one.amount))
+        sd = self.session.noise_scale(one.query, one.amount)
+        clip = best_clip(self._units(table, histogram, free), sd)
+        return clipped_question(self.budget, table, clip)
 
-    def _size(
-        self,
-        table: str,
-        answer: tuple[Floats, float],
-        free: float,
-        told: list[tuple[float, float, float]],
-    ) -> TableSize:
+    def _size(self, table: str, histogram: Answer, free: float) -> TableSize:
         """Rows and units by the posterior of the family; units tilted to the rows."""
-        found = self._units(table, answer, told)
+        found = self._units(table, histogram, free)
+        self.odds[table] = found.odds
         units, owned = found.units, max(found.rows, 1.0)
         count = max(float(units.sum()), 1e-9)
         shares = units / count

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp
+from math import exp, hypot, log
 
 import numpy as np
-from scipy.special import ndtr, pdtr
+from scipy.special import logsumexp, ndtr, pdtr
 
-from privbench.learning.graphical.estimate import TINY, Floats, Ints, Law, cell_fits, shrink
+from privbench.learning.graphical.estimate import MISFIT, TINY, Floats, Ints, Law, cell_fits, shrink
 
 #: Log likelihood by which a law of references must beat targets at random. At 4: links of stats5
 #: seem random, 2.41 for 2.28; without: pagila 1.39 for 1.32.
@@ -25,6 +25,9 @@ EVIDENCE = 0.0
 #: has one by noise. At 4 for Laplace noise: one table in twenty gets units of very
 #: many rows.
 CLEAR: dict[Law, float] = {"laplace": 7.5, "gaussian": 4.5}
+#: Relative error from which on a total tells nothing that the family's posterior has not. Half or
+#: double: no change, since such totals weigh next to nothing.
+UNTOLD = 0.5
 #: Least part of a shape that lies before its end.
 REACHED = 0.3
 #: Weights that targets may have, against all rows' mean, where references fall at random.
@@ -149,14 +152,20 @@ class UnitRows:
     Attributes:
         units: Units per bucket of `MANY`; they sum to the number of units.
         rows: exp of the posterior mean of the log number of rows, and clear buckets beside it.
+        odds: Logarithm of the posterior odds that the table has rows at all, at equal prior odds.
     """
 
     units: Floats
     rows: float
+    odds: float
+
+
+#: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
+Clipped = tuple[float, float, float]
 
 
 def rows_per_unit(
-    noisy: Floats, sd: float, units: float, law: Law, told: list[tuple[float, float, float]]
+    noisy: Floats, sd: float, units: float, law: Law, told: Sequence[Clipped]
 ) -> UnitRows:
     """Posterior of the family, and the histogram shrunk to its mean.
 
@@ -168,7 +177,7 @@ def rows_per_unit(
         sd: Standard deviation of the noise.
         units: Number of units.
         law: Law of the noise.
-        told: For some C, a noisy Σ min(n, C) and its standard deviation.
+        told: Clipped numbers of rows.
     """
     prior, shapes, _ = family()
     amounts = np.geomspace(1.0, max(units, 2.0), 40)[None, :, None]
@@ -179,10 +188,13 @@ def rows_per_unit(
     fit = np.cumsum(cell_fits(noisy[1:], expected, sd) - empty, axis=2)
     for most, total, noise in told:
         guess = amounts * np.cumsum(shapes * np.minimum(middle, most), axis=1)[:, None, :]
-        fit += cell_fits(total, guess, noise)
+        fit += cell_fits(total, guess, noise) - cell_fits(total, np.zeros(1), noise)
     held, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
     logs = np.log(np.maximum(rows, TINY))[:, None, :] + np.log(amounts)
-    fit = np.where((held > REACHED)[:, None, :], fit + prior[:, None, None], -np.inf)
+    beforehand = np.where((held > REACHED)[:, None, :], prior[:, None, None], -np.inf)
+    beforehand = np.broadcast_to(beforehand, fit.shape)
+    fit = fit + beforehand
+    odds = float(logsumexp(fit) - logsumexp(beforehand))
     weight = np.exp(fit - fit.max())
     weight /= weight.sum()
     going_on = (weight * amounts).sum(axis=1)[:, ::-1].cumsum(axis=1)[:, ::-1]
@@ -195,7 +207,26 @@ def rows_per_unit(
     found *= min(1.0, units / max(found.sum(), 1e-9))
     apart = clear & (prediction < 0.02 * sd)
     all_rows = exp(mean) + float((found - prediction)[apart] @ middle[apart])
-    return UnitRows(np.append(max(units - found.sum(), 0.0), found), all_rows)
+    found = np.append(max(units - found.sum(), 0.0), found)
+    return UnitRows(found, _with_totals(all_rows, found, told), odds)
+
+
+def _with_totals(rows: float, units: Floats, told: Sequence[Clipped]) -> float:
+    """The inverse-variance mean, in logarithms, of the family's rows and those of the best total.
+
+    A clipped total lacks the rows beyond its clip, of which the histogram tells about half. Shapes
+    of the family are off by `MISFIT`, so that clear totals overrule them.
+    """
+    best, least = rows, np.inf
+    for most, total, noise in told:
+        beyond = tail_rows(units, most)
+        error = hypot(noise, 0.5 * beyond) / max(total + beyond, 1.0)
+        if error < least:
+            best, least = total + beyond, error
+    if least > UNTOLD:
+        return rows
+    first, second = MISFIT**-2, max(least, TINY) ** -2
+    return exp((first * log(max(rows, TINY)) + second * log(best)) / (first + second))
 
 
 def tail_rows(units: Floats, most: float) -> float:
@@ -204,10 +235,14 @@ def tail_rows(units: Floats, most: float) -> float:
     return float(units @ np.maximum(means - most, 0.0))
 
 
-def best_clip(units: Floats, sd: float) -> int:
-    """C of least squared error: noise of C·sd against half of the rows beyond C."""
-    options = [int(end) for end in MANY.ends[1:24]]
-    return min(options, key=lambda c: (c * sd) ** 2 + (0.5 * tail_rows(units, c)) ** 2)
+def best_clip(found: UnitRows, sd: float) -> int:
+    """C of least squared error: noise of C·sd against half of the rows beyond C.
+
+    Noise is no more than the rows themselves: expected rows beyond C may all be those of an
+    unlikely shape of few units of very many rows.
+    """
+    options = [int(end) for end in MANY.ends[1:24] if end * sd <= max(found.rows, sd)]
+    return min(options, key=lambda c: (c * sd) ** 2 + (0.5 * tail_rows(found.units, c)) ** 2)
 
 
 def contributed(units: Floats, most: float) -> float:
