@@ -24,8 +24,7 @@ from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
 from privbench.schema import Schema
 from privbench.workload import Answer, Replay, Workload, read, replay
-from privbench.workload.load import load
-from privbench.workload.replay import OnResult
+from privbench.workload.replay import OnResult, load
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
 

@@ -28,8 +28,7 @@ from privbench.report.document_work import (
 )
 from privbench.schema import Table
 from privbench.workload import Answer
-from privbench.workload.load import Load
-from privbench.workload.replay import AGAIN
+from privbench.workload.replay import AGAIN, Load
 
 #: Names of the two databases in a replay.
 SOURCE, CLONE = "source", "clone"

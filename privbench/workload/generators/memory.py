@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from privbench.postgres.arrow import storage_array
 from privbench.rng import generator
 from privbench.schema import ForeignKey, Table
-from privbench.workload.generators.draft import Draft, Edge, JoinTree, Predicate
+from privbench.workload.generators.draft import Draft, Edge, JoinTree, Predicate, Row
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Row
 
 #: By column, the values of one table; columns that are left to the server are not there.
 Columns = Mapping[str, pa.Array | pa.ChunkedArray]

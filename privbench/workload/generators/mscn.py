@@ -14,11 +14,9 @@ from __future__ import annotations
 
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.generators.draft import Draft, Predicate, draw
-from privbench.workload.generators.plan import Plan, collect
-from privbench.workload.generators.predicates import fitting
+from privbench.workload.generators.draft import Draft, Predicate, Values, draw, pick
+from privbench.workload.generators.plan import Plan, collect, fitting
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Values, pick
 from privbench.workload.query import Workload
 
 OPERATORS = ("=", "<", ">")

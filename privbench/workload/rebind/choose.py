@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from privbench.workload.generators.draft import Row, pick
 from privbench.workload.generators.rows import RowSource, joined
-from privbench.workload.generators.values import Row, pick
 from privbench.workload.rebind import functions
 from privbench.workload.rebind.columns import Operand
 from privbench.workload.rebind.sites import Site

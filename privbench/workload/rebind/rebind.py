@@ -18,7 +18,7 @@ from privbench.postgres.failures import describe
 from privbench.postgres.reading import assignment, users_path
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.capture.normal import bound as with_values
+from privbench.workload.capture.gather import bound as with_values
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
