@@ -246,15 +246,11 @@ _Seconds = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One timed round on one side.
+    """One timed round on one side."""
 
-    Attributes:
-        seconds: From the start of all clients to the end of the last.
-        latency: Seconds of each query on each client, shape (clients, queries); NaN where it timed
-            out or failed.
-    """
-
-    seconds: float
+    seconds: float  # from the start of all clients to the end of the last
+    # Seconds of each query on each client, shape (clients, queries); NaN where it timed out
+    # or failed.
     latency: _Seconds
 
     @property

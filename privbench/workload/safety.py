@@ -34,17 +34,12 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the operator allows beyond the lists.
+    """What the operator allows beyond the lists."""
 
-    Attributes:
-        functions: Functions that may be called, as (schema, name).
-        extensions: Extensions whose functions may be called, beside the listed ones.
-        workload: Whether nothing is judged. Transactions are READ ONLY all the same.
-    """
-
-    functions: frozenset[Name] = frozenset()
+    functions: frozenset[Name] = frozenset()  # functions that may be called, as (schema, name)
+    # Extensions whose functions may be called, beside the listed ones.
     extensions: frozenset[str] = frozenset()
-    workload: bool = False
+    workload: bool = False  # Whether nothing is judged. Transactions are READ ONLY all the same.
 
     @classmethod
     def of(
@@ -184,12 +179,7 @@ def fault(query: Query, trust: Trust = NONE, *, users: bool = False) -> str | No
 
 
 def _query(text: str) -> Node:
-    """The tree of a text that is one query.
-
-    Raises:
-        SqlError: It cannot be parsed, or is not one statement.
-        NotAllowed: It is no query, locks rows, makes a table or holds parameters.
-    """
+    """The tree of a text that is one query."""
     tree = statement(text).tree
     if tree.kind != "SelectStmt":
         raise NotAllowed("it is not a query")

@@ -61,20 +61,17 @@ _TIMEOUT = "57014"
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Steps before each run, outside its time, in the order of the attributes.
+    """Steps before each run, outside its time, in the order of the attributes."""
 
-    Attributes:
-        command: A program of this machine with its arguments, split as a shell would and run
-            without one; the environment holds the side's name as PRIVBENCH_SIDE. It may empty the
-            operating system's cache or restart the server.
-        fresh: Leave the connection and make a new one: the caches of a backend (catalog, plans,
-            temporary buffers) are then empty. The server's and the machine's caches are not.
-        statement: One statement in the run's session, which is read only: ``DISCARD ALL``,
-            ``SELECT pg_buffercache_evict_all()``. The common settings hold again after it.
-    """
-
+    # A program of this machine with its arguments, split as a shell would and run without
+    # one; the environment holds the side's name as PRIVBENCH_SIDE. It may empty the
+    # operating system's cache or restart the server.
     command: str | None = None
+    # Leave the connection and make a new one: the caches of a backend (catalog, plans,
+    # temporary buffers) are then empty. The server's and the machine's caches are not.
     fresh: bool = False
+    # One statement in the run's session, which is read only: ``DISCARD ALL``, ``SELECT
+    # pg_buffercache_evict_all()``. The common settings hold again after it.
     statement: str | None = None
 
     def __str__(self) -> str:

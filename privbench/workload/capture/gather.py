@@ -103,51 +103,34 @@ Parameters = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One statement that a server ran.
+    """One statement that a server ran."""
 
-    Attributes:
-        text: Its text.
-        parameters: Its parameters, empty where it has none or they are not known.
-        planned: Whether auto_explain logged it: the same execution may be logged as a statement.
-        calls: How many times.
-    """
-
-    text: str
-    parameters: Parameters = ()
+    text: str  # its text
+    parameters: Parameters = ()  # its parameters, empty where it has none or they are not known
+    # Whether auto_explain logged it: the same execution may be logged as a statement.
     planned: bool = False
-    calls: int = 1
+    calls: int = 1  # how many times
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A captured workload: CONFIDENTIAL, its literals are those of the server's users.
+    """A captured workload: CONFIDENTIAL, its literals are those of the server's users."""
 
-    Attributes:
-        workload: The queries, most called first.
-        calls: Calls that the workload stands for.
-        skipped: Calls that were left out, by reason.
-    """
-
-    workload: Workload
-    calls: int
-    skipped: dict[str, int]
+    workload: Workload  # the queries, most called first
+    calls: int  # calls that the workload stands for
+    skipped: dict[str, int]  # calls that were left out, by reason
 
 
 @dataclass(slots=True)
 class _Text:
-    """What is known of one normalised text.
+    """What is known of one normalised text."""
 
-    Attributes:
-        reason: Why it is left out.
-        calls: By whether auto_explain logged them.
-        samples: Texts with their parameters.
-        complete: Whether all values of the samples are known.
-    """
-
-    reason: str | None
+    reason: str | None  # why it is left out
+    # By whether auto_explain logged them.
     calls: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    # Texts with their parameters.
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
-    complete: bool = False
+    complete: bool = False  # whether all values of the samples are known
 
     @property
     def total(self) -> int:

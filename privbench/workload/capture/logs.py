@@ -56,19 +56,12 @@ _CONSTANT = re.compile(r"\s*(?:'((?:[^']|'')*)'|([-+]?[\d.]+|true|false)|null)\s
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a log of any format.
+    """One entry of a log of any format."""
 
-    Attributes:
-        message: Its message.
-        detail: Its DETAIL.
-        database: The database, where the log states it.
-        application: The session's ``application_name``, likewise.
-    """
-
-    message: str
-    detail: str = ""
-    database: str | None = None
-    application: str | None = None
+    message: str  # its message
+    detail: str = ""  # its DETAIL
+    database: str | None = None  # the database, where the log states it
+    application: str | None = None  # the session's ``application_name``, likewise
 
 
 def execution(entry: Entry) -> Execution | str | None:
@@ -189,9 +182,6 @@ def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
     Args:
         prefix: ``log_line_prefix``, or None to find out.
         head: Some of the first lines.
-
-    Raises:
-        UsageError: The prefix holds an unknown escape, or no line bears it or a common one.
     """
     tried = [_compiled(one) for one in (COMMON_PREFIXES if prefix is None else (prefix,))]
     counts = [sum(one.match(line) is not None for line in head) for one in tried]

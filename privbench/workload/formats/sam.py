@@ -46,15 +46,11 @@ _TAIL = re.compile(r"([_-](train|test|val|\d+))+\Z")
 
 @dataclass(frozen=True)
 class Sam:
-    """The format of SAM.
+    """The format of SAM."""
 
-    Attributes:
-        table: The table that the queries are on; from the file, or the file's name, if not given.
-        columns: Its columns in the order of the file's column numbers.
-    """
-
+    # The table that the queries are on; from the file, or the file's name, if not given.
     table: str | None = None
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # its columns in the order of the file's column numbers
 
     name = "sam"
 
@@ -166,11 +162,7 @@ def _value(text: str, operator: str, kind: str) -> Value:
 
 
 def _single(query: Query) -> Conjunction:
-    """The parts of a query that the format can hold.
-
-    Raises:
-        UsageError: It cannot.
-    """
+    """The parts of a query that the format can hold."""
     parts = conjunction(query, "sam", quotable=True)
     fault = _fault(parts)
     if fault:

@@ -30,19 +30,13 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Values of one column to take literals from.
+    """Values of one column to take literals from."""
 
-    Attributes:
-        column: The column.
-        texts: One a sampled row, None for NULL and for what is too long; in no order.
-        ordered: Whether ranges make sense.
-        few: Whether equality makes sense on another database of the same distribution.
-    """
-
-    column: Column
+    column: Column  # the column
+    # One a sampled row, None for NULL and for what is too long; in no order.
     texts: tuple[str | None, ...]
-    ordered: bool
-    few: bool
+    ordered: bool  # whether ranges make sense
+    few: bool  # whether equality makes sense on another database of the same distribution
 
     @classmethod
     def of(cls, column: Column, texts: Sequence[str | None]) -> Values:
@@ -115,29 +109,19 @@ Link = tuple[tuple[int, str], tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One foreign key followed by a query.
+    """One foreign key followed by a query."""
 
-    Attributes:
-        key: The foreign key.
-        child: Place, in the tree's tables, of the one that holds the key.
-        parent: Place of the one that it refers to.
-    """
-
-    key: ForeignKey
-    child: int
-    parent: int
+    key: ForeignKey  # the foreign key
+    child: int  # place, in the tree's tables, of the one that holds the key
+    parent: int  # place of the one that it refers to
 
 
 @dataclass(frozen=True, slots=True)
 class JoinTree:
-    """Tables joined by foreign keys.
+    """Tables joined by foreign keys."""
 
-    Attributes:
-        tables: In the order in which they were reached.
-        edges: One less than tables: the key that reached ``tables[i + 1]``, from an earlier one.
-    """
-
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...]  # in the order in which they were reached
+    # One less than tables: the key that reached ``tables[i + 1]``, from an earlier one.
     edges: tuple[Edge, ...] = ()
 
     @property
@@ -231,18 +215,12 @@ def _steps(
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition on one column.
+    """A condition on one column."""
 
-    Attributes:
-        table: Place of the column's table in the tree.
-        values: The column.
-        operator: One of `OPERATORS`, or ``is null`` or ``is not null``.
-        texts: Its literals: two of ``between``, none of the tests for NULL, else one.
-    """
-
-    table: int
-    values: Values
-    operator: str
+    table: int  # place of the column's table in the tree
+    values: Values  # the column
+    operator: str  # one of `OPERATORS`, or ``is null`` or ``is not null``
+    # Its literals: two of ``between``, none of the tests for NULL, else one.
     texts: tuple[str, ...] = ()
 
     def condition(self, alias: str) -> sql.Composable:
@@ -260,19 +238,12 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A query to be written.
+    """A query to be written."""
 
-    Attributes:
-        tree: Its tables and joins.
-        predicates: All of which hold.
-        head: What is asked of the rows; None counts them.
-        foot: What follows the conditions.
-    """
-
-    tree: JoinTree
-    predicates: tuple[Predicate, ...]
-    head: sql.Composable | None = None
-    foot: sql.Composable = field(default_factory=lambda: sql.SQL(""))
+    tree: JoinTree  # its tables and joins
+    predicates: tuple[Predicate, ...]  # all of which hold
+    head: sql.Composable | None = None  # what is asked of the rows; None counts them
+    foot: sql.Composable = field(default_factory=lambda: sql.SQL(""))  # what follows the conditions
 
     @property
     def text(self) -> str:

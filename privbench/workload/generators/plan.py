@@ -30,25 +30,15 @@ Drawer = Callable[[int], Draft | None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of a workload.
+    """A plan of a workload."""
 
-    Attributes:
-        queries: How many; fewer where the data does not yield as many different ones.
-        joins: Least and most foreign keys that a query follows.
-        predicates: Least and most predicates of a query.
-        operators: What predicates may ask.
-        least: Queries with smaller answers are left out.
-        most: Queries with larger answers are left out; None for no limit.
-        seed: Of the draws.
-    """
-
-    queries: int = 400
-    joins: tuple[int, int] = (0, 3)
-    predicates: tuple[int, int] = (1, 6)
-    operators: tuple[str, ...] = OPERATORS
-    least: int = 1
-    most: int | None = None
-    seed: int = 0
+    queries: int = 400  # how many; fewer where the data does not yield as many different ones
+    joins: tuple[int, int] = (0, 3)  # least and most foreign keys that a query follows
+    predicates: tuple[int, int] = (1, 6)  # least and most predicates of a query
+    operators: tuple[str, ...] = OPERATORS  # what predicates may ask
+    least: int = 1  # queries with smaller answers are left out
+    most: int | None = None  # queries with larger answers are left out; None for no limit
+    seed: int = 0  # of the draws
 
     def check(self, schema: Schema) -> None:
         """Refuse what no query can be made of.

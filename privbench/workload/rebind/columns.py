@@ -44,21 +44,13 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A column, and what is done to its values before they are compared.
+    """A column, and what is done to its values before they are compared."""
 
-    Attributes:
-        source: A number for each occurrence of a table in a query.
-        table: The table.
-        column: The column.
-        steps: Names of functions in `functions.apply`, innermost first.
-        numeric: Whether what is compared is a number as PostgreSQL sees it.
-    """
-
-    source: int
-    table: Table
-    column: Column
-    steps: tuple[str, ...] = ()
-    numeric: bool = False
+    source: int  # A number for each occurrence of a table in a query
+    table: Table  # the table
+    column: Column  # the column
+    steps: tuple[str, ...] = ()  # names of functions in `functions.apply`, innermost first
+    numeric: bool = False  # whether what is compared is a number as PostgreSQL sees it
 
     def then(self, step: str) -> Operand:
         """With one more function around it."""

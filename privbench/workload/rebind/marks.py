@@ -48,20 +48,14 @@ _LIST = re.compile(r"\s*/\*, \.\.\. \*/")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One literal or parameter.
+    """One literal or parameter."""
 
-    Attributes:
-        number: Its place among the marks.
-        kind: How it was written.
-        original: Its value; empty for a parameter. It goes nowhere but into allow-lists and
-            lengths of patterns.
-        many: Whether it stands for a list of constants of unknown length.
-    """
-
-    number: int
-    kind: Kind
+    number: int  # its place among the marks
+    kind: Kind  # how it was written
+    # Its value; empty for a parameter. It goes nowhere but into allow-lists and lengths of
+    # patterns.
     original: str
-    many: bool = False
+    many: bool = False  # whether it stands for a list of constants of unknown length
 
     @property
     def text(self) -> str:
@@ -89,14 +83,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A text and its marks, in order.
+    """A text and its marks, in order."""
 
-    Attributes:
-        pieces: Text and marks.
-        stayed: Names in it that neither the schema has nor a function or type.
-    """
-
-    pieces: tuple[str | Mark, ...]
+    pieces: tuple[str | Mark, ...]  # text and marks
+    # Names in it that neither the schema has nor a function or type.
     stayed: frozenset[str] = frozenset()
 
     @property

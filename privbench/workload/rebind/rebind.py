@@ -33,34 +33,21 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What became of one query's literals.
+    """What became of one query's literals."""
 
-    Attributes:
-        query: The new query.
-        drawn: How many literals were drawn from a column.
-        kept: How many stayed, being structure: limits, positions, units, small numbers.
-        neutral: How many met no column and are constants of their type now.
-    """
-
-    query: Query
-    drawn: int
-    kept: int
-    neutral: int
+    query: Query  # the new query
+    drawn: int  # how many literals were drawn from a column
+    kept: int  # how many stayed, being structure: limits, positions, units, small numbers
+    neutral: int  # how many met no column and are constants of their type now
 
 
 @dataclass(frozen=True, slots=True)
 class Rebinding:
-    """A workload with new literals.
+    """A workload with new literals."""
 
-    Attributes:
-        workload: The queries whose literals could be replaced.
-        bound: One a query of the workload.
-        left_out: Why, by the ids of the others.
-    """
-
-    workload: Workload
-    bound: tuple[Bound, ...]
-    left_out: dict[str, str]
+    workload: Workload  # the queries whose literals could be replaced
+    bound: tuple[Bound, ...]  # one a query of the workload
+    left_out: dict[str, str]  # why, by the ids of the others
 
 
 class LeftOut(Exception):
@@ -173,11 +160,7 @@ class _Binder:
         self._trust = trust
 
     def bind(self, query: Query) -> Bound:
-        """Bind one query.
-
-        Raises:
-            LeftOut: It cannot be bound.
-        """
+        """Bind one query."""
         marked, tree = self._marked(query)
         found, joins = self._sites(marked, tree)
         own = together(joins, self._columns.rows, generator(self._seed, "rebind joins", query.id))
@@ -226,11 +209,7 @@ class _Binder:
         return marked, tree
 
     def _sound(self, text: str) -> None:
-        """Refuse what no server shall see.
-
-        Raises:
-            LeftOut: It is no query, or does more than read.
-        """
+        """Refuse what no server shall see."""
         try:
             why = fault(Query("", text), self._trust)
         except UsageError as error:
