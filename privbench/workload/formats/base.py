@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from privbench.errors import UsageError
 from privbench.pgsql import SqlError, pieces
@@ -15,25 +16,14 @@ from privbench.workload.query import Query, Workload
 CONFIDENTIAL = "CONFIDENTIAL: literals and answers come from private rows."
 
 
-class WorkloadFormat(Protocol):
-    """One way to write queries down. An implementation is a module-level object."""
+@dataclass(frozen=True, slots=True)
+class WorkloadFormat:
+    """One way to write queries down; each module of this folder has one, `FORMAT`."""
 
-    @property
-    def name(self) -> str:
-        """The format's name on the command line."""
-        ...
-
-    def detects(self, path: Path) -> bool:
-        """Whether the file or folder looks like this format, judged by its content."""
-        ...
-
-    def read(self, path: Path) -> Workload:
-        """Read a workload; its name is the file's or folder's name."""
-        ...
-
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write a workload, replacing what stands there."""
-        ...
+    name: str  # on the command line
+    detects: Callable[[Path], bool]  # whether a file or folder looks like it, by its content
+    read: Callable[[Path], Workload]  # the workload's name is the file's or the folder's
+    write: Callable[[Workload, Path], None]  # replaces what stands there
 
 
 def read_text(path: Path) -> str:

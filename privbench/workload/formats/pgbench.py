@@ -23,7 +23,14 @@ import numpy as np
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.rng import generator
-from privbench.workload.formats.base import CONFIDENTIAL, cut, query_id, read_text, whole
+from privbench.workload.formats.base import (
+    CONFIDENTIAL,
+    WorkloadFormat,
+    cut,
+    query_id,
+    read_text,
+    whole,
+)
 from privbench.workload.formats.conjunctive import beyond
 from privbench.workload.formats.sql_files import COMMAND, ended, inside, natural
 from privbench.workload.query import Query, Workload
@@ -109,69 +116,57 @@ _OWN_VARIABLES = frozenset({"client_id", "default_seed", "random_seed", "scale"}
 _PLACE = re.compile(r"\$(\d+)")
 
 
-class Pgbench:
-    """The format of pgbench."""
+def _detects(path: Path) -> bool:
+    r"""Whether it is a script with a suffix of its own or a ``\set``, or a folder of such."""
+    if path.is_dir():
+        return (path / _OPTIONS).is_file() or any(_detects(f) for f in _scripts(path))
+    if path.suffix == ".pgbench" or path.name == _OPTIONS:
+        return True
+    if path.suffix != ".sql":
+        return False
+    return any(_META.match(line) and not COMMAND.match(line) for line in _text(path))
 
-    name = "pgbench"
 
-    def detects(self, path: Path) -> bool:
-        r"""Whether it is a script with a suffix of its own or a ``\set``, or a folder of such."""
-        if path.is_dir():
-            return (path / _OPTIONS).is_file() or any(self.detects(f) for f in _scripts(path))
-        if path.suffix == ".pgbench" or path.name == _OPTIONS:
-            return True
-        if path.suffix != ".sql":
-            return False
-        return any(_META.match(line) and not COMMAND.match(line) for line in _text(path))
+def _read(path: Path) -> Workload:
+    """Read every statement of every script.
 
-    def read(self, path: Path) -> Workload:
-        """Read every statement of every script.
+    A query's id is its script's path without suffix, with ``#2``, … where it holds several.
+    """
+    if path.name == _OPTIONS:
+        path = path.parent
+    root = path if path.is_dir() else path.parent
+    files = _files(path) if path.is_dir() else [(path, 1.0)]
+    queries = (
+        _bound(query_id(file, root, number), text, draws, weight)
+        for file, weight in files
+        for number, (draws, text) in enumerate(_statements(file), 1)
+    )
+    return whole(path, [file for file, _ in files], queries)
 
-        A query's id is its script's path without suffix, with ``#2``, … where it holds several.
 
-        Raises:
-            UsageError: There is no query, a script is missing, or one uses what only pgbench can
-                do: a backslash command other than set, or a function that is not drawn here.
-        """
-        if path.name == _OPTIONS:
-            path = path.parent
-        root = path if path.is_dir() else path.parent
-        files = _files(path) if path.is_dir() else [(path, 1.0)]
-        queries = (
-            _bound(query_id(file, root, number), text, draws, weight)
-            for file, weight in files
-            for number, (draws, text) in enumerate(_statements(file), 1)
-        )
-        return whole(path, [file for file, _ in files], queries)
-
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write a script a query and their weights; a single script where the path has a suffix.
-
-        Raises:
-            UsageError: An id is no file name, a weight no proportion of whole numbers, or a text
-                holds what pgbench would take for one of its variables.
-        """
-        scripts = {query.id: _script(query) for query in workload}
-        mark = _MARK if workload.confidential else ""
-        if path.suffix in _SUFFIXES:
-            if len(scripts) != 1:
-                raise UsageError(
-                    f"a pgbench script runs as one, and the workload has {len(scripts)} queries.",
-                    remedy="Name a folder: it gets a script a query, and their weights.",
-                )
-            write_text(path, mark + "".join(scripts.values()))
-            return
-        path.mkdir(parents=True, exist_ok=True)
-        weights = _whole(workload.queries)
-        options = []
-        for (name, script), weight in zip(scripts.items(), weights, strict=True):
-            file = inside(path, f"{name}.sql")
-            if re.search(r"[\s@]", name):
-                raise UsageError(f"the id {name!r} is no name of a pgbench script.")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_text(file, mark + script)
-            options.append(f"-f {name}.sql@{weight}\n")
-        write_text(path / _OPTIONS, "".join(options))
+def _write(workload: Workload, path: Path) -> None:
+    """Write a script a query and their weights; a single script where the path has a suffix."""
+    scripts = {query.id: _script(query) for query in workload}
+    mark = _MARK if workload.confidential else ""
+    if path.suffix in _SUFFIXES:
+        if len(scripts) != 1:
+            raise UsageError(
+                f"a pgbench script runs as one, and the workload has {len(scripts)} queries.",
+                remedy="Name a folder: it gets a script a query, and their weights.",
+            )
+        write_text(path, mark + "".join(scripts.values()))
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    weights = _whole(workload.queries)
+    options = []
+    for (name, script), weight in zip(scripts.items(), weights, strict=True):
+        file = inside(path, f"{name}.sql")
+        if re.search(r"[\s@]", name):
+            raise UsageError(f"the id {name!r} is no name of a pgbench script.")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, mark + script)
+        options.append(f"-f {name}.sql@{weight}\n")
+    write_text(path / _OPTIONS, "".join(options))
 
 
 def _text(path: Path) -> list[str]:
@@ -287,4 +282,4 @@ def _whole(queries: Sequence[Query]) -> list[int]:
     return [max(1, round(100 * weight / least)) for weight in weights]
 
 
-FORMAT = Pgbench()
+FORMAT = WorkloadFormat("pgbench", _detects, _read, _write)
