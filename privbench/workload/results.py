@@ -118,9 +118,6 @@ class ReplayLog:
 
         A log that is done is begun anew. One that was broken off is continued if its header is the
         same, a half-written last line cut off.
-
-        Raises:
-            UsageError: The file is the log of another replay, or no log.
         """
         log = cls(path, header)
         if path is None:
@@ -167,11 +164,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:
-    """The reasons for which queries have no answer, and their ids; the most frequent first.
-
-    Args:
-        answers: Id, status and error in words of every query.
-    """
+    """Why queries (id, status, error in words) have no answer, with their ids; most frequent first."""
     found: dict[str, list[str]] = {}
     for name, status, message in answers:
         if status != "ok":

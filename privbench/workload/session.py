@@ -84,11 +84,7 @@ class Before:
         return "; ".join(step for step in steps if step)
 
     def run_command(self, side: str) -> None:
-        """Run the command, if there is one.
-
-        Raises:
-            UsageError: It cannot be run, or does not exit with 0.
-        """
+        """Run the command, if there is one."""
         if self.command is None:
             return
         try:
@@ -125,15 +121,7 @@ class Run:
 
 
 class Session:
-    """A connection of its own on which queries are timed.
-
-    Args:
-        dsn: The database.
-        row_limit: Rows after which a fetch is cut off.
-
-    Raises:
-        ConnectionFailed: The database cannot be reached.
-    """
+    """A connection of its own on which queries are timed."""
 
     def __init__(self, dsn: str, row_limit: int) -> None:
         self.dsn = dsn
@@ -146,12 +134,7 @@ class Session:
         self.connection.close()
 
     def prepare(self, before: Before, side: str) -> None:
-        """Take the steps that come before a run.
-
-        Raises:
-            UsageError: The command failed.
-            DatabaseError: The statement failed, or the new connection was refused.
-        """
+        """Take the steps that come before a run."""
         before.run_command(side)
         if before.fresh:
             self.close()
@@ -187,11 +170,7 @@ class Session:
             return found
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
-        """Take up the settings and the time-out, for every run's transaction.
-
-        Raises:
-            DatabaseError: The server refuses a setting.
-        """
+        """Take up the settings and the time-out, for every run's transaction."""
         with self._begun():
             for name, value in settings.items():
                 try:

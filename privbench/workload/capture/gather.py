@@ -139,12 +139,7 @@ class _Text:
 
 
 class Gatherer:
-    """Takes executions one by one and keeps a few of each text.
-
-    Args:
-        samples: How many executions of a text become queries.
-        seed: Decides which ones.
-    """
+    """Takes executions one by one and keeps a few of each text."""
 
     def __init__(self, samples: int = 1, seed: int = 0) -> None:
         self._samples = samples

@@ -177,12 +177,7 @@ _UNKNOWN = "[unknown]"
 
 
 def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
-    """What the first line of an entry looks like.
-
-    Args:
-        prefix: ``log_line_prefix``, or None to find out.
-        head: Some of the first lines.
-    """
+    """What the first line of an entry looks like."""
     tried = [_compiled(one) for one in (COMMON_PREFIXES if prefix is None else (prefix,))]
     counts = [sum(one.match(line) is not None for line in head) for one in tried]
     best = max(counts)

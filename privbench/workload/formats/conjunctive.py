@@ -82,10 +82,6 @@ def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjuncti
 
     Returns:
         Its parts; ``public.`` before a table is left out.
-
-    Raises:
-        UsageError: The query is anything else than a COUNT(*) over equi-joined tables under a
-            conjunction of comparisons with literals. The message names the query and the reason.
     """
     try:
         return _Reader(quotable).select(parse(query.sql))

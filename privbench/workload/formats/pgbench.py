@@ -61,9 +61,6 @@ def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
     Returns:
         A number as SQL.
 
-    Raises:
-        UsageError: The expression is beyond what is understood here.
-
     >>> draw("10 * :scale + 1", {"scale": "3"})
     '31'
     >>> 1 <= int(draw("random(1, 6)", {}, "q1", "x")) <= 6

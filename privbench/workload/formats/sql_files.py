@@ -89,11 +89,7 @@ def _plain(text: str, file: Path, depth: int = 0) -> str:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file in a folder.
-
-    Raises:
-        UsageError: The name leads out of it.
-    """
+    """A file in a folder."""
     root = folder.resolve()
     file = (root / name).resolve()
     if not file.is_relative_to(root):

@@ -34,11 +34,7 @@ _COMPARE = {
 
 
 class MemoryTables:
-    """Synthetic tables by ``schema.table``, their values as text on request.
-
-    Args:
-        tables: The columns of each table.
-    """
+    """Synthetic tables by ``schema.table``, their values as text on request."""
 
     def __init__(self, tables: Mapping[str, Columns]) -> None:
         self._tables = tables
@@ -83,12 +79,7 @@ class MemoryTables:
 
 
 class MemoryRows(RowSource):
-    """Rows to take literals from.
-
-    Args:
-        tables: The tables.
-        seed: Chooses the rows.
-    """
+    """Rows to take literals from."""
 
     def __init__(self, tables: MemoryTables, seed: int) -> None:
         super().__init__()
@@ -117,11 +108,7 @@ class MemoryRows(RowSource):
 
 
 class MemoryAnswers(Answers):
-    """Answers by counting along the tree, which a sample in memory allows.
-
-    Args:
-        tables: The tables.
-    """
+    """Answers by counting along the tree, which a sample in memory allows."""
 
     stated = False
 

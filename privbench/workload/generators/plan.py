@@ -41,11 +41,7 @@ class Plan:
     seed: int = 0  # of the draws
 
     def check(self, schema: Schema) -> None:
-        """Refuse what no query can be made of.
-
-        Raises:
-            UsageError: The schema has no table, a range is upside down, or an operator unknown.
-        """
+        """Refuse what no query can be made of."""
         if not schema.tables:
             raise UsageError("the schema has no table to query.")
         ranges = {
@@ -77,9 +73,6 @@ def collect(
         draw: Draws one query.
         answers: Says which have an answer.
         count: Whether to count, and state, the answers; otherwise one row is enough.
-
-    Raises:
-        UsageError: No query with an answer was found.
     """
     found: dict[str, int | None] = {}
     low, high = plan.joins

@@ -32,11 +32,7 @@ _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
 
 class Columns:
-    """Values of operands in synthetic rows.
-
-    Args:
-        rows: The rows.
-    """
+    """Values of operands in synthetic rows."""
 
     def __init__(self, rows: RowSource) -> None:
         self.rows = rows
@@ -63,11 +59,6 @@ def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -
 
     Tables that are joined get rows that join. Where no row fits, the search starts again from
     another table; the start that reached the most tables counts.
-
-    Args:
-        joins: What the query sets equal.
-        rows: Synthetic rows.
-        rng: Decides.
 
     Returns:
         One row for each occurrence of a table, by its number, where one was found.

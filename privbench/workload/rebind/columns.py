@@ -60,9 +60,6 @@ class Operand:
 class Tables:
     """The tables of a schema, as queries name them.
 
-    Args:
-        schema: The schema.
-
     Attributes:
         names: Every name of the schema: it is published with the clone.
         mapping: The columns of the tables as sqlglot's optimizer wants them.
@@ -102,17 +99,9 @@ class Tables:
 class Resolver:
     """Finds operands in the tree of one query.
 
-    Args:
-        tree: The query, its literals marked.
-        tables: The tables that it may name.
-        marks: The marks.
-
     Attributes:
         tree: The query as sqlglot's optimizer writes it. Positions in GROUP BY, ORDER BY and
             DISTINCT ON are not in it: they are marks, which the optimizer would look up.
-
-    Raises:
-        SqlglotError: The optimizer cannot tell what a name means.
     """
 
     def __init__(self, tree: exp.Query, tables: Tables, marks: Sequence[Mark]) -> None:

@@ -133,10 +133,6 @@ def mark(
         known: Names of the schema, which stay whatever they look like.
         given: Names that the query gives itself, which do not stay.
         called: Functions that it calls, which stay where they are called.
-
-    Raises:
-        UsageError: The text holds a string, name or comment without an end, or a name in Unicode
-            escapes.
     """
     found = _tokens(text)
     pieces: list[str | Mark] = []
