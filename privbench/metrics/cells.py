@@ -36,9 +36,6 @@ def distance(
 
     Returns:
         Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either, and ½·Σ|p − q|.
-
-    Raises:
-        ValueError: The product of the sizes is too large.
     """
     cells = math.prod(sizes)
     if cells >= 1 << 63:

@@ -30,17 +30,11 @@ SEED = 20240301
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn:
-    """One compared column.
+    """One compared column."""
 
-    Attributes:
-        plan: How its values became cells.
-        labels: What code 1, 2, … stands for.
-        coded: The codes of both tables.
-    """
-
-    plan: CellPlan
-    labels: tuple[str, ...]
-    coded: Coded
+    plan: CellPlan  # how its values became cells
+    labels: tuple[str, ...]  # what code 1, 2, … stands for
+    coded: Coded  # the codes of both tables
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the source and of the clone in each code, each of shape (size,)."""

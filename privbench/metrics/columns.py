@@ -34,17 +34,11 @@ How = Literal["values", "public bins", "source quantiles"]
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """How one column becomes cells.
-
-    Attributes:
-        column: The column.
-        how: By value, or by which bins.
-        edges: Lower edges of the bins as text, ascending; empty by value.
-    """
+    """How one column becomes cells."""
 
     column: Column
-    how: How
-    edges: tuple[str, ...] = ()
+    how: How  # by value, or by which bins
+    edges: tuple[str, ...] = ()  # lower edges of the bins as text, ascending; empty by value
 
     @property
     def expression(self) -> sql.Composable:
@@ -68,17 +62,11 @@ class CellPlan:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The compared columns of a table, and why others are not.
-
-    Attributes:
-        table: The table.
-        cells: The compared columns.
-        left_out: Column and reason.
-    """
+    """The compared columns of a table, and why others are not."""
 
     table: Table
-    cells: tuple[CellPlan, ...]
-    left_out: dict[str, str]
+    cells: tuple[CellPlan, ...]  # the compared columns
+    left_out: dict[str, str]  # column and reason
 
 
 def table_config(config: Config | None, table: Table) -> dict[str, ColumnConfig]:
@@ -111,9 +99,6 @@ def plan(connection: Connection, table: Table, config: Config | None, rows: int 
 
     Returns:
         The plan.
-
-    Raises:
-        DatabaseError: The source refused.
     """
     known = table_config(config, table)
     cells: list[CellPlan] = []

@@ -43,17 +43,12 @@ class Step(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A condition on one column that routes rows; NULL goes with what does not hold.
-
-    Attributes:
-        column: The column.
-        code: The code it is about; 0 tells what is not NULL from what is.
-        equal: Codes equal to it against all others, instead of codes from it on against those
-            below it.
-    """
+    """A condition on one column that routes rows; NULL goes with what does not hold."""
 
     column: CodedColumn
-    code: int
+    code: int  # the code it is about; 0 tells what is not NULL from what is
+    # Codes equal to it against all others, instead of codes from it on against those below
+    # it.
     equal: bool = False
 
     def holds(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
@@ -91,21 +86,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node.
+    """One node."""
 
-    Attributes:
-        kind: Sum, product or leaf.
-        parent: Place of its parent; None for the root.
-        columns: Names of the columns in its scope.
-        route: Conditions that a row has to pass from the root on, and whether they have to hold.
-        when: The last of them in words, where the parent is a sum node.
-    """
-
-    kind: Kind
-    parent: int | None
-    columns: tuple[str, ...]
+    kind: Kind  # sum, product or leaf
+    parent: int | None  # place of its parent; None for the root
+    columns: tuple[str, ...]  # names of the columns in its scope
+    # Conditions that a row has to pass from the root on, and whether they have to hold.
     route: tuple[tuple[Step, bool], ...]
-    when: str
+    when: str  # the last of them in words, where the parent is a sum node
 
 
 def learn(columns: Sequence[CodedColumn]) -> list[Node]:

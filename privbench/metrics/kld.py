@@ -52,34 +52,21 @@ SEED = 20240229
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """One column of both tables in common codes.
+    """One column of both tables in common codes."""
 
-    Attributes:
-        real: Codes of the source's rows, shape (n,).
-        clone: Codes of the clone's rows, shape (m,).
-        size: Codes lie in [0, size).
-    """
-
-    real: NDArray[np.unsignedinteger[Any]]
-    clone: NDArray[np.unsignedinteger[Any]]
-    size: int
+    real: NDArray[np.unsignedinteger[Any]]  # codes of the source's rows, shape (n,)
+    clone: NDArray[np.unsignedinteger[Any]]  # codes of the clone's rows, shape (m,)
+    size: int  # codes lie in [0, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Means over the λ-way sets of columns.
+    """Means over the λ-way sets of columns."""
 
-    Attributes:
-        kld: Natural logarithm.
-        tvd: In [0, 1].
-        sets: Sets that were used.
-        of: Sets that there are.
-    """
-
-    kld: float
-    tvd: float
-    sets: int
-    of: int
+    kld: float  # natural logarithm
+    tvd: float  # in [0, 1]
+    sets: int  # sets that were used
+    of: int  # sets that there are
 
 
 def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:

@@ -16,37 +16,25 @@ from privbench.synthesizers.junction_model import JunctionModel
 
 @dataclass(frozen=True, eq=False)
 class ModelledTable:
-    """The released law of one table's rows.
+    """The released law of one table's rows."""
 
-    Attributes:
-        circuit: Its circuit.
-        codecs: By column, what its codes stand for.
-        above: By attribute, the one whose sum nodes stand right above its own; None where only the
-            owner's attributes, or nothing, do.
-        bins: By attribute, the bin of every code: a sum node has one child for each bin.
-    """
-
-    circuit: Circuit
-    codecs: Mapping[str, Codec]
+    circuit: Circuit  # its circuit
+    codecs: Mapping[str, Codec]  # by column, what its codes stand for
+    # By attribute, the one whose sum nodes stand right above its own; None where only the
+    # owner's attributes, or nothing, do.
     above: Mapping[str, str | None] = field(default_factory=dict)
+    # By attribute, the bin of every code: a sum node has one child for each bin.
     bins: Mapping[str, Ints] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Modelled:
-    """A released model.
+    """A released model."""
 
-    Attributes:
-        digest: SHA-256 of the model file.
-        synthesizer: What learned it.
-        promise: Its guarantee, in one sentence.
-        tables: The private tables, by key.
-    """
-
-    digest: str
-    synthesizer: str
-    promise: str
-    tables: Mapping[str, ModelledTable]
+    digest: str  # SHA-256 of the model file
+    synthesizer: str  # what learned it
+    promise: str  # its guarantee, in one sentence
+    tables: Mapping[str, ModelledTable]  # the private tables, by key
 
 
 def modelled_tables(
@@ -56,10 +44,6 @@ def modelled_tables(
 
     Circuits of synthesizers that split rows branch on nothing that a row shows, so they have
     neither `ModelledTable.above` nor `ModelledTable.bins`.
-
-    Args:
-        fitted: The model.
-        codecs: By table and column.
     """
     if isinstance(fitted, GraphicalModel):
         return {

@@ -28,15 +28,11 @@ _BRANCHES, _LEAST = (3, 2), 0.05
 
 @dataclass(frozen=True, slots=True)
 class ModelNode:
-    """One drawn node.
+    """One drawn node."""
 
-    Attributes:
-        node: As it is drawn, with conditions in SQL.
-        codes: By column, the codes of the rows that come to it; columns that are not there may
-            have any.
-    """
-
-    node: Node
+    node: Node  # as it is drawn, with conditions in SQL
+    # By column, the codes of the rows that come to it; columns that are not there may have
+    # any.
     codes: Mapping[str, NDArray[np.bool_]]
 
 

@@ -29,10 +29,6 @@ RUNTIME = Metric(
 def discrepancies(source: ArrayLike, clone: ArrayLike) -> Floats:
     """|t − t̂| / t in per cent (DESIGN section 5).
 
-    Args:
-        source: Seconds on the source, shape (n,), above 0.
-        clone: Seconds on the clone, shape (n,).
-
     Returns:
         Per cent, shape (n,).
 

@@ -60,22 +60,14 @@ def amounts(source: ArrayLike, clone: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class WorkDifference:
-    """One query's work on the clone against the source's.
+    """One query's work on the clone against the source's."""
 
-    Attributes:
-        blocks: Discrepancy of shared blocks, per cent.
-        rows: Of rows through all nodes.
-        spill: Of local and temporary blocks; None where neither side used any.
-        same_plan: Same operators and join order.
-        same_join_order: Same join order.
-        operators: Q-error of each node's rows where the plans are the same, else empty.
-    """
-
-    blocks: float
-    rows: float
-    spill: float | None
-    same_plan: bool
-    same_join_order: bool
+    blocks: float  # discrepancy of shared blocks, per cent
+    rows: float  # of rows through all nodes
+    spill: float | None  # of local and temporary blocks; None where neither side used any
+    same_plan: bool  # same operators and join order
+    same_join_order: bool  # same join order
+    # Q-error of each node's rows where the plans are the same, else empty.
     operators: tuple[float, ...]
 
 

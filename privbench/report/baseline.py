@@ -44,11 +44,7 @@ def read(path: str | Path) -> ComparisonDocument:
 
 
 def require_same(baseline: ComparisonDocument, workload: Workload, allowed: bool) -> None:
-    """Refuse a baseline of another workload, unless that is allowed.
-
-    Raises:
-        UsageError: The queries differ.
-    """
+    """Refuse a baseline of another workload, unless that is allowed."""
     if baseline.workload.digest != workload.digest and not allowed:
         raise UsageError(
             f"the baseline ran another workload ({baseline.workload.name},"

@@ -61,11 +61,7 @@ def heatmaps(
     found: Mapping[str, TableFidelity],
     drawn: Mapping[str, Drawing],
 ) -> list[HeatMapPart]:
-    """Both sides' rows counted on the circuits.
-
-    Raises:
-        DatabaseError: A database refused.
-    """
+    """Both sides' rows counted on the circuits."""
     made = []
     for key, drawing in drawn.items():
         table, coded = schema.table(key), found[key].columns[0].coded

@@ -19,11 +19,6 @@ def released(
 ) -> Drawing | None:
     """Draw the circuit, and what the model says of the queries that are to colour it.
 
-    Args:
-        model: The table's.
-        asked: By query, its predicates on compared columns.
-        queries: The queries with their figures.
-
     Returns:
         None where fewer than two columns have conditions that can be asked of the model.
     """

@@ -31,9 +31,6 @@ def fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -
         clone: The clone; only read.
         schema: The source's schema.
         theirs: The clone's.
-
-    Raises:
-        DatabaseError: One of the databases refused.
     """
     keys = [key for table in schema for key in table.foreign_keys if _on_both(key, schema, theirs)]
     return [_fanout(source, clone, schema, key) for key in keys]

@@ -10,27 +10,19 @@ from privbench.report.document_base import Part
 
 
 class CorrelationPart(Part):
-    """How strongly the columns of one table hang together, on both sides.
-
-    Attributes:
-        table: The table.
-        columns: Compared columns, d of them.
-        ordered: Whether a column has an order. Two ordered columns are compared by Spearman's rank
-            correlation (−1 to 1, rows with NULL left out), all others by Cramér's V (0 to 1, NULL
-            is a value, corrected for bias).
-        real: Shape (d, d), symmetric; None on the diagonal and where a column is constant.
-        clone: Likewise.
-        mean_difference: Mean of |real − clone| over the pairs that both sides have.
-        left_out: Columns beyond the largest number that is shown.
-    """
+    """How strongly the columns of one table hang together, on both sides."""
 
     table: str
-    columns: list[str]
+    columns: list[str]  # compared columns, d of them
+    # Whether a column has an order. Two ordered columns are compared by Spearman's rank
+    # correlation (−1 to 1, rows with NULL left out), all others by Cramér's V (0 to 1, NULL
+    # is a value, corrected for bias).
     ordered: list[bool]
+    # Shape (d, d), symmetric; None on the diagonal and where a column is constant.
     real: list[list[float | None]]
-    clone: list[list[float | None]]
-    mean_difference: float | None
-    left_out: list[str]
+    clone: list[list[float | None]]  # likewise
+    mean_difference: float | None  # mean of |real − clone| over the pairs that both sides have
+    left_out: list[str]  # columns beyond the largest number that is shown
 
 
 class FanoutSidePart(Part):
@@ -43,92 +35,58 @@ class FanoutSidePart(Part):
 
 
 class FanoutPart(Part):
-    """The distribution of children per parent along one foreign key.
+    """The distribution of children per parent along one foreign key."""
 
-    Attributes:
-        table: The table that holds the key.
-        key: The constraint's name.
-        columns: Its columns.
-        parent: The table that it refers to.
-        labels: Buckets of the number of children: 0, 1, 2, 3–4, 5–8, …
-        real: The source.
-        clone: The clone.
-        tvd: Total variation distance over the buckets.
-    """
-
-    table: str
-    key: str
-    columns: list[str]
-    parent: str
-    labels: list[str]
-    real: FanoutSidePart
+    table: str  # the table that holds the key
+    key: str  # the constraint's name
+    columns: list[str]  # its columns
+    parent: str  # the table that it refers to
+    labels: list[str]  # buckets of the number of children: 0, 1, 2, 3–4, 5–8, …
+    real: FanoutSidePart  # the source
     clone: FanoutSidePart
-    tvd: float
+    tvd: float  # total variation distance over the buckets
 
 
 class HeatNodePart(Part):
-    """One node of a circuit.
+    """One node of a circuit."""
 
-    Attributes:
-        kind: Sum nodes split rows, product nodes split columns, leaves are single columns.
-        parent: Place of its parent among the nodes; None for the root.
-        when: Which of its parent's rows are routed to it; empty where all are.
-        columns: Its scope.
-        real_rows: Rows of the source that are routed to it.
-        clone_rows: Likewise of the clone.
-        model_share: Probability of that in the released model, where the circuit is the model's.
-    """
-
+    # Sum nodes split rows, product nodes split columns, leaves are single columns.
     kind: Literal["sum", "product", "leaf"]
-    parent: int | None
-    when: str
-    columns: list[str]
-    real_rows: int
-    clone_rows: int
+    parent: int | None  # place of its parent among the nodes; None for the root
+    when: str  # which of its parent's rows are routed to it; empty where all are
+    columns: list[str]  # its scope
+    real_rows: int  # rows of the source that are routed to it
+    clone_rows: int  # likewise of the clone
+    # Probability of that in the released model, where the circuit is the model's.
     model_share: float | None = None
 
 
 class HeatQueryPart(Part):
-    """The selectivity of one query's predicates at every node.
+    """The selectivity of one query's predicates at every node."""
 
-    Attributes:
-        query: Id of the query.
-        why: Why it was chosen.
-        predicates: Its conditions on columns of this table.
-        qerror: Of the whole query.
-        real: For each node, the share of the source's rows routed to it that satisfy the
-            predicates on columns of its scope; None where no row is routed to it.
-        clone: Likewise.
-        model: Where the circuit is a released model's, the model's own probability of the
-            predicates, given that a row is routed there; else empty.
-    """
-
-    query: str
-    why: str
-    predicates: list[str]
-    qerror: float | None
+    query: str  # id of the query
+    why: str  # why it was chosen
+    predicates: list[str]  # its conditions on columns of this table
+    qerror: float | None  # of the whole query
+    # For each node, the share of the source's rows routed to it that satisfy the predicates
+    # on columns of its scope; None where no row is routed to it.
     real: list[float | None]
-    clone: list[float | None]
+    clone: list[float | None]  # likewise
+    # Where the circuit is a released model's, the model's own probability of the predicates,
+    # given that a row is routed there; else empty.
     model: list[float | None] = Field(default_factory=list)
 
 
 class HeatMapPart(Part):
-    """One table's circuit and queries that colour it.
-
-    Attributes:
-        table: The table.
-        circuit: Whether it was learned from the source's rows, for the report alone, or is the
-            released model's own.
-        sampled: Whether only a random sample of the rows was counted.
-        nodes: Parents before their children.
-        queries: At least one.
-    """
+    """One table's circuit and queries that colour it."""
 
     table: str
+    # Whether it was learned from the source's rows, for the report alone, or is the released
+    # model's own.
     circuit: Literal["source", "model"] = "source"
-    sampled: bool
-    nodes: list[HeatNodePart]
-    queries: list[HeatQueryPart]
+    sampled: bool  # whether only a random sample of the rows was counted
+    nodes: list[HeatNodePart]  # parents before their children
+    queries: list[HeatQueryPart]  # at least one
 
 
 class ViewsPart(Part):

@@ -14,11 +14,7 @@ from privbench.workload.results import ReplayLog
 
 
 def prepare(out_dir: str | Path | None) -> Path | None:
-    """Make the folder.
-
-    Raises:
-        UsageError: It cannot be made, or is no folder.
-    """
+    """Make the folder."""
     if out_dir is None:
         return None
     folder = Path(out_dir)

@@ -16,24 +16,16 @@ _SHORT = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One figure that a reader sees first.
+    """One figure that a reader sees first."""
 
-    Attributes:
-        title: What it is.
-        value: The figure with its unit.
-        grade: The figure in a word.
-        meaning: One sentence for those who do not know it.
-        asides: Further figures, each with its name in the document's table of figures; the name is
-            empty for what is counted.
-        figure: Name of the figure itself; empty likewise.
-    """
-
-    title: str
-    value: str
-    grade: Grade | None
-    meaning: str
+    title: str  # what it is
+    value: str  # the figure with its unit
+    grade: Grade | None  # the figure in a word
+    meaning: str  # one sentence for those who do not know it
+    # Further figures, each with its name in the document's table of figures; the name is
+    # empty for what is counted.
     asides: tuple[tuple[str, str], ...]
-    figure: str = ""
+    figure: str = ""  # name of the figure itself; empty likewise
 
     @property
     def aside(self) -> str:

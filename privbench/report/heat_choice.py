@@ -20,33 +20,22 @@ Picks = list[tuple[QueryPart, str]]
 
 @dataclass(frozen=True, slots=True)
 class ModelHeat:
-    """What the released model says at every node.
+    """What the released model says at every node."""
 
-    Attributes:
-        ways: Probability that a row comes to it, shape (nodes,).
-        shares: For each query, the probability of its predicates in the node's scope, given that a
-            row comes to it; NaN where none does.
-    """
-
-    ways: Floats
+    ways: Floats  # probability that a row comes to it, shape (nodes,)
+    # For each query, the probability of its predicates in the node's scope, given that a row
+    # comes to it; NaN where none does.
     shares: list[Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A circuit to count on.
+    """A circuit to count on."""
 
-    Attributes:
-        nodes: Parents before their children.
-        picks: The queries that colour it.
-        held: The predicates of each on the circuit's columns.
-        model: What the model says, where the circuit is a model's.
-    """
-
-    nodes: list[Node]
-    picks: Picks
-    held: list[list[Predicate]]
-    model: ModelHeat | None = None
+    nodes: list[Node]  # parents before their children
+    picks: Picks  # the queries that colour it
+    held: list[list[Predicate]]  # the predicates of each on the circuit's columns
+    model: ModelHeat | None = None  # what the model says, where the circuit is a model's
 
 
 def held_by(

@@ -33,21 +33,14 @@ def silent(step: str, done: int, total: int) -> None:
 
 @dataclass(slots=True)
 class Measured:
-    """What was read.
+    """What was read."""
 
-    Attributes:
-        tables: Every table of the source's schema.
-        fidelity: Of the compared tables, by the table's key.
-        checks: Integrity of the clone.
-        statistics: Agreement of ``pg_stats``.
-        views: What pictures are drawn from.
-    """
-
-    tables: list[TablePart] = field(default_factory=list)
+    tables: list[TablePart] = field(default_factory=list)  # every table of the source's schema
+    # Of the compared tables, by the table's key.
     fidelity: dict[str, TableFidelity] = field(default_factory=dict)
-    checks: list[CheckPart] = field(default_factory=list)
-    statistics: StatisticsPart | None = None
-    views: ViewsPart = field(default_factory=ViewsPart)
+    checks: list[CheckPart] = field(default_factory=list)  # integrity of the clone
+    statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
+    views: ViewsPart = field(default_factory=ViewsPart)  # what pictures are drawn from
 
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
@@ -84,9 +77,6 @@ def measure(
         model: The released model whose circuits the heat map draws.
         distributions: Also compare the distributions of columns and sets of columns.
         tell: Told of what is done, how many of it are, and how many there are.
-
-    Raises:
-        DatabaseError: One of the databases refused.
     """
     found = Measured()
     rows: dict[str, tuple[int, int | None]] = {}

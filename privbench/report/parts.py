@@ -152,13 +152,7 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
 
 
 def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
-    """Queries that were asked of the clone by other texts, beside all others.
-
-    Args:
-        found: Every query as written.
-        workload: Those that were asked otherwise.
-        answers: The clone's, one each.
-    """
+    """Queries that were asked of the clone by other texts, beside all others."""
     changed = {}
     written = {query.id: query for query in found}
     for query, answer in zip(workload, answers, strict=True):

@@ -1,4 +1,4 @@
-"""Run a workload on several databases, interleaved, and time it."""
+"""Run a workload on several databases, in turns, and time it: query by query, or under load."""
 
 from __future__ import annotations
 
@@ -292,24 +292,17 @@ def load(
     before: Before = NOTHING,
     row_limit: int = 1_000_000,
 ) -> Load:
-    """Run the queries by several clients at once.
+    """Run the queries by several clients at once, and measure throughput.
 
-    Args:
-        queries: Reading queries that a replay has already run on every side: nothing is checked.
-        dsns: DSN by the side's name.
-        clients: Connections a side, at least 1.
-        rounds: Timed rounds a side.
-        warmup: Untimed rounds before them.
-        timeout: Seconds that one query may take.
-        settings: Session settings that hold on all sides.
-        floor: Also load the first database a second time, as a side of its own.
-        before: What is done before each round, on each connection.
-        row_limit: Rows after which a fetch is cut off.
+    In a round on a side every client runs the whole workload once, each from another place on, so
+    that no two run the same query at the same time. Throughput is the number of queries that ended,
+    over the time from the start of all clients to the end of the last. Sides take rounds in turns.
+    The clients are threads of this process: with queries of well under a millisecond they, not the
+    server, are the limit, on all sides alike.
 
-    Raises:
-        UsageError: There is no client or no query, or the command before a round failed.
-        ConnectionFailed: A database cannot be reached, or takes fewer connections.
-        DatabaseError: A side refuses the settings, or the statement before a round.
+    Parameters and errors are those of `replay`. The queries must have passed one: nothing is
+    checked here. ``rounds`` are timed, ``warmup`` rounds before them are not; ``clients`` are
+    connections a side.
     """
     if clients < 1 or rounds < 1 or not queries:
         raise UsageError("a load needs at least one client, one round and one query.")

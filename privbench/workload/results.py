@@ -164,7 +164,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:
-    """Why queries (id, status, error in words) have no answer, with their ids; most frequent first."""
+    """Why queries (id, status, error in words) have no answer, and which; most frequent first."""
     found: dict[str, list[str]] = {}
     for name, status, message in answers:
         if status != "ok":

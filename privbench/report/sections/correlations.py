@@ -22,18 +22,12 @@ Matrix = list[list[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One matrix as paths.
+    """One matrix as paths."""
 
-    Attributes:
-        title: Its heading.
-        side: ``real`` or ``clone``; empty for the difference.
-        paths: Class of a colour and the path of its cells.
-        numbers: Row, column and colour of the cells whose number is printed.
-    """
-
-    title: str
-    side: str
-    paths: dict[str, str]
+    title: str  # its heading
+    side: str  # ``real`` or ``clone``; empty for the difference
+    paths: dict[str, str]  # class of a colour and the path of its cells
+    # Row, column and colour of the cells whose number is printed.
     numbers: list[tuple[int, int, str]]
 
 

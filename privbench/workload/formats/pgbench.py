@@ -51,15 +51,11 @@ _BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
 
 
 def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
-    """The value of an expression.
+    r"""The value, as SQL, of what stands after the variable's name in a ``\set`` line.
 
-    Args:
-        expression: As it stands after the variable's name.
-        values: Of the variables that are set before it.
-        labels: What the value is for: the same labels give the same value.
-
-    Returns:
-        A number as SQL.
+    Whole-number and floating arithmetic, variables that are set before it (``values``), ``random``,
+    ``abs``, ``greatest`` and ``least``; all else of pgbench's is refused. Python writes that much
+    alike, and its parser reads it. The same labels give the same value.
 
     >>> draw("10 * :scale + 1", {"scale": "3"})
     '31'

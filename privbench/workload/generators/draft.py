@@ -1,4 +1,4 @@
-"""A query before it becomes text: tables joined along foreign keys, predicates and results."""
+"""A query before it becomes text: tables joined along foreign keys, values, predicates, results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FEW = 64
 class Values:
     """Values of one column to take literals from."""
 
-    column: Column  # the column
+    column: Column
     # One a sampled row, None for NULL and for what is too long; in no order.
     texts: tuple[str | None, ...]
     ordered: bool  # whether ranges make sense

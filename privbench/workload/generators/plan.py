@@ -1,4 +1,4 @@
-"""The plan of a generated workload, and the loop that collects its queries."""
+"""The plan of a generated workload, predicates by it, and the loop that collects its queries."""
 
 from __future__ import annotations
 

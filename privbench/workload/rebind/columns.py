@@ -47,8 +47,8 @@ class Operand:
     """A column, and what is done to its values before they are compared."""
 
     source: int  # A number for each occurrence of a table in a query
-    table: Table  # the table
-    column: Column  # the column
+    table: Table
+    column: Column
     steps: tuple[str, ...] = ()  # names of functions in `functions.apply`, innermost first
     numeric: bool = False  # whether what is compared is a number as PostgreSQL sees it
 

@@ -50,7 +50,7 @@ _PLACES: dict[type[exp.Expr], Role] = {
 class Site:
     """A mark and what it is for."""
 
-    mark: Mark  # the mark
+    mark: Mark
     role: Role = "constant"  # ``value``: it is compared with a column; else what it is instead
     # What it is compared with, or the JSON column that the key is for.
     operand: Operand | None = None
