@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from privbench.errors import UsageError
 from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.document_work import ChangePart, DriftPart, RegressionPart
+from privbench.report.document_parts import ChangePart, DriftPart, RegressionPart
 from privbench.report.gates import QUERY_FIGURES
 from privbench.workload import Workload
 

@@ -12,7 +12,7 @@ from privbench.metrics.fanout import fanout, label
 from privbench.metrics.fidelity import TableFidelity
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
-from privbench.report.document_views import (
+from privbench.report.document_parts import (
     CorrelationPart,
     FanoutPart,
     FanoutSidePart,

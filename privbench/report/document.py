@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from privbench.report.document_base import Part, SummaryPart
-from privbench.report.document_views import ViewsPart
-from privbench.report.document_work import (
+from privbench.report.document_parts import (
     DriftPart,
     LoadPart,
+    Part,
     PlansPart,
     QueryWorkPart,
     StatisticsPart,
+    SummaryPart,
+    ViewsPart,
     WorkPart,
     WorkSummaryPart,
 )

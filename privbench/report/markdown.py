@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from privbench.report.document import ComparisonDocument, GatePart, TablePart
-from privbench.report.document_base import SummaryPart
-from privbench.report.document_work import LoadSidePart
+from privbench.report.document_parts import LoadSidePart, SummaryPart
 from privbench.report.headlines import headlines
 from privbench.report.summary import failed
 from privbench.report.text import few, number, percent, seconds

@@ -9,7 +9,7 @@ from privbench.config import Config
 from privbench.metrics import integrity, statistics
 from privbench.metrics.columns import is_public
 from privbench.metrics.fidelity import TableFidelity, fidelity
-from privbench.metrics.modelled import Modelled
+from privbench.metrics.modeltree import Modelled
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
@@ -17,8 +17,7 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.report import collect_views, parts, parts_work
 from privbench.report.collect_heatmap import drawings, heatmaps
 from privbench.report.document import CheckPart, QueryPart, TablePart
-from privbench.report.document_views import ViewsPart
-from privbench.report.document_work import StatisticsPart
+from privbench.report.document_parts import StatisticsPart, ViewsPart
 from privbench.report.parts_work import Statistics
 from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing

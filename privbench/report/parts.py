@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from privbench.metrics import qerror
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.fidelity import TableFidelity
-from privbench.metrics.runtime import discrepancies
 from privbench.metrics.summary import weighted
+from privbench.metrics.work import discrepancies
 from privbench.report.document import (
     AnswerPart,
     ColumnPart,
@@ -25,7 +25,7 @@ from privbench.report.document import (
     SidePart,
     TablePart,
 )
-from privbench.report.document_base import SummaryPart
+from privbench.report.document_parts import SummaryPart
 from privbench.report.parts_work import (
     CLONE,
     SOURCE,

@@ -9,12 +9,11 @@ import numpy as np
 
 from privbench.metrics import plans, statistics, work
 from privbench.metrics.plans import PlanRun
-from privbench.metrics.runtime import discrepancies
 from privbench.metrics.statistics import ColumnStatistics
 from privbench.metrics.summary import Floats, Summary, summarise, weighted
+from privbench.metrics.work import discrepancies
 from privbench.report.document import AnswerPart, QueryPart
-from privbench.report.document_base import SummaryPart
-from privbench.report.document_work import (
+from privbench.report.document_parts import (
     ColumnStatisticsPart,
     LoadPart,
     LoadSidePart,
@@ -23,6 +22,7 @@ from privbench.report.document_work import (
     QueryWorkPart,
     StatisticPart,
     StatisticsPart,
+    SummaryPart,
     WorkPart,
     WorkSummaryPart,
 )
