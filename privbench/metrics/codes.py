@@ -121,16 +121,16 @@ def _codes(
     for batch in batches:
         for i, plan in enumerate(plans):
             column = batch.column(i)
-            parts[i].append(_bins(column) if plan.edges else encoders[i].encode(column))
+            parts[i].append(
+                _narrow(pc.fill_null(pc.add(column.cast(pa.int64()), 1), 0))
+                if plan.edges
+                else encoders[i].encode(column)
+            )
     found = []
     for i in range(len(plans)):
         found.append(np.concatenate(parts[i]))
         parts[i] = []  # The pieces are no longer needed: two whole copies never stand together.
     return found
-
-
-def _bins(column: pa.Array) -> _Codes:
-    return _narrow(pc.fill_null(pc.add(column.cast(pa.int64()), 1), 0))
 
 
 def _column(plan: CellPlan, encoder: Encoder, real: _Codes, clone: _Codes) -> CodedColumn:

@@ -104,7 +104,10 @@ def plan(connection: Connection, table: Table, config: Config | None, rows: int 
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
-        reason = _reason(table, column, known.get(column.name))
+        reason = key_kind(table, column.name)
+        kind = known[column.name].kind if column.name in known else None
+        if reason is None and kind in ("text", "skip"):
+            reason = "free text by the config" if kind == "text" else "skipped by the config"
         found = reason or _cells(connection, table, column, known.get(column.name), rows)
         if isinstance(found, str):
             left_out[column.name] = found
@@ -122,13 +125,6 @@ def key_kind(table: Table, column: str) -> str | None:
     if any(unique.columns == (column,) for unique in table.uniques):
         return "unique key"
     return None
-
-
-def _reason(table: Table, column: Column, known: ColumnConfig | None) -> str | None:
-    if known is not None and known.kind in ("text", "skip"):
-        told = "free text by the config" if known.kind == "text" else "skipped by the config"
-        return key_kind(table, column.name) or told
-    return key_kind(table, column.name)
 
 
 def _cells(

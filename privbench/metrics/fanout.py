@@ -59,7 +59,11 @@ def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table)
         Buckets 0, 1, 2, 3–4, 5–8, … up to the last one that holds a parent.
     """
     with database_errors("counting children", child.key):
-        total = connection.execute(_parents(key, parent)).fetchone()
+        total = connection.execute(
+            sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE {}").format(
+                from_table(parent), _filled(key.ref_columns)
+            )
+        ).fetchone()
         found = connection.execute(_groups(key, child)).fetchall()
     parents = int(total[0]) if total else 0
     by_bucket = {int(bucket): int(count) for bucket, count, _, _ in found}
@@ -70,12 +74,6 @@ def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table)
         children=sum(int(rows) for _, _, rows, _ in found),
         largest=max((int(top) for *_, top in found), default=0),
         counts=tuple(by_bucket.get(i, 0) for i in range(max(by_bucket) + 1)),
-    )
-
-
-def _parents(key: ForeignKey, parent: Table) -> sql.Composed:
-    return sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE {}").format(
-        from_table(parent), _filled(key.ref_columns)
     )
 
 

@@ -163,10 +163,6 @@ class _Grower:
         self.nodes.append(Node(kind, parent, names, route, when))
         return len(self.nodes) - 1
 
-    def _table(self, rows: NDArray[np.intp], one: int, other: int) -> Floats:
-        shape = (len(self.seen[one]), len(self.seen[other]))
-        return contingency(self.places[one][rows], self.places[other][rows], shape)
-
     def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The columns in groups that do not hang together."""
         groups = [{column} for column in scope]
@@ -182,7 +178,15 @@ class _Grower:
         """The condition that tells most about the other columns (mutual information)."""
         best: tuple[float, int, Split] | None = None
         for number in scope:
-            tables = [self._table(rows, number, other) for other in scope if other != number]
+            tables = [
+                contingency(
+                    self.places[number][rows],
+                    self.places[other][rows],
+                    (len(self.seen[number]), len(self.seen[other])),
+                )
+                for other in scope
+                if other != number
+            ]
             counts = np.zeros(self.columns[number].coded.size)
             counts[self.seen[number]] = tables[0].sum(axis=1)
             for cut in _cuts(self.columns[number], counts):

@@ -67,7 +67,12 @@ def modelled_tables(
         circuits = fitted.circuits.items()
         return {key: ModelledTable(circuit, codecs[key]) for key, circuit in circuits}
     return {
-        key: ModelledTable(fitted.circuits[key], codecs[key], _above(law), _bins(law))
+        key: ModelledTable(
+            fitted.circuits[key],
+            codecs[key],
+            _above(law),
+            {name: bins.of for name, bins in zip(law.domains, law.bins, strict=True)},
+        )
         for key, law in fitted.laws.items()
     }
 
@@ -79,10 +84,6 @@ def _above(law: TableLaw) -> dict[str, str | None]:
         place = law.tree.layout.above(number)
         found[name] = None if place is None or place < given else names[place - given]
     return found
-
-
-def _bins(law: TableLaw) -> dict[str, Ints]:
-    return {name: bins.of for name, bins in zip(law.domains, law.bins, strict=True)}
 
 
 #: Branches of the first sum node on a path, of the second, …; least probability of a branch.
@@ -292,11 +293,10 @@ def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
             branches.setdefault(above, set()).add(child)
             child, above = above, model.above.get(above)
     parting = [name for name, below in branches.items() if len(below) > 1 and name not in names]
-    return [*names, *(name for name in parting if _drawable(model, name))]
-
-
-def _drawable(model: ModelledTable, name: str) -> bool:
-    return name in model.codecs and drawable(model.codecs[name])
+    return [
+        *names,
+        *(name for name in parting if name in model.codecs and drawable(model.codecs[name])),
+    ]
 
 
 def _nearest(model: ModelledTable, name: str, kept: Sequence[str]) -> str | None:

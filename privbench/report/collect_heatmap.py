@@ -66,7 +66,7 @@ def choose(
     those asked about most; a typical answer and the best one are then taken from the queries that
     ask about no other columns.
     """
-    names = {key: _names(held) for key, held in asked.items()}
+    names = {key: {name for p in held for name in p.columns} for key, held in asked.items()}
     order = sorted(
         (query for query in queries if query.id in asked and query.qerror is not None),
         key=lambda query: query.qerror or 0.0,
@@ -89,10 +89,6 @@ def _widest(queries: Sequence[QueryPart], names: Mapping[str, set[str]]) -> list
     """Those that ask about at least three columns, or about as many as any does."""
     least = min(3, max((len(names[query.id]) for query in queries), default=0))
     return [query for query in queries if len(names[query.id]) >= least]
-
-
-def _names(held: Sequence[Predicate]) -> set[str]:
-    return {name for predicate in held for name in predicate.columns}
 
 
 def _columns(names: Mapping[str, set[str]], first: str) -> set[str]:

@@ -38,11 +38,11 @@ def fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -
 
 def correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
     """Associations of the columns of the compared tables, by key; needs no database."""
-    return [_correlation(key, held) for key, held in found.items() if _matters(held)]
-
-
-def _matters(found: TableFidelity) -> bool:
-    return len(found.columns) > 1 and len(found.columns[0].coded.real) > 0
+    return [
+        _correlation(key, held)
+        for key, held in found.items()
+        if len(held.columns) > 1 and len(held.columns[0].coded.real)
+    ]
 
 
 def _correlation(table: str, found: TableFidelity) -> CorrelationPart:

@@ -181,9 +181,14 @@ def compare(
     )
     document = _document(queries, answered, ran, loaded, measured, part)
     if model is not None:
-        document = document.model_copy(update={"model": _model_part(model)})
+        promised = ModelPart(
+            digest=model.digest, synthesizer=model.synthesizer, promise=model.promise
+        )
+        document = document.model_copy(update={"model": promised})
     if old is not None:
-        document = _drifted(document, old)
+        drift = earlier.drift(old, document)
+        named = {**document.figures, **earlier.ratios(drift)}
+        document = document.model_copy(update={"figures": named, "drift": drift})
     checked = [gate.check(document.figures, document.queries) for gate in wanted]
     document = document.model_copy(update={"gates": checked})
     _write(
@@ -310,13 +315,3 @@ def _document(
     )
     named = figures.collect(document, found.fidelity.values())
     return document.model_copy(update={"figures": named})
-
-
-def _model_part(model: Modelled) -> ModelPart:
-    return ModelPart(digest=model.digest, synthesizer=model.synthesizer, promise=model.promise)
-
-
-def _drifted(document: ComparisonDocument, old: ComparisonDocument) -> ComparisonDocument:
-    drift = earlier.drift(old, document)
-    named = {**document.figures, **earlier.ratios(drift)}
-    return document.model_copy(update={"figures": named, "drift": drift})

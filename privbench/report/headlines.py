@@ -50,15 +50,11 @@ def _metric(document: ComparisonDocument, name: str) -> Headline:
         "runtime": "Runtime discrepancy, median",
         "kld": "2-way KLD, mean",
     }
-    shown = "–" if value is None else f"{number(value)}{_unit(metric.unit)}"
+    shown = "–" if value is None else f"{number(value)} {metric.unit}".rstrip()
     grade = None if value is None else _grade(document, metric, value)
     return Headline(
         titles[name], shown, grade, metric.meaning, _asides(document, name), metric.headline
     )
-
-
-def _unit(unit: str) -> str:
-    return f" {unit}" if unit else ""
 
 
 def _grade(document: ComparisonDocument, metric: Metric, value: float) -> Grade | None:

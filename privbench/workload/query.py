@@ -114,9 +114,8 @@ def shape(sql: str) -> Shape:
     if tree is None:
         return Shape(None, None)
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
-    tables = [table for table in tree.find_all(exp.Table) if _is_table(table, named)]
-    return Shape(len(tables), len(list(tree.find_all(exp.Join))))
-
-
-def _is_table(table: exp.Table, named: set[str]) -> bool:
-    return bool(table.name) and (bool(table.db) or table.name not in named)
+    tables = sum(
+        bool(table.name) and (bool(table.db) or table.name not in named)
+        for table in tree.find_all(exp.Table)
+    )
+    return Shape(tables, len(list(tree.find_all(exp.Join))))

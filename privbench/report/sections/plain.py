@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.document_parts import ChangePart, StatisticPart
+from privbench.report.document import ComparisonDocument
+from privbench.report.document_parts import StatisticPart
 from privbench.report.headlines import headlines
 from privbench.report.sections.base import Section
 from privbench.report.sections.qerror import joins_label
@@ -38,16 +38,10 @@ def _drift(document: ComparisonDocument) -> dict[str, object] | None:
     drift = document.drift
     if drift is None:
         return None
-    names = [name for name, part in drift.figures.items() if _is_shown(name, part)]
-    return {
-        "drift": drift,
-        "names": names,
-        "regressions": drift.regressions[:_DRIFT_SHOWN],
-    }
-
-
-def _is_shown(name: str, part: ChangePart) -> bool:
-    return name.endswith(_SHORT) and part.change is not None
+    shown = [
+        n for n, part in drift.figures.items() if n.endswith(_SHORT) and part.change is not None
+    ]
+    return {"drift": drift, "names": shown, "regressions": drift.regressions[:_DRIFT_SHOWN]}
 
 
 DRIFT = Section(
@@ -66,7 +60,7 @@ _LONG = 1500
 def _worst(document: ComparisonDocument) -> dict[str, object] | None:
     numbered = list(enumerate(document.queries))
     wrong = [(i, query) for i, query in numbered if query.qerror is not None and query.qerror > 1]
-    failed = [query for _, query in numbered if _statuses(query) != {"ok"}]
+    failed = [q for q in document.queries if {q.source.status, q.clone.status} != {"ok"}]
     if not wrong and not failed:
         return None
     worst = sorted(wrong, key=lambda item: -(item[1].qerror or 0))
@@ -76,10 +70,6 @@ def _worst(document: ComparisonDocument) -> dict[str, object] | None:
         "failures": len(failed),
         "long": _LONG,
     }
-
-
-def _statuses(query: QueryPart) -> set[str]:
-    return {query.source.status, query.clone.status}
 
 
 WORST = Section(

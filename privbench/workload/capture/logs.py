@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,8 @@ def execution(entry: Entry) -> Execution | str | None:
     prepared = _PREPARE.match(entry.detail) if verb == "statement" else None
     if prepared is not None:
         return Execution(prepared["query"], _constants(text))
-    return Execution(_inner(text), _parameters(entry.detail) if verb == "execute" else ())
+    bound = verb == "execute" and _PARAMETERS.match(entry.detail)
+    return Execution(_inner(text), _values(entry.detail) if bound else ())
 
 
 def _inner(text: str, *more: re.Pattern[str]) -> str:
@@ -127,10 +128,6 @@ def _planned(text: str) -> Execution | str:
     if found is None:
         return PLAN_FORM
     return Execution(found["text"], _values(found["parameters"] or ""), True)
-
-
-def _parameters(detail: str) -> Parameters:
-    return _values(detail) if _PARAMETERS.match(detail) else ()
 
 
 def _values(text: str) -> Parameters:
@@ -292,7 +289,7 @@ def capture_logs(
     reported = False
     databases: set[str | None] = set()
     files = _files(paths)
-    for entry in _entries(files, prefix):
+    for entry in chain.from_iterable(_entries(file, prefix) for file in files):
         found = execution(entry)
         if found is None:
             continue
@@ -335,15 +332,11 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def _entries(paths: Sequence[Path], prefix: str | None) -> Iterator[Entry]:
-    for path in paths:
-        head = list(islice(_lines(path), _LOOK))
-        if head:
-            yield from _read(head, _lines(path), prefix)
-
-
-def _read(head: Sequence[str], lines: Iterable[str], prefix: str | None) -> Iterator[Entry]:
+def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
     """The LOG entries of a log whose form its first lines tell."""
+    head, lines = list(islice(_lines(path), _LOOK)), _lines(path)
+    if not head:
+        return iter(())
     row = next(csv.reader(head), []) if prefix is None else []
     if prefix is None and "error_severity" in _object(head[0]):
         return _of_json(lines)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -85,16 +85,11 @@ def _read(path: Path) -> Workload:
 def _write(workload: Workload, path: Path) -> None:
     """Write the workload, one query a line."""
     head = {_MARK: VERSION, "name": workload.name, "confidential": workload.confidential}
-    lines = [json.dumps(_plain(query), ensure_ascii=False) for query in workload]
+    items = (_Item.model_validate(asdict(query), strict=False) for query in workload)
+    lines = [json.dumps(i.model_dump(exclude_defaults=True), ensure_ascii=False) for i in items]
     start = json.dumps(head, ensure_ascii=False).removesuffix("}")
     body = ",\n".join(lines)
     write_text(path, f'{start}, "queries": [\n{body}\n]}}\n')
-
-
-def _plain(query: Query) -> dict[str, Any]:
-    """What differs from the defaults."""
-    data = {**asdict(query), "parameters": list(query.parameters), "draws": list(query.draws)}
-    return _Item(**data).model_dump(exclude_defaults=True)
 
 
 FORMAT = WorkloadFormat("native", _detects, _read, _write)

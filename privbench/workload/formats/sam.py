@@ -69,7 +69,12 @@ def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> 
     queries = []
     for number, (item, card) in enumerate(zip(items, cards, strict=True), 1):
         conditions = tuple(
-            Condition(_quoted(c), f" {o} ", _value(v, o, kinds[c])) for c, o, v in item
+            Condition(
+                _quoted(c),
+                f" {o} ",
+                Value(v, quoted=kinds[c] != "number", by_code=kinds[c] == "string" and o != "="),
+            )
+            for c, o, v in item
         )
         text = Conjunction(((written, ""),), (), conditions).sql
         queries.append(Query(f"q{number}", text, None if card is None else int(float(card))))
@@ -141,11 +146,6 @@ def _kind(values: set[str]) -> str:
     if all(NUMBER.match(value) for value in values):
         return "number"
     return "time" if all(_TIME.match(value) for value in values) else "string"
-
-
-def _value(text: str, operator: str, kind: str) -> Value:
-    by_code = kind == "string" and operator != "="
-    return Value(text, quoted=kind != "number", by_code=by_code)
 
 
 def _fault(parts: Conjunction) -> str | None:

@@ -151,7 +151,9 @@ class Chooser:
         old = site.mark.original
         if site.shape == "array":
             size = min(old.count(",") + 1, _MOST_MEMBERS) if old else _MEMBERS
-            return [_array(self._several(operand, present, size))]
+            members = self._several(operand, present, size)
+            quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in members)
+            return ["{" + ",".join(f'"{text}"' for text in quoted) + "}"]
         if site.shape == "member" or site.mark.many:
             drawn = self._several(operand, present, _MEMBERS if site.mark.many else 1)
         else:
@@ -232,11 +234,6 @@ def _fitted(site: Site, text: str) -> str | None:
     if not site.negated:
         return text
     return text[1:] if text.startswith("-") else f"-{text}"
-
-
-def _array(values: Sequence[str]) -> str:
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in values)
-    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def like(old: str, value: str, rng: np.random.Generator) -> str:

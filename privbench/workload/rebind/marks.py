@@ -157,7 +157,9 @@ def mark(
         else:
             name = _folded(token)
             call = name in called and after == _PARENTHESIS
-            odd = not (_plain(name) or name in known or before == "COLLATE")
+            # What looks like a name and not like data.
+            plain = _PLAIN.match(name) and not _TELLING.search(name)
+            odd = not (plain or name in known or before == "COLLATE")
             if not call and (name in given or odd):
                 fresh = (n for i in count(len(renamed) + 1) if (n := f"n{i}") not in known)
                 pieces.append(renamed.setdefault(name, next(fresh)))
@@ -200,8 +202,3 @@ def _folded(token: Token) -> str:
     if token.text.startswith('"'):
         return token.text[1:-1].replace('""', '"')
     return token.text.lower()
-
-
-def _plain(name: str) -> bool:
-    """Whether a name looks like one, and not like data."""
-    return _PLAIN.match(name) is not None and not _TELLING.search(name)

@@ -198,7 +198,9 @@ class _Binder:
             tree = parse(marked.text)
             if tree is not None:
                 given = neutral.given_names(tree, self._tables.names)
-                marked = mark(query.sql, self._tables.names, given, _called(marked.text))
+                nodes = statement(marked.text).tree.walk()
+                called = {n.names("funcname")[-1] for n in nodes if n.kind == "FuncCall"}
+                marked = mark(query.sql, self._tables.names, given, called)
         except (UsageError, SqlError) as error:
             raise LeftOut("it cannot be read") from error
         # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
@@ -268,9 +270,3 @@ def _written(site: Site, values: Sequence[str], types: Mapping[int, str]) -> str
     number = site.counts or neutral.numeric(types.get(site.mark.number, ""))
     bare = site.mark.kind == "parameter" and number
     return ", ".join(site.mark.written(value, bare=bare) for value in values)
-
-
-def _called(text: str) -> set[str]:
-    """Functions that a query calls, as PostgreSQL reads it."""
-    tree = statement(text).tree
-    return {node.names("funcname")[-1] for node in tree.walk() if node.kind == "FuncCall"}
