@@ -15,7 +15,7 @@ from privbench.cli.workload_capture import capture, rebind
 from privbench.errors import UsageError
 from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
 from privbench.workload.formats.base import CONFIDENTIAL
-from privbench.workload.formats.sam import Sam
+from privbench.workload.formats.sam import sam
 
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)\Z")
 
@@ -227,7 +227,7 @@ def _read(path: str, form: str | None, table: str | None, columns: str | None) -
     if table is None and columns is None:
         return read(path, form)
     names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return read(path, Sam(table, names))
+    return read(path, sam(table, names))
 
 
 def _write(made: Workload, path: str, form: str) -> None:

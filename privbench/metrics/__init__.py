@@ -5,10 +5,9 @@ from __future__ import annotations
 from privbench.metrics.base import Grade, Metric
 from privbench.metrics.kld import KLD, TVD
 from privbench.metrics.qerror import QERROR
-from privbench.metrics.runtime import RUNTIME
 from privbench.metrics.statistics import STATISTICS
 from privbench.metrics.summary import Summary
-from privbench.metrics.work import PLAN, WORK
+from privbench.metrics.work import PLAN, RUNTIME, WORK
 
 #: Every metric, in the order of reports.
 METRICS: tuple[Metric, ...] = (

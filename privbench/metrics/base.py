@@ -12,34 +12,19 @@ Grade = Literal["good", "fair", "poor"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """The declaration of a metric.
+    """The declaration of a metric."""
 
-    Attributes:
-        name: Prefix of its figures: ``qerror`` stands for ``qerror.p95`` and the like.
-        title: For people.
-        goal: Whether lower or higher figures are better.
-        low: Least possible figure; the best one where ``goal`` is lower.
-        high: Largest possible figure.
-        unit: What follows the number: ``×``, ``%``, or nothing.
-        reads_source: Whether it is computed from the source's rows, so that its figures are
-            CONFIDENTIAL (P1).
-        meaning: One sentence for a reader who does not know it.
-        headline: The figure that stands for the metric in a summary.
-        good: Up to here (lower) or from here (higher) the headline figure is good.
-        fair: Likewise fair; beyond it is poor.
-    """
-
-    name: str
-    title: str
-    goal: Literal["lower", "higher"]
-    low: float
-    high: float
-    unit: str
-    reads_source: bool
-    meaning: str
-    headline: str
-    good: float
-    fair: float
+    name: str  # prefix of its figures: ``qerror`` stands for ``qerror.p95`` and the like
+    title: str  # for people
+    goal: Literal["lower", "higher"]  # whether lower or higher figures are better
+    low: float  # least possible figure; the best one where ``goal`` is lower
+    high: float  # largest possible figure
+    unit: str  # what follows the number: ``×``, ``%``, or nothing
+    reads_source: bool  # whether it reads the source's rows: its figures are then CONFIDENTIAL
+    meaning: str  # one sentence for a reader who does not know it
+    headline: str  # the figure that stands for the metric in a summary
+    good: float  # up to here (lower) or from here (higher) the headline figure is good
+    fair: float  # likewise fair; beyond it is poor
 
     def grade(self, value: float) -> Grade:
         """The headline figure in words; what is not a number is poor.

@@ -30,17 +30,11 @@ SEED = 20240301
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn:
-    """One compared column.
+    """One compared column."""
 
-    Attributes:
-        plan: How its values became cells.
-        labels: What code 1, 2, … stands for.
-        coded: The codes of both tables.
-    """
-
-    plan: CellPlan
-    labels: tuple[str, ...]
-    coded: Coded
+    plan: CellPlan  # how its values became cells
+    labels: tuple[str, ...]  # what code 1, 2, … stands for
+    coded: Coded  # the codes of both tables
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the source and of the clone in each code, each of shape (size,)."""
@@ -127,16 +121,16 @@ def _codes(
     for batch in batches:
         for i, plan in enumerate(plans):
             column = batch.column(i)
-            parts[i].append(_bins(column) if plan.edges else encoders[i].encode(column))
+            parts[i].append(
+                _narrow(pc.fill_null(pc.add(column.cast(pa.int64()), 1), 0))
+                if plan.edges
+                else encoders[i].encode(column)
+            )
     found = []
     for i in range(len(plans)):
         found.append(np.concatenate(parts[i]))
         parts[i] = []  # The pieces are no longer needed: two whole copies never stand together.
     return found
-
-
-def _bins(column: pa.Array) -> _Codes:
-    return _narrow(pc.fill_null(pc.add(column.cast(pa.int64()), 1), 0))
 
 
 def _column(plan: CellPlan, encoder: Encoder, real: _Codes, clone: _Codes) -> CodedColumn:

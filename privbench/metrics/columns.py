@@ -34,17 +34,11 @@ How = Literal["values", "public bins", "source quantiles"]
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """How one column becomes cells.
-
-    Attributes:
-        column: The column.
-        how: By value, or by which bins.
-        edges: Lower edges of the bins as text, ascending; empty by value.
-    """
+    """How one column becomes cells."""
 
     column: Column
-    how: How
-    edges: tuple[str, ...] = ()
+    how: How  # by value, or by which bins
+    edges: tuple[str, ...] = ()  # lower edges of the bins as text, ascending; empty by value
 
     @property
     def expression(self) -> sql.Composable:
@@ -68,17 +62,11 @@ class CellPlan:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The compared columns of a table, and why others are not.
-
-    Attributes:
-        table: The table.
-        cells: The compared columns.
-        left_out: Column and reason.
-    """
+    """The compared columns of a table, and why others are not."""
 
     table: Table
-    cells: tuple[CellPlan, ...]
-    left_out: dict[str, str]
+    cells: tuple[CellPlan, ...]  # the compared columns
+    left_out: dict[str, str]  # column and reason
 
 
 def table_config(config: Config | None, table: Table) -> dict[str, ColumnConfig]:
@@ -111,15 +99,15 @@ def plan(connection: Connection, table: Table, config: Config | None, rows: int 
 
     Returns:
         The plan.
-
-    Raises:
-        DatabaseError: The source refused.
     """
     known = table_config(config, table)
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
-        reason = _reason(table, column, known.get(column.name))
+        reason = key_kind(table, column.name)
+        kind = known[column.name].kind if column.name in known else None
+        if reason is None and kind in ("text", "skip"):
+            reason = "free text by the config" if kind == "text" else "skipped by the config"
         found = reason or _cells(connection, table, column, known.get(column.name), rows)
         if isinstance(found, str):
             left_out[column.name] = found
@@ -137,13 +125,6 @@ def key_kind(table: Table, column: str) -> str | None:
     if any(unique.columns == (column,) for unique in table.uniques):
         return "unique key"
     return None
-
-
-def _reason(table: Table, column: Column, known: ColumnConfig | None) -> str | None:
-    if known is not None and known.kind in ("text", "skip"):
-        told = "free text by the config" if known.kind == "text" else "skipped by the config"
-        return key_kind(table, column.name) or told
-    return key_kind(table, column.name)
 
 
 def _cells(

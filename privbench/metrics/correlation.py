@@ -22,15 +22,10 @@ _CELLS_A_ROW, _CELLS = 4, 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """Matrices of association, shape (d, d), symmetric; NaN where it is not defined.
+    """Matrices of association, shape (d, d), symmetric; NaN where it is not defined."""
 
-    Attributes:
-        real: Of the source.
-        clone: Of the clone.
-    """
-
-    real: Floats
-    clone: Floats
+    real: Floats  # of the source
+    clone: Floats  # of the clone
 
     @property
     def mean_difference(self) -> float | None:
@@ -100,10 +95,6 @@ def spearman(one: Codes, other: Codes) -> float:
 
 def cramers_v(one: Codes, other: Codes) -> float:
     """Cramér's V, corrected for bias (Bergsma 2013): two independent columns are near 0.
-
-    Args:
-        one: Codes, shape (rows,).
-        other: Likewise.
 
     Returns:
         In [0, 1]; NaN where a column is constant.

@@ -16,19 +16,12 @@ from privbench.schema import ForeignKey, Table
 
 @dataclass(frozen=True, slots=True)
 class Fanout:
-    """Children per parent along one foreign key.
+    """Children per parent along one foreign key."""
 
-    Attributes:
-        parents: Rows that can be referred to.
-        children: Rows that refer to one of them.
-        largest: Most children of a parent.
-        counts: Parents by bucket of their number of children (see `label`).
-    """
-
-    parents: int
-    children: int
-    largest: int
-    counts: tuple[int, ...]
+    parents: int  # rows that can be referred to
+    children: int  # rows that refer to one of them
+    largest: int  # most children of a parent
+    counts: tuple[int, ...]  # parents by bucket of their number of children (see `label`)
 
     @property
     def mean(self) -> float:
@@ -64,12 +57,13 @@ def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table)
 
     Returns:
         Buckets 0, 1, 2, 3–4, 5–8, … up to the last one that holds a parent.
-
-    Raises:
-        DatabaseError: The database refused.
     """
     with database_errors("counting children", child.key):
-        total = connection.execute(_parents(key, parent)).fetchone()
+        total = connection.execute(
+            sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE {}").format(
+                from_table(parent), _filled(key.ref_columns)
+            )
+        ).fetchone()
         found = connection.execute(_groups(key, child)).fetchall()
     parents = int(total[0]) if total else 0
     by_bucket = {int(bucket): int(count) for bucket, count, _, _ in found}
@@ -80,12 +74,6 @@ def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table)
         children=sum(int(rows) for _, _, rows, _ in found),
         largest=max((int(top) for *_, top in found), default=0),
         counts=tuple(by_bucket.get(i, 0) for i in range(max(by_bucket) + 1)),
-    )
-
-
-def _parents(key: ForeignKey, parent: Table) -> sql.Composed:
-    return sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE {}").format(
-        from_table(parent), _filled(key.ref_columns)
     )
 
 

@@ -21,18 +21,13 @@ FEW_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class TableFidelity:
-    """One table's comparison.
+    """One table's comparison."""
 
-    Attributes:
-        columns: The compared columns, coded.
-        left_out: Columns that are not compared, and why.
-        shares: The share of the rows that was compared, of the source and of the clone.
-        divergence: By λ; a λ without enough columns, or without rows, is missing.
-    """
-
-    columns: tuple[CodedColumn, ...]
-    left_out: dict[str, str]
+    columns: tuple[CodedColumn, ...]  # the compared columns, coded
+    left_out: dict[str, str]  # columns that are not compared, and why
+    # The share of the rows that was compared, of the source and of the clone.
     shares: tuple[float, float] = (1.0, 1.0)
+    # By λ; a λ without enough columns, or without rows, is missing.
     divergence: dict[int, Divergence] = field(default_factory=dict)
 
     def measured(self, ways: Sequence[int] = WAYS) -> TableFidelity:
@@ -63,9 +58,6 @@ def fidelity(
 
     Returns:
         Codes; `TableFidelity.measured` adds the figures.
-
-    Raises:
-        DatabaseError: One of the databases refused.
     """
     chosen = plan(source.connection, table, config, rows[0])
     present = set(there)

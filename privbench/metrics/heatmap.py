@@ -25,30 +25,20 @@ MOST_ROWS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One condition of a query on one table.
+    """One condition of a query on one table."""
 
-    Attributes:
-        columns: The columns that it reads.
-        text: For people.
-        condition: As SQL, with bare column names.
-    """
-
-    columns: frozenset[str]
-    text: str
-    condition: sql.Composable
+    columns: frozenset[str]  # the columns that it reads
+    text: str  # for people
+    condition: sql.Composable  # as SQL, with bare column names
 
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """What was counted on one side.
+    """What was counted on one side."""
 
-    Attributes:
-        rows: Rows routed to each node, shape (nodes,).
-        shares: For each query, the share of them that satisfy its predicates in the node's scope;
-            NaN where no row is routed there.
-    """
-
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # rows routed to each node, shape (nodes,)
+    # For each query, the share of them that satisfy its predicates in the node's scope; NaN
+    # where no row is routed there.
     shares: list[Floats]
 
 
@@ -67,9 +57,6 @@ def count(
         nodes: From `heattree.learn`.
         queries: The predicates of each query.
         share: Share of the rows that are drawn and counted.
-
-    Raises:
-        DatabaseError: The database refused.
     """
     names = _Names()
     wanted = [

@@ -43,17 +43,12 @@ class Step(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A condition on one column that routes rows; NULL goes with what does not hold.
-
-    Attributes:
-        column: The column.
-        code: The code it is about; 0 tells what is not NULL from what is.
-        equal: Codes equal to it against all others, instead of codes from it on against those
-            below it.
-    """
+    """A condition on one column that routes rows; NULL goes with what does not hold."""
 
     column: CodedColumn
-    code: int
+    code: int  # the code it is about; 0 tells what is not NULL from what is
+    # Codes equal to it against all others, instead of codes from it on against those below
+    # it.
     equal: bool = False
 
     def holds(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
@@ -91,21 +86,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node.
+    """One node."""
 
-    Attributes:
-        kind: Sum, product or leaf.
-        parent: Place of its parent; None for the root.
-        columns: Names of the columns in its scope.
-        route: Conditions that a row has to pass from the root on, and whether they have to hold.
-        when: The last of them in words, where the parent is a sum node.
-    """
-
-    kind: Kind
-    parent: int | None
-    columns: tuple[str, ...]
+    kind: Kind  # sum, product or leaf
+    parent: int | None  # place of its parent; None for the root
+    columns: tuple[str, ...]  # names of the columns in its scope
+    # Conditions that a row has to pass from the root on, and whether they have to hold.
     route: tuple[tuple[Step, bool], ...]
-    when: str
+    when: str  # the last of them in words, where the parent is a sum node
 
 
 def learn(columns: Sequence[CodedColumn]) -> list[Node]:
@@ -175,10 +163,6 @@ class _Grower:
         self.nodes.append(Node(kind, parent, names, route, when))
         return len(self.nodes) - 1
 
-    def _table(self, rows: NDArray[np.intp], one: int, other: int) -> Floats:
-        shape = (len(self.seen[one]), len(self.seen[other]))
-        return contingency(self.places[one][rows], self.places[other][rows], shape)
-
     def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The columns in groups that do not hang together."""
         groups = [{column} for column in scope]
@@ -194,7 +178,15 @@ class _Grower:
         """The condition that tells most about the other columns (mutual information)."""
         best: tuple[float, int, Split] | None = None
         for number in scope:
-            tables = [self._table(rows, number, other) for other in scope if other != number]
+            tables = [
+                contingency(
+                    self.places[number][rows],
+                    self.places[other][rows],
+                    (len(self.seen[number]), len(self.seen[other])),
+                )
+                for other in scope
+                if other != number
+            ]
             counts = np.zeros(self.columns[number].coded.size)
             counts[self.seen[number]] = tables[0].sum(axis=1)
             for cut in _cuts(self.columns[number], counts):

@@ -18,19 +18,12 @@ Kind = Literal["primary key", "unique", "foreign key", "not null", "check", "pre
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise of the source's schema, looked at in the clone.
+    """One promise of the source's schema, looked at in the clone."""
 
-    Attributes:
-        table: The table, as ``schema.table``.
-        kind: What is promised.
-        name: The constraint or column.
-        violations: Rows (for keys: key values) that break it.
-    """
-
-    table: str
-    kind: Kind
-    name: str
-    violations: int
+    table: str  # the table, as ``schema.table``
+    kind: Kind  # what is promised
+    name: str  # the constraint or column
+    violations: int  # rows (for keys: key values) that break it
 
 
 #: CHECK constraints that depend on a function, an operator or a type's cast of users.
@@ -46,11 +39,7 @@ WHERE c.contype = 'c'
 
 
 def of_users(connection: Connection) -> frozenset[tuple[str, str]]:
-    """The CHECKs (table, name) that run code of users: they are not evaluated by a comparison.
-
-    Raises:
-        DatabaseError: The database refused.
-    """
+    """The CHECKs (table, name) that run code of users: they are not evaluated by a comparison."""
     with database_errors("asking what CHECKs call"):
         rows = connection.execute(_OF_USERS).fetchall()
     return frozenset((str(TableName(schema, table)), name) for schema, table, name in rows)
@@ -74,19 +63,12 @@ def check(
 
     Returns:
         The checks, by table.
-
-    Raises:
-        DatabaseError: The clone refused.
     """
     return [found for table in schema for found in _table(connection, table, clone, skipped)]
 
 
 def row_count(connection: Connection, table: Table) -> int:
-    """Exact number of rows.
-
-    Raises:
-        DatabaseError: The database refused.
-    """
+    """Exact number of rows."""
     with database_errors("counting rows", table.key):
         query = sql.SQL("SELECT pg_catalog.count(*) FROM {}").format(from_table(table))
         row = connection.execute(query).fetchone()

@@ -8,12 +8,124 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.metrics import cells
 from privbench.metrics.base import Metric
 from privbench.rng import generator
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+#: Added to the probability of each observed cell.
+C = 1e-10
+# Cells that may be counted in place: up to so many a row, and never more than the second (which
+# two tables of 4 bytes a cell turn into 256 MiB).
+_CELLS_A_ROW, _MOST_CELLS = 8, 1 << 25
+_BLOCK = 1 << 16
+
+
+def distance(
+    real: Sequence[Codes], clone: Sequence[Codes], sizes: Sequence[int]
+) -> tuple[float, float]:
+    """KLD and TVD of the combinations of some columns.
+
+    Nothing here is as large as the rows times the columns: rows are coded a block at a time, and
+    are counted in place where the combinations are few, or else sorted and merged.
+
+    Args:
+        real: Columns of the source, each of shape (n,), n at least 1.
+        clone: The same columns of the clone, each of shape (m,).
+        sizes: Codes of a column lie below its size; their product must fit in 64 bits.
+
+    Returns:
+        Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either, and ½·Σ|p − q|.
+    """
+    cells = math.prod(sizes)
+    if cells >= 1 << 63:
+        raise ValueError("too many combinations to number")
+    rows = len(real[0]) + len(clone[0])
+    if cells <= min(_CELLS_A_ROW * rows, _MOST_CELLS):
+        return _dense(real, clone, sizes, cells)
+    kind = np.uint32 if cells <= 1 << 32 else np.uint64
+    one, other = _joint(real, sizes, kind), _joint(clone, sizes, kind)
+    one.sort()
+    other.sort()
+    kld, tvd = _merged(one, other)
+    return float(kld), float(tvd)
+
+
+def _dense(
+    real: Sequence[Codes], clone: Sequence[Codes], sizes: Sequence[int], cells: int
+) -> tuple[float, float]:
+    counts = np.zeros((2, cells), dtype=np.uint32)
+    for side, columns in enumerate((real, clone)):
+        for begin in range(0, len(columns[0]), _BLOCK):
+            _count(counts[side], _block(columns, sizes, begin))
+    kld, tvd = _summed(counts[0], counts[1], len(real[0]), max(len(clone[0]), 1))
+    return float(kld), float(tvd)
+
+
+def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> Codes:
+    """Numbers of the rows' combinations, shape (rows,)."""
+    rows = len(columns[0])
+    found = np.empty(rows, dtype=kind)
+    for begin in range(0, rows, _BLOCK):
+        found[begin : begin + _BLOCK] = _block(columns, sizes, begin)
+    return found
+
+
+def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> NDArray[np.int64]:
+    """The same of one block of rows."""
+    codes = columns[0][begin : begin + _BLOCK].astype(np.int64)
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        codes *= size
+        codes += column[begin : begin + _BLOCK]
+    return codes
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(counts: Any, codes: Any) -> None:
+    for code in codes:
+        counts[code] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _term(real: float, clone: float, n: float, m: float) -> Any:
+    p, q = real / n, clone / m
+    return (p + C) * math.log((p + C) / (q + C)), 0.5 * abs(p - q)
+
+
+@numba.njit(cache=True, nogil=True)
+def _summed(real: Any, clone: Any, n: int, m: int) -> Any:
+    kld = tvd = 0.0
+    for cell in range(len(real)):
+        if real[cell] or clone[cell]:
+            a, b = _term(real[cell], clone[cell], n, m)
+            kld += a
+            tvd += b
+    return kld, tvd
+
+
+@numba.njit(cache=True, nogil=True)
+def _merged(real: Any, clone: Any) -> Any:
+    """The sums over two sorted arrays of numbers of combinations."""
+    n, m = len(real), max(len(clone), 1)
+    kld = tvd = 0.0
+    i = j = 0
+    while i < len(real) or j < len(clone):
+        first = j == len(clone) or (i < len(real) and real[i] <= clone[j])
+        cell = real[i] if first else clone[j]
+        begin_i, begin_j = i, j
+        while i < len(real) and real[i] == cell:
+            i += 1
+        while j < len(clone) and clone[j] == cell:
+            j += 1
+        a, b = _term(i - begin_i, j - begin_j, n, m)
+        kld += a
+        tvd += b
+    return kld, tvd
+
 
 KLD = Metric(
     name="kld",
@@ -52,34 +164,21 @@ SEED = 20240229
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """One column of both tables in common codes.
+    """One column of both tables in common codes."""
 
-    Attributes:
-        real: Codes of the source's rows, shape (n,).
-        clone: Codes of the clone's rows, shape (m,).
-        size: Codes lie in [0, size).
-    """
-
-    real: NDArray[np.unsignedinteger[Any]]
-    clone: NDArray[np.unsignedinteger[Any]]
-    size: int
+    real: NDArray[np.unsignedinteger[Any]]  # codes of the source's rows, shape (n,)
+    clone: NDArray[np.unsignedinteger[Any]]  # codes of the clone's rows, shape (m,)
+    size: int  # codes lie in [0, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Means over the λ-way sets of columns.
+    """Means over the λ-way sets of columns."""
 
-    Attributes:
-        kld: Natural logarithm.
-        tvd: In [0, 1].
-        sets: Sets that were used.
-        of: Sets that there are.
-    """
-
-    kld: float
-    tvd: float
-    sets: int
-    of: int
+    kld: float  # natural logarithm
+    tvd: float  # in [0, 1]
+    sets: int  # sets that were used
+    of: int  # sets that there are
 
 
 def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:
@@ -104,7 +203,7 @@ def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:
 
 
 def _of(chosen: Sequence[Coded]) -> tuple[float, float]:
-    return cells.distance(
+    return distance(
         [column.real for column in chosen],
         [column.clone for column in chosen],
         [column.size for column in chosen],

@@ -10,17 +10,81 @@ about equal probability. Nothing of this reads a row: structure and probabilitie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit import marginal, probabilities
+from privbench.circuit import Circuit, marginal, probabilities
+from privbench.encoding import Codec
 from privbench.learning.bins import Ints
+from privbench.learning.junction.model import TableLaw
 from privbench.metrics.heattree import Kind, Node
-from privbench.metrics.modelled import ModelledTable
 from privbench.metrics.routes import Route, drawable, route_of
 from privbench.metrics.summary import Floats
+from privbench.synthesizers.base import FittedModel
+from privbench.synthesizers.graphical import GraphicalModel
+from privbench.synthesizers.junction_model import JunctionModel
+
+
+@dataclass(frozen=True, eq=False)
+class ModelledTable:
+    """The released law of one table's rows."""
+
+    circuit: Circuit  # its circuit
+    codecs: Mapping[str, Codec]  # by column, what its codes stand for
+    # By attribute, the one whose sum nodes stand right above its own; None where only the
+    # owner's attributes, or nothing, do.
+    above: Mapping[str, str | None] = field(default_factory=dict)
+    # By attribute, the bin of every code: a sum node has one child for each bin.
+    bins: Mapping[str, Ints] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """A released model."""
+
+    digest: str  # SHA-256 of the model file
+    synthesizer: str  # what learned it
+    promise: str  # its guarantee, in one sentence
+    tables: Mapping[str, ModelledTable]  # the private tables, by key
+
+
+def modelled_tables(
+    fitted: FittedModel, codecs: Mapping[str, Mapping[str, Codec]]
+) -> dict[str, ModelledTable]:
+    """The tables of a fitted model.
+
+    Circuits of synthesizers that split rows branch on nothing that a row shows, so they have
+    neither `ModelledTable.above` nor `ModelledTable.bins`.
+    """
+    if isinstance(fitted, GraphicalModel):
+        return {
+            key: ModelledTable(item.circuit, codecs[key], item.above, item.bins)
+            for key, item in fitted.outlines.items()
+        }
+    if not isinstance(fitted, JunctionModel):
+        circuits = fitted.circuits.items()
+        return {key: ModelledTable(circuit, codecs[key]) for key, circuit in circuits}
+    return {
+        key: ModelledTable(
+            fitted.circuits[key],
+            codecs[key],
+            _above(law),
+            {name: bins.of for name, bins in zip(law.domains, law.bins, strict=True)},
+        )
+        for key, law in fitted.laws.items()
+    }
+
+
+def _above(law: TableLaw) -> dict[str, str | None]:
+    names, given = list(law.domains), len(law.given)
+    found: dict[str, str | None] = {}
+    for number, name in enumerate(names, given):
+        place = law.tree.layout.above(number)
+        found[name] = None if place is None or place < given else names[place - given]
+    return found
+
 
 #: Branches of the first sum node on a path, of the second, …; least probability of a branch.
 _BRANCHES, _LEAST = (3, 2), 0.05
@@ -28,15 +92,11 @@ _BRANCHES, _LEAST = (3, 2), 0.05
 
 @dataclass(frozen=True, slots=True)
 class ModelNode:
-    """One drawn node.
+    """One drawn node."""
 
-    Attributes:
-        node: As it is drawn, with conditions in SQL.
-        codes: By column, the codes of the rows that come to it; columns that are not there may
-            have any.
-    """
-
-    node: Node
+    node: Node  # as it is drawn, with conditions in SQL
+    # By column, the codes of the rows that come to it; columns that are not there may have
+    # any.
     codes: Mapping[str, NDArray[np.bool_]]
 
 
@@ -233,11 +293,10 @@ def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
             branches.setdefault(above, set()).add(child)
             child, above = above, model.above.get(above)
     parting = [name for name, below in branches.items() if len(below) > 1 and name not in names]
-    return [*names, *(name for name in parting if _drawable(model, name))]
-
-
-def _drawable(model: ModelledTable, name: str) -> bool:
-    return name in model.codecs and drawable(model.codecs[name])
+    return [
+        *names,
+        *(name for name in parting if name in model.codecs and drawable(model.codecs[name])),
+    ]
 
 
 def _nearest(model: ModelledTable, name: str, kept: Sequence[str]) -> str | None:

@@ -17,29 +17,17 @@ _JOINS = ("Hash Join", "Merge Join", "Nested Loop")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a plan that ran; figures are a loop's unless said otherwise.
+    """One node of a plan that ran; figures are a loop's unless said otherwise."""
 
-    Attributes:
-        operator: As EXPLAIN's text form names it.
-        relation: Alias of the table (or name of the CTE) that it reads.
-        index: Index that it reads.
-        estimate: Rows that the planner expected.
-        rows: Rows that came, the mean over the loops.
-        loops: How often it ran; 0 where it never did.
-        milliseconds: Time in it and below it, all loops together; None without timing.
-        blocks: Shared blocks hit or read in it and below it, all loops together.
-        children: The nodes below it.
-    """
-
-    operator: str
-    relation: str | None
-    index: str | None
-    estimate: float
-    rows: float
-    loops: int
-    milliseconds: float | None
-    blocks: int
-    children: tuple[Node, ...]
+    operator: str  # as EXPLAIN's text form names it
+    relation: str | None  # alias of the table (or name of the CTE) that it reads
+    index: str | None  # index that it reads
+    estimate: float  # rows that the planner expected
+    rows: float  # rows that came, the mean over the loops
+    loops: int  # how often it ran; 0 where it never did
+    milliseconds: float | None  # time in it and below it, all loops together; None without timing
+    blocks: int  # shared blocks hit or read in it and below it, all loops together
+    children: tuple[Node, ...]  # the nodes below it
 
     @property
     def total(self) -> float:
@@ -55,23 +43,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PlanRun:
-    """One run of a query as the server saw it.
+    """One run of a query as the server saw it."""
 
-    Attributes:
-        root: The plan.
-        shared: Shared blocks hit or read; what planning read is not counted.
-        local: Blocks of temporary tables hit or read.
-        temp: Blocks of temporary files read or written.
-        planning: Milliseconds.
-        execution: Milliseconds.
-    """
-
-    root: Node
-    shared: int
-    local: int
-    temp: int
-    planning: float | None
-    execution: float | None
+    root: Node  # the plan
+    shared: int  # shared blocks hit or read; what planning read is not counted
+    local: int  # blocks of temporary tables hit or read
+    temp: int  # blocks of temporary files read or written
+    planning: float | None  # milliseconds
+    execution: float | None  # milliseconds
 
     @property
     def rows(self) -> float:

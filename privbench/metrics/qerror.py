@@ -33,10 +33,6 @@ THIRDS = ("small", "middle", "large")
 def qerrors(true: ArrayLike, clone: ArrayLike) -> Floats:
     """max(c/ĉ, ĉ/c) with both answers floored at 1 (DESIGN section 5).
 
-    Args:
-        true: Answers of the source, shape (n,).
-        clone: Answers of the clone, shape (n,).
-
     Returns:
         Q-errors, shape (n,), at least 1.
 
@@ -50,30 +46,17 @@ def qerrors(true: ArrayLike, clone: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class QErrorReport:
-    """Q-error overall and in parts.
+    """Q-error overall and in parts."""
 
-    Attributes:
-        overall: None where no query has both answers.
-        by_joins: By number of joins; ``?`` where the text could not be read.
-        by_third: By thirds of the queries in the order of their true answers.
-        true_zero: Queries whose true answer is 0.
-        clone_zero: Queries with an answer on the source and none on the clone.
-    """
-
-    overall: Summary | None
-    by_joins: dict[str, Summary]
-    by_third: dict[str, Summary]
-    true_zero: int
-    clone_zero: int
+    overall: Summary | None  # none where no query has both answers
+    by_joins: dict[str, Summary]  # by number of joins; ``?`` where the text could not be read
+    by_third: dict[str, Summary]  # by thirds of the queries in the order of their true answers
+    true_zero: int  # queries whose true answer is 0
+    clone_zero: int  # queries with an answer on the source and none on the clone
 
 
 def report(true: ArrayLike, clone: ArrayLike, joins: Sequence[int | None]) -> QErrorReport:
     """Summarise the Q-errors of a workload.
-
-    Args:
-        true: Answers of the source, shape (n,).
-        clone: Answers of the clone, shape (n,).
-        joins: Joins of each query, None where unknown.
 
     Returns:
         The figures.

@@ -24,15 +24,10 @@ _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A condition that every row meets or not; it is never NULL.
+    """A condition that every row meets or not; it is never NULL."""
 
-    Attributes:
-        condition: As SQL, with the bare column name.
-        words: For people.
-    """
-
-    condition: sql.Composable
-    words: str
+    condition: sql.Composable  # as SQL, with the bare column name
+    words: str  # for people
 
 
 def drawable(codec: Codec) -> bool:

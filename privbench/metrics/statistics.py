@@ -43,42 +43,28 @@ FROM pg_catalog.pg_stats WHERE schemaname = %s AND tablename = %s AND inherited 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """A row of ``pg_stats``.
+    """A row of ``pg_stats``."""
 
-    Attributes:
-        n_distinct: Number of distinct values; a share is turned into a number by the table's rows.
-        null_frac: Share of NULL.
-        avg_width: Bytes.
-        correlation: Of physical and logical order; None without an order.
-        common: Most common values as text, with their shares.
-    """
-
+    # Number of distinct values; a share is turned into a number by the table's rows.
     n_distinct: float
-    null_frac: float
-    avg_width: int
-    correlation: float | None
-    common: Mapping[str, float]
+    null_frac: float  # share of NULL
+    avg_width: int  # bytes
+    correlation: float | None  # of physical and logical order; None without an order
+    common: Mapping[str, float]  # most common values as text, with their shares
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsDifference:
-    """One column's statistics on the clone against the source's.
+    """One column's statistics on the clone against the source's."""
 
-    Attributes:
-        n_distinct: Q-error.
-        null_frac: Absolute difference.
-        mcv: 1 − Σ min / Σ max over the shares of the most common values, a value that is in one
-            list alone having share 0 in the other; None for key columns, whose values are made up,
-            and where neither side has a list.
-        correlation: Absolute difference, None without one.
-        avg_width: |w − ŵ| / w, per cent.
-    """
-
-    n_distinct: float
-    null_frac: float
+    n_distinct: float  # Q-error
+    null_frac: float  # absolute difference
+    # 1 − Σ min / Σ max over the shares of the most common values, a value that is in one
+    # list alone having share 0 in the other; None for key columns, whose values are made up,
+    # and where neither side has a list.
     mcv: float | None
-    correlation: float | None
-    avg_width: float
+    correlation: float | None  # absolute difference, None without one
+    avg_width: float  # |w − ŵ| / w, per cent
 
 
 def read(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
@@ -88,9 +74,6 @@ def read(connection: Connection, table: Table, rows: int) -> dict[str, ColumnSta
         connection: Whose session prints values alike on both sides, such as a snapshot's.
         table: A partitioned table has statistics over all of its partitions.
         rows: Rows of the table on this side.
-
-    Raises:
-        DatabaseError: The database refused.
     """
     asked = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):

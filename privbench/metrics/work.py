@@ -17,6 +17,35 @@ from privbench.metrics.base import Metric
 from privbench.metrics.plans import PlanRun
 from privbench.metrics.summary import Floats
 
+RUNTIME = Metric(
+    name="runtime",
+    title="Query runtime discrepancy",
+    goal="lower",
+    low=0.0,
+    high=math.inf,
+    unit="%",
+    reads_source=True,
+    meaning="How much longer or shorter a query takes on the clone than on the source: "
+    "0 % is the same, 100 % is twice as long.",
+    headline="runtime.p50",
+    good=15.0,
+    fair=40.0,
+)
+
+
+def discrepancies(source: ArrayLike, clone: ArrayLike) -> Floats:
+    """|t − t̂| / t in per cent (DESIGN section 5).
+
+    Returns:
+        Per cent, shape (n,).
+
+    >>> discrepancies([2.0, 1.0], [1.0, 1.5]).tolist()
+    [50.0, 50.0]
+    """
+    t, e = np.asarray(source, dtype=np.float64), np.asarray(clone, dtype=np.float64)
+    return np.asarray(100.0 * np.abs(t - e) / t, dtype=np.float64)
+
+
 WORK = Metric(
     name="work",
     title="Work discrepancy",
@@ -60,22 +89,14 @@ def amounts(source: ArrayLike, clone: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class WorkDifference:
-    """One query's work on the clone against the source's.
+    """One query's work on the clone against the source's."""
 
-    Attributes:
-        blocks: Discrepancy of shared blocks, per cent.
-        rows: Of rows through all nodes.
-        spill: Of local and temporary blocks; None where neither side used any.
-        same_plan: Same operators and join order.
-        same_join_order: Same join order.
-        operators: Q-error of each node's rows where the plans are the same, else empty.
-    """
-
-    blocks: float
-    rows: float
-    spill: float | None
-    same_plan: bool
-    same_join_order: bool
+    blocks: float  # discrepancy of shared blocks, per cent
+    rows: float  # of rows through all nodes
+    spill: float | None  # of local and temporary blocks; None where neither side used any
+    same_plan: bool  # same operators and join order
+    same_join_order: bool  # same join order
+    # Q-error of each node's rows where the plans are the same, else empty.
     operators: tuple[float, ...]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from privbench.metrics.modelled import Modelled, modelled_tables
+from privbench.metrics.modeltree import Modelled, modelled_tables
 from privbench.pipeline.decode import codecs_of
 from privbench.pipeline.model import Model
 from privbench.synthesizers import get as find_synthesizer

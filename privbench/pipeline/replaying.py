@@ -10,8 +10,7 @@ from typing import Any
 
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.load import load
-from privbench.workload.replay import OnResult
+from privbench.workload.replay import OnResult, load
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from privbench.errors import UsageError
 from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.document_work import ChangePart, DriftPart, RegressionPart
+from privbench.report.document_parts import ChangePart, DriftPart, RegressionPart
 from privbench.report.gates import QUERY_FIGURES
 from privbench.workload import Workload
 
@@ -44,11 +44,7 @@ def read(path: str | Path) -> ComparisonDocument:
 
 
 def require_same(baseline: ComparisonDocument, workload: Workload, allowed: bool) -> None:
-    """Refuse a baseline of another workload, unless that is allowed.
-
-    Raises:
-        UsageError: The queries differ.
-    """
+    """Refuse a baseline of another workload, unless that is allowed."""
     if baseline.workload.digest != workload.digest and not allowed:
         raise UsageError(
             f"the baseline ran another workload ({baseline.workload.name},"

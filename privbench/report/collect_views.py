@@ -12,7 +12,7 @@ from privbench.metrics.fanout import fanout, label
 from privbench.metrics.fidelity import TableFidelity
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
-from privbench.report.document_views import (
+from privbench.report.document_parts import (
     CorrelationPart,
     FanoutPart,
     FanoutSidePart,
@@ -31,9 +31,6 @@ def fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -
         clone: The clone; only read.
         schema: The source's schema.
         theirs: The clone's.
-
-    Raises:
-        DatabaseError: One of the databases refused.
     """
     keys = [key for table in schema for key in table.foreign_keys if _on_both(key, schema, theirs)]
     return [_fanout(source, clone, schema, key) for key in keys]
@@ -41,11 +38,11 @@ def fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -
 
 def correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
     """Associations of the columns of the compared tables, by key; needs no database."""
-    return [_correlation(key, held) for key, held in found.items() if _matters(held)]
-
-
-def _matters(found: TableFidelity) -> bool:
-    return len(found.columns) > 1 and len(found.columns[0].coded.real) > 0
+    return [
+        _correlation(key, held)
+        for key, held in found.items()
+        if len(held.columns) > 1 and len(held.columns[0].coded.real)
+    ]
 
 
 def _correlation(table: str, found: TableFidelity) -> CorrelationPart:

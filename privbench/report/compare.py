@@ -9,9 +9,12 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.errors import UsageError
-from privbench.metrics.modelled import Modelled
+from privbench.files import make_folder, write_text
+from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
-from privbench.report import figures, files, parts, parts_work
+from privbench.report import figures, html, markdown, parts, parts_work
+from privbench.report import junit as junit_xml
+from privbench.report import openmetrics as metrics_text
 from privbench.report.document import (
     ComparisonDocument,
     ModelPart,
@@ -19,15 +22,57 @@ from privbench.report.document import (
     ReboundPart,
     WorkloadPart,
 )
-from privbench.report.document_work import LoadPart
+from privbench.report.document_parts import LoadPart
 from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
 from privbench.schema import Schema
 from privbench.workload import Answer, Replay, Workload, read, replay
-from privbench.workload.load import load
-from privbench.workload.replay import OnResult
+from privbench.workload.replay import OnResult, load
+from privbench.workload.results import ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
+
+
+def _prepare(out_dir: str | Path | None) -> Path | None:
+    """Make the folder."""
+    if out_dir is None:
+        return None
+    folder = Path(out_dir)
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder}: {error.strerror}.") from error
+    return folder
+
+
+def _write(
+    document: ComparisonDocument,
+    folder: Path | None,
+    *,
+    junit: Path | None = None,
+    openmetrics: Path | None = None,
+) -> None:
+    """Write comparison.json, report.html and report.md into the folder, and other forms if asked.
+
+    All of them are CONFIDENTIAL, so only their owner may read them. Each appears whole or not at
+    all. The log of the replay is then marked done.
+    """
+    if folder is not None:
+        _put(folder / "comparison.json", document.model_dump_json(indent=1) + "\n")
+        _put(folder / "report.html", html.render(document))
+        _put(folder / "report.md", markdown.render(document))
+        ReplayLog.finish(folder / "replay.jsonl")
+    if junit is not None:
+        _put(junit, junit_xml.render(document))
+    if openmetrics is not None:
+        _put(openmetrics, metrics_text.render(document))
+
+
+def _put(path: Path, text: str) -> None:
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
 
 
 def compare(
@@ -106,7 +151,7 @@ def compare(
     old = earlier.read(baseline) if baseline is not None else None
     if old is not None:
         earlier.require_same(old, queries, other_workload)
-    folder = files.prepare(out_dir)
+    folder = _prepare(out_dir)
     left_out = _left_out(floor, explain, concurrency, distributions)
     left_out += () if rebound is not None else ("qerror.rebound",)
     schema = schema_of(source_dsn, config)
@@ -121,7 +166,7 @@ def compare(
         warmup,
         timeout,
         on_result,
-        log=files.log(folder),
+        log=folder and folder / "replay.jsonl",
         finish=False,
         explain=explain,
         floor=floor,
@@ -136,12 +181,17 @@ def compare(
     )
     document = _document(queries, answered, ran, loaded, measured, part)
     if model is not None:
-        document = document.model_copy(update={"model": _model_part(model)})
+        promised = ModelPart(
+            digest=model.digest, synthesizer=model.synthesizer, promise=model.promise
+        )
+        document = document.model_copy(update={"model": promised})
     if old is not None:
-        document = _drifted(document, old)
+        drift = earlier.drift(old, document)
+        named = {**document.figures, **earlier.ratios(drift)}
+        document = document.model_copy(update={"figures": named, "drift": drift})
     checked = [gate.check(document.figures, document.queries) for gate in wanted]
     document = document.model_copy(update={"gates": checked})
-    files.write(
+    _write(
         document,
         folder,
         junit=Path(junit) if junit else None,
@@ -265,13 +315,3 @@ def _document(
     )
     named = figures.collect(document, found.fidelity.values())
     return document.model_copy(update={"figures": named})
-
-
-def _model_part(model: Modelled) -> ModelPart:
-    return ModelPart(digest=model.digest, synthesizer=model.synthesizer, promise=model.promise)
-
-
-def _drifted(document: ComparisonDocument, old: ComparisonDocument) -> ComparisonDocument:
-    drift = earlier.drift(old, document)
-    named = {**document.figures, **earlier.ratios(drift)}
-    return document.model_copy(update={"figures": named, "drift": drift})

@@ -35,15 +35,10 @@ class _UnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Where a condition holds.
+    """Where a condition holds."""
 
-    Attributes:
-        runs: Half-open runs of places, ascending and apart.
-        null: What it is of NULL.
-    """
-
-    runs: Runs
-    null: float = _UNKNOWN
+    runs: Runs  # half-open runs of places, ascending and apart
+    null: float = _UNKNOWN  # what it is of NULL
 
     def both(self, other: Truth) -> Truth:
         """AND."""

@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from privbench.report.document_base import Part, SummaryPart
-from privbench.report.document_views import ViewsPart
-from privbench.report.document_work import (
+from privbench.report.document_parts import (
     DriftPart,
     LoadPart,
+    Part,
     PlansPart,
     QueryWorkPart,
     StatisticsPart,
+    SummaryPart,
+    ViewsPart,
     WorkPart,
     WorkSummaryPart,
 )
@@ -29,21 +30,13 @@ CONFIDENTIAL = (
 
 
 class SidePart(Part):
-    """One of the two databases.
+    """One of the two databases."""
 
-    Attributes:
-        database: Its name on its server.
-        version: Server version.
-        settings: Settings of the server that a session cannot change.
-        role: The role that ran the workload.
-        warning: That the role may do more than read, and what; empty where it may not.
-    """
-
-    database: str
-    version: str
-    settings: dict[str, str]
-    role: str = ""
-    warning: str = ""
+    database: str  # its name on its server
+    version: str  # server version
+    settings: dict[str, str]  # settings of the server that a session cannot change
+    role: str = ""  # the role that ran the workload
+    warning: str = ""  # that the role may do more than read, and what; empty where it may not
 
 
 class WorkloadPart(Part):
@@ -55,26 +48,15 @@ class WorkloadPart(Part):
 
 
 class ModelPart(Part):
-    """The released model whose circuits the heat map shows.
+    """The released model whose circuits the heat map shows."""
 
-    Attributes:
-        digest: SHA-256 of its file.
-        synthesizer: What learned it.
-        promise: Its guarantee; this report is not covered by it.
-    """
-
-    digest: str
-    synthesizer: str
-    promise: str
+    digest: str  # SHA-256 of its file
+    synthesizer: str  # what learned it
+    promise: str  # its guarantee; this report is not covered by it
 
 
 class AnswerPart(Part):
-    """One query on one side: see `privbench.workload.Answer`.
-
-    Attributes:
-        work: What EXPLAIN (ANALYZE, BUFFERS) saw; None where it was not asked for, or failed.
-        message: The error in words, without any value.
-    """
+    """One query on one side: see `privbench.workload.Answer`."""
 
     status: Literal["ok", "timeout", "error"]
     rows: int | None
@@ -82,24 +64,13 @@ class AnswerPart(Part):
     median: float | None
     truncated: bool
     error: str | None
+    # What EXPLAIN (ANALYZE, BUFFERS) saw; None where it was not asked for, or failed.
     work: WorkPart | None = None
-    message: str | None = None
+    message: str | None = None  # the error in words, without any value
 
 
 class QueryPart(Part):
-    """One query on both sides.
-
-    Attributes:
-        qerror: None where an answer is missing or was cut off.
-        runtime: Discrepancy in per cent; None where a run time is missing or was cut off.
-        card_matches: Whether the source gives the answer that the workload states, if it does.
-        weight: How often the query counts in weighted figures.
-        again: Seconds of the timed runs of the source's second part in the replay, which makes the
-            noise floor; empty without it.
-        floor: Runtime discrepancy of the source against itself, per cent.
-        stable: Whether both parts of the source gave the same answer; None without a floor.
-        work: The work on the clone against the source's, where both were explained.
-    """
+    """One query on both sides."""
 
     id: str
     sql: str
@@ -107,81 +78,68 @@ class QueryPart(Part):
     joins: int | None
     source: AnswerPart
     clone: AnswerPart
-    qerror: float | None
+    qerror: float | None  # none where an answer is missing or was cut off
+    # Discrepancy in per cent; None where a run time is missing or was cut off.
     runtime: float | None
+    # Whether the source gives the answer that the workload states, if it does.
     card_matches: bool | None
-    weight: float = 1.0
+    weight: float = 1.0  # how often the query counts in weighted figures
+    # Seconds of the timed runs of the source's second part in the replay, which makes the
+    # noise floor; empty without it.
     again: list[float] = Field(default_factory=list)
-    floor: float | None = None
+    floor: float | None = None  # runtime discrepancy of the source against itself, per cent
+    # Whether both parts of the source gave the same answer; None without a floor.
     stable: bool | None = None
+    # The work on the clone against the source's, where both were explained.
     work: QueryWorkPart | None = None
 
 
 class ReplayPart(Part):
-    """How the workload was run.
-
-    Attributes:
-        settings: Session settings that held on both sides.
-        differences: Server settings that differ: name to (source, clone).
-        resumed: Queries whose figures come from an earlier, broken run.
-        cold: What was done before each run; None where caches were left warm.
-        unstable: Queries to which the source gave two answers in one replay.
-    """
+    """How the workload was run."""
 
     repeats: int
     warmup: int
     timeout: float
-    settings: dict[str, str]
+    settings: dict[str, str]  # session settings that held on both sides
+    # Server settings that differ: name to (source, clone).
     differences: dict[str, tuple[str | None, str | None]]
     timeouts: dict[str, int]
     errors: dict[str, int]
     truncated: int
     card_mismatches: int
-    resumed: int
-    cold: str | None = None
-    unstable: int = 0
+    resumed: int  # queries whose figures come from an earlier, broken run
+    cold: str | None = None  # what was done before each run; None where caches were left warm
+    unstable: int = 0  # queries to which the source gave two answers in one replay
 
 
 class QErrorPart(Part):
-    """Q-error overall and in parts.
-
-    Attributes:
-        weighted: By the queries' weights; None where all weigh the same.
-    """
+    """Q-error overall and in parts."""
 
     overall: SummaryPart | None
     by_joins: dict[str, SummaryPart]
     by_third: dict[str, SummaryPart]
     true_zero: int
     clone_zero: int
-    weighted: SummaryPart | None = None
+    weighted: SummaryPart | None = None  # by the queries' weights; None where all weigh the same
 
 
 class RuntimePart(Part):
-    """Query runtime discrepancy in per cent.
+    """Query runtime discrepancy in per cent."""
 
-    Attributes:
-        overall: Source against clone.
-        floor: Source against itself, in the same replay: what the machine's noise alone gives;
-            None where it was left out.
-        source_seconds: Sum of the medians of the queries that ended on both sides.
-        clone_seconds: Likewise.
-        by_joins: By number of joins.
-        floor_by_joins: Source against itself by number of joins.
-        weighted: By the queries' weights; None where all weigh the same.
-        again_seconds: Sum of the source's second medians over the queries of the floor.
-        beyond_floor: Share of the queries further from the source than the source is from itself,
-            a tie counting half. Two identical databases give ½, give or take 1/(2√n).
-    """
-
-    overall: SummaryPart | None
+    overall: SummaryPart | None  # source against clone
+    # Source against itself, in the same replay: what the machine's noise alone gives; None
+    # where it was left out.
     floor: SummaryPart | None
-    source_seconds: float
-    clone_seconds: float
-    by_joins: dict[str, SummaryPart] = Field(default_factory=dict)
+    source_seconds: float  # sum of the medians of the queries that ended on both sides
+    clone_seconds: float  # likewise
+    by_joins: dict[str, SummaryPart] = Field(default_factory=dict)  # by number of joins
+    # Source against itself by number of joins.
     floor_by_joins: dict[str, SummaryPart] = Field(default_factory=dict)
-    weighted: SummaryPart | None = None
+    weighted: SummaryPart | None = None  # by the queries' weights; None where all weigh the same
+    # Sum of the source's second medians over the queries of the floor.
     again_seconds: float | None = None
+    # Share of the queries further from the source than the source is from itself, a tie
+    # counting half. Two identical databases give ½, give or take 1/(2√n).
     beyond_floor: float | None = None
 
 
@@ -192,35 +150,25 @@ REBOUND = (
 
 
 class ReboundPart(Part):
-    """Answers with literals re-bound by rank. CONFIDENTIAL, whatever else leaves the owner.
-
-    Attributes:
-        queries: Those that changed, as they ran on the clone; the source answered them as written.
-        qerror: Of the whole workload, with these queries re-bound and all others as written.
-    """
+    """Answers with literals re-bound by rank. CONFIDENTIAL, whatever else leaves the owner."""
 
     confidential: str = REBOUND
+    # Those that changed, as they ran on the clone; the source answered them as written.
     queries: list[QueryPart]
+    # Of the whole workload, with these queries re-bound and all others as written.
     qerror: QErrorPart
 
 
 class ColumnPart(Part):
-    """One compared column: shares of the rows in each cell.
-
-    Attributes:
-        how: By value, by public bins, or by quantiles of the source.
-        labels: Cells in order, at most a few dozen; rarer values are joined in one.
-        real: Share of the source's rows in each cell.
-        clone: Share of the clone's rows.
-        tvd: Over all cells, before any were joined.
-    """
+    """One compared column: shares of the rows in each cell."""
 
     name: str
+    # By value, by public bins, or by quantiles of the source.
     how: Literal["values", "public bins", "source quantiles"]
-    labels: list[str]
-    real: list[float]
-    clone: list[float]
-    tvd: float
+    labels: list[str]  # cells in order, at most a few dozen; rarer values are joined in one
+    real: list[float]  # share of the source's rows in each cell
+    clone: list[float]  # share of the clone's rows
+    tvd: float  # over all cells, before any were joined
 
 
 class DivergencePart(Part):
@@ -233,23 +181,17 @@ class DivergencePart(Part):
 
 
 class TablePart(Part):
-    """One table on both sides.
-
-    Attributes:
-        public: Declared public, so copied verbatim and left out of KLD.
-        divergence: λ to figures; a λ without enough columns is missing.
-        left_out: Column and why it is not compared.
-        shares: Shares of the source's and the clone's rows that were compared: less than 1 of very
-            large tables.
-    """
+    """One table on both sides."""
 
     name: str
-    public: bool
+    public: bool  # declared public, so copied verbatim and left out of KLD
     source_rows: int
     clone_rows: int | None
-    divergence: dict[str, DivergencePart]
+    divergence: dict[str, DivergencePart]  # λ to figures; a λ without enough columns is missing
     columns: list[ColumnPart]
-    left_out: dict[str, str]
+    left_out: dict[str, str]  # column and why it is not compared
+    # Shares of the source's and the clone's rows that were compared: less than 1 of very
+    # large tables.
     shares: tuple[float, float] = (1.0, 1.0)
 
 
@@ -263,36 +205,19 @@ class CheckPart(Part):
 
 
 class GatePart(Part):
-    """One gate; it fails where its condition holds or its figure is missing.
-
-    Attributes:
-        figure: What the gate looked at; of a gate over queries, the worst query's figure.
-        limit: What it was held against.
-        queries: Of a gate over queries, the ids of those for which it failed, worst first.
-    """
+    """One gate; it fails where its condition holds or its figure is missing."""
 
     condition: str
+    # What the gate looked at; of a gate over queries, the worst query's figure.
     figure: float | None
     failed: bool
-    limit: float | None = None
+    limit: float | None = None  # what it was held against
+    # Of a gate over queries, the ids of those for which it failed, worst first.
     queries: list[str] = Field(default_factory=list)
 
 
 class ComparisonDocument(Part):
-    """Everything that a comparison found. CONFIDENTIAL, and no release may depend on it.
-
-    Attributes:
-        figures: The flat table of named figures that gates read: ``qerror.p95``, ``kld.2``,
-            ``kld.2[public.users]``, ``integrity.violations``; None where there is no such figure.
-        work: Work discrepancy; None where nothing was explained.
-        plans: Plan agreement; None likewise.
-        statistics: Agreement of ``pg_stats``.
-        load: The workload run by several clients at once, where asked for.
-        drift: Against the baseline, where one was given.
-        views: What the pictures of the HTML report are drawn from.
-        model: The released model, where one was given.
-        rebound: Answers with literals re-bound by rank, where asked for.
-    """
+    """Everything that a comparison found. CONFIDENTIAL, and no release may depend on it."""
 
     schema_version: Literal[1] = 1
     confidential: str = CONFIDENTIAL
@@ -307,16 +232,19 @@ class ComparisonDocument(Part):
     tables: list[TablePart]
     integrity: list[CheckPart]
     queries: list[QueryPart]
+    # The flat table of named figures that gates read: ``qerror.p95``, ``kld.2``,
+    # ``kld.2[public.users]``, ``integrity.violations``; None where there is no such figure.
     figures: dict[str, float | None]
     gates: list[GatePart] = Field(default_factory=list)
-    work: WorkSummaryPart | None = None
-    plans: PlansPart | None = None
-    statistics: StatisticsPart | None = None
-    load: LoadPart | None = None
-    drift: DriftPart | None = None
+    work: WorkSummaryPart | None = None  # work discrepancy; None where nothing was explained
+    plans: PlansPart | None = None  # plan agreement; None likewise
+    statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
+    load: LoadPart | None = None  # the workload run by several clients at once, where asked for
+    drift: DriftPart | None = None  # against the baseline, where one was given
+    # What the pictures of the HTML report are drawn from.
     views: ViewsPart = Field(default_factory=ViewsPart)
-    model: ModelPart | None = None
-    rebound: ReboundPart | None = None
+    model: ModelPart | None = None  # the released model, where one was given
+    rebound: ReboundPart | None = None  # answers with literals re-bound by rank, where asked for
 
     @property
     def failed(self) -> bool:

@@ -67,9 +67,6 @@ class Gate:
     def parse(cls, text: str) -> Self:
         """Read a gate.
 
-        Raises:
-            UsageError: The text is not a gate.
-
         >>> Gate.parse("qerror.p95 > 5")
         Gate(figure='qerror.p95', sign='>', limit=5.0, other=None)
         >>> Gate.parse("runtime.p50 > 2 * runtime.floor.p50").other
@@ -94,11 +91,7 @@ class Gate:
     def require(
         self, known: Collection[str], of_queries: Collection[str] = frozenset(QUERY_FIGURES)
     ) -> None:
-        """Refuse figures that are not known.
-
-        Raises:
-            UsageError: There is no figure of that name.
-        """
+        """Refuse figures that are not known."""
         wanted = [(self.figure, {*of_queries, *known})]
         if self.other is not None:
             wanted.append((self.other, set(known)))
@@ -115,9 +108,6 @@ class Gate:
             figures: By name.
             queries: What a gate over queries looks at. A query that the source itself could not
                 answer is not looked at.
-
-        Raises:
-            UsageError: There is no figure of that name.
         """
         self.require(figures)
         limit: float | None = self.limit
@@ -173,24 +163,12 @@ def _advice(name: str, choice: Collection[str]) -> str:
 
 
 def parse(texts: Sequence[str]) -> list[Gate]:
-    """Read several gates.
-
-    Raises:
-        UsageError: A text is not a gate.
-    """
+    """Read several gates."""
     return [Gate.parse(text) for text in texts]
 
 
 def enforce(gates: Iterable[GatePart]) -> None:
-    """Stop if a gate failed.
-
-    Args:
-        gates: Those of a comparison, or of a run.
-
-    Raises:
-        GateFailed: At least one did; the message names each, and the worst queries of a gate over
-            queries, without their figures.
-    """
+    """Stop if a gate failed."""
     gates = list(gates)
     failed = [_told(gate) for gate in gates if gate.failed]
     if failed:

@@ -16,24 +16,16 @@ _SHORT = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One figure that a reader sees first.
+    """One figure that a reader sees first."""
 
-    Attributes:
-        title: What it is.
-        value: The figure with its unit.
-        grade: The figure in a word.
-        meaning: One sentence for those who do not know it.
-        asides: Further figures, each with its name in the document's table of figures; the name is
-            empty for what is counted.
-        figure: Name of the figure itself; empty likewise.
-    """
-
-    title: str
-    value: str
-    grade: Grade | None
-    meaning: str
+    title: str  # what it is
+    value: str  # the figure with its unit
+    grade: Grade | None  # the figure in a word
+    meaning: str  # one sentence for those who do not know it
+    # Further figures, each with its name in the document's table of figures; the name is
+    # empty for what is counted.
     asides: tuple[tuple[str, str], ...]
-    figure: str = ""
+    figure: str = ""  # name of the figure itself; empty likewise
 
     @property
     def aside(self) -> str:
@@ -58,15 +50,11 @@ def _metric(document: ComparisonDocument, name: str) -> Headline:
         "runtime": "Runtime discrepancy, median",
         "kld": "2-way KLD, mean",
     }
-    shown = "–" if value is None else f"{number(value)}{_unit(metric.unit)}"
+    shown = "–" if value is None else f"{number(value)} {metric.unit}".rstrip()
     grade = None if value is None else _grade(document, metric, value)
     return Headline(
         titles[name], shown, grade, metric.meaning, _asides(document, name), metric.headline
     )
-
-
-def _unit(unit: str) -> str:
-    return f" {unit}" if unit else ""
 
 
 def _grade(document: ComparisonDocument, metric: Metric, value: float) -> Grade | None:

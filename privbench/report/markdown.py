@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from privbench.report.document import ComparisonDocument, GatePart, TablePart
-from privbench.report.document_base import SummaryPart
-from privbench.report.document_work import LoadSidePart
+from privbench.report.document import ComparisonDocument, GatePart
+from privbench.report.document_parts import SummaryPart
 from privbench.report.headlines import headlines
 from privbench.report.summary import failed
 from privbench.report.text import few, number, percent, seconds
@@ -147,7 +146,12 @@ def _load(document: ComparisonDocument) -> str:
     if document.load is None:
         return ""
     rows = (
-        (side, number(part.median_throughput), seconds(_median(part)), number(part.failed))
+        (
+            side,
+            number(part.median_throughput),
+            seconds(part.latency.p50 if part.latency else None),
+            number(part.failed),
+        )
         for side, part in document.load.sides.items()
     )
     return _table(
@@ -155,20 +159,20 @@ def _load(document: ComparisonDocument) -> str:
     )
 
 
-def _median(part: LoadSidePart) -> float | None:
-    return part.latency.p50 if part.latency else None
-
-
 def _divergence(document: ComparisonDocument) -> str:
     rows = (
-        (t.name, number(t.source_rows), number(t.clone_rows), *_klds(t)) for t in document.tables
+        (
+            table.name,
+            number(table.source_rows),
+            number(table.clone_rows),
+            *(
+                number(part.kld if part else None)
+                for part in map(table.divergence.get, ("2", "3", "4"))
+            ),
+        )
+        for table in document.tables
     )
     return _table(("table", "rows", "clone's rows", "2-way KLD", "3-way", "4-way"), rows)
-
-
-def _klds(table: TablePart) -> list[str]:
-    found = [table.divergence.get(way) for way in ("2", "3", "4")]
-    return [number(part.kld) if part else "–" for part in found]
 
 
 def _worst(document: ComparisonDocument) -> str:

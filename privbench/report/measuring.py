@@ -9,7 +9,7 @@ from privbench.config import Config
 from privbench.metrics import integrity, statistics
 from privbench.metrics.columns import is_public
 from privbench.metrics.fidelity import TableFidelity, fidelity
-from privbench.metrics.modelled import Modelled
+from privbench.metrics.modeltree import Modelled
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
@@ -17,8 +17,7 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.report import collect_views, parts, parts_work
 from privbench.report.collect_heatmap import drawings, heatmaps
 from privbench.report.document import CheckPart, QueryPart, TablePart
-from privbench.report.document_views import ViewsPart
-from privbench.report.document_work import StatisticsPart
+from privbench.report.document_parts import StatisticsPart, ViewsPart
 from privbench.report.parts_work import Statistics
 from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
@@ -33,21 +32,14 @@ def silent(step: str, done: int, total: int) -> None:
 
 @dataclass(slots=True)
 class Measured:
-    """What was read.
+    """What was read."""
 
-    Attributes:
-        tables: Every table of the source's schema.
-        fidelity: Of the compared tables, by the table's key.
-        checks: Integrity of the clone.
-        statistics: Agreement of ``pg_stats``.
-        views: What pictures are drawn from.
-    """
-
-    tables: list[TablePart] = field(default_factory=list)
+    tables: list[TablePart] = field(default_factory=list)  # every table of the source's schema
+    # Of the compared tables, by the table's key.
     fidelity: dict[str, TableFidelity] = field(default_factory=dict)
-    checks: list[CheckPart] = field(default_factory=list)
-    statistics: StatisticsPart | None = None
-    views: ViewsPart = field(default_factory=ViewsPart)
+    checks: list[CheckPart] = field(default_factory=list)  # integrity of the clone
+    statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
+    views: ViewsPart = field(default_factory=ViewsPart)  # what pictures are drawn from
 
 
 def schema_of(dsn: str, config: Config | None) -> Schema:
@@ -84,9 +76,6 @@ def measure(
         model: The released model whose circuits the heat map draws.
         distributions: Also compare the distributions of columns and sets of columns.
         tell: Told of what is done, how many of it are, and how many there are.
-
-    Raises:
-        DatabaseError: One of the databases refused.
     """
     found = Measured()
     rows: dict[str, tuple[int, int | None]] = {}

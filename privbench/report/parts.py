@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from privbench.metrics import qerror
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.fidelity import TableFidelity
-from privbench.metrics.runtime import discrepancies
 from privbench.metrics.summary import weighted
+from privbench.metrics.work import discrepancies
 from privbench.report.document import (
     AnswerPart,
     ColumnPart,
@@ -25,7 +25,7 @@ from privbench.report.document import (
     SidePart,
     TablePart,
 )
-from privbench.report.document_base import SummaryPart
+from privbench.report.document_parts import SummaryPart
 from privbench.report.parts_work import (
     CLONE,
     SOURCE,
@@ -152,13 +152,7 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
 
 
 def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
-    """Queries that were asked of the clone by other texts, beside all others.
-
-    Args:
-        found: Every query as written.
-        workload: Those that were asked otherwise.
-        answers: The clone's, one each.
-    """
+    """Queries that were asked of the clone by other texts, beside all others."""
     changed = {}
     written = {query.id: query for query in found}
     for query, answer in zip(workload, answers, strict=True):

@@ -9,12 +9,11 @@ import numpy as np
 
 from privbench.metrics import plans, statistics, work
 from privbench.metrics.plans import PlanRun
-from privbench.metrics.runtime import discrepancies
 from privbench.metrics.statistics import ColumnStatistics
 from privbench.metrics.summary import Floats, Summary, summarise, weighted
+from privbench.metrics.work import discrepancies
 from privbench.report.document import AnswerPart, QueryPart
-from privbench.report.document_base import SummaryPart
-from privbench.report.document_work import (
+from privbench.report.document_parts import (
     ColumnStatisticsPart,
     LoadPart,
     LoadSidePart,
@@ -23,13 +22,13 @@ from privbench.report.document_work import (
     QueryWorkPart,
     StatisticPart,
     StatisticsPart,
+    SummaryPart,
     WorkPart,
     WorkSummaryPart,
 )
 from privbench.schema import Table
 from privbench.workload import Answer
-from privbench.workload.load import Load
-from privbench.workload.replay import AGAIN
+from privbench.workload.replay import AGAIN, Load
 
 #: Names of the two databases in a replay.
 SOURCE, CLONE = "source", "clone"

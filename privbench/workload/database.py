@@ -28,8 +28,7 @@ from privbench.postgres.reading import SEARCH_PATH, begin, reading
 from privbench.schema import TableName
 from privbench.workload import questions
 from privbench.workload.questions import FIRST_USER_OID, ask
-from privbench.workload.safety import NONE, Trust
-from privbench.workload.scope import Scope, uncomputed
+from privbench.workload.safety import NONE, Scope, Trust, uncomputed
 
 #: What functions written in SQL may be made of: expressions of their parameters.
 _BODIES = (EXPRESSIONS | {"ParamRef"}) - {"RangeVar"}

@@ -14,40 +14,27 @@ from sqlglot.errors import SqlglotError
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a query's text shows without running it.
+    """What a query's text shows without running it."""
 
-    Attributes:
-        tables: Table references, counted each time they occur (references to a WITH query are not
-            counted); None where sqlglot cannot read the text.
-        joins: Joins of any form, the comma included; None likewise.
-    """
-
+    # Table references, counted each time they occur (references to a WITH query are not
+    # counted); None where sqlglot cannot read the text.
     tables: int | None
-    joins: int | None
+    joins: int | None  # joins of any form, the comma included; None likewise
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query of a workload.
+    """One query of a workload."""
 
-    Attributes:
-        id: Unique within its workload; stable from one reading to the next.
-        sql: The text exactly as given; this text is what runs.
-        card: The answer that the workload's file states, where it states one.
-        weight: How often it runs, in proportion to the others.
-        template: The text with ``$1``, ``$2``, … in place of values, where it is known.
-        parameters: The values that `sql` has in their places, as PostgreSQL prints them; None for
-            NULL.
-        draws: How pgbench draws each of them, ``name = expression``.
-    """
-
-    id: str
-    sql: str
-    card: int | None = None
-    weight: float = 1.0
+    id: str  # unique within its workload; stable from one reading to the next
+    sql: str  # the text exactly as given; this text is what runs
+    card: int | None = None  # the answer that the workload's file states, where it states one
+    weight: float = 1.0  # how often it runs, in proportion to the others
+    # The text with ``$1``, ``$2``, … in place of values, where it is known.
     template: str | None = None
+    # The values that `sql` has in their places, as PostgreSQL prints them; None for NULL.
     parameters: tuple[str | None, ...] = ()
-    draws: tuple[str, ...] = ()
+    draws: tuple[str, ...] = ()  # how pgbench draws each of them, ``name = expression``
 
     @property
     def shape(self) -> Shape:
@@ -57,17 +44,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A named list of queries in the order in which they run.
+    """A named list of queries in the order in which they run."""
 
-    Attributes:
-        name: What it is called in reports.
-        queries: Their ids differ.
-        confidential: Whether literals or answers come from private rows.
-    """
-
-    name: str
-    queries: tuple[Query, ...]
-    confidential: bool = False
+    name: str  # what it is called in reports
+    queries: tuple[Query, ...]  # their ids differ
+    confidential: bool = False  # whether literals or answers come from private rows
 
     def __iter__(self) -> Iterator[Query]:
         return iter(self.queries)
@@ -133,9 +114,8 @@ def shape(sql: str) -> Shape:
     if tree is None:
         return Shape(None, None)
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
-    tables = [table for table in tree.find_all(exp.Table) if _is_table(table, named)]
-    return Shape(len(tables), len(list(tree.find_all(exp.Join))))
-
-
-def _is_table(table: exp.Table, named: set[str]) -> bool:
-    return bool(table.name) and (bool(table.db) or table.name not in named)
+    tables = sum(
+        bool(table.name) and (bool(table.db) or table.name not in named)
+        for table in tree.find_all(exp.Table)
+    )
+    return Shape(tables, len(list(tree.find_all(exp.Join))))

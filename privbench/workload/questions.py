@@ -151,11 +151,7 @@ ORDER BY s.place
 
 
 def ask(connection: Connection, question: LiteralString, oid: int = 0) -> list[Any]:
-    """All rows of a question, as named tuples.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """All rows of a question, as named tuples."""
     with (
         database_errors("reading the catalog"),
         connection.cursor(row_factory=namedtuple_row) as cursor,

@@ -1,15 +1,20 @@
-"""Run a workload on several databases, interleaved, and time it."""
+"""Run a workload on several databases, in turns, and time it: query by query, or under load."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 
 from privbench.errors import ConnectionFailed, UsageError
 from privbench.pgsql import SETTINGS
@@ -234,3 +239,112 @@ def orders(names: list[str], start: int = 0) -> Iterator[list[str]]:
         turned = names if half % 2 == 0 else names[::-1]
         for shift in range(len(names)):
             yield turned[shift:] + turned[:shift]
+
+
+_Seconds = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One timed round on one side."""
+
+    seconds: float  # from the start of all clients to the end of the last
+    # Seconds of each query on each client, shape (clients, queries); NaN where it timed out
+    # or failed.
+    latency: _Seconds
+
+    @property
+    def throughput(self) -> float:
+        """Queries that ended a second."""
+        return float(np.isfinite(self.latency).sum()) / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Timed rounds by the side's name."""
+
+    clients: int
+    queries: tuple[Query, ...]
+    rounds: dict[str, tuple[Round, ...]]
+
+    def latencies(self, name: str) -> _Seconds:
+        """Median seconds of each query on a side over clients and rounds, NaN without a run.
+
+        Shape (queries,).
+        """
+        stacked = np.concatenate([each.latency for each in self.rounds[name]])
+        medians = np.full(stacked.shape[1], np.nan)
+        some = np.isfinite(stacked).any(axis=0)
+        medians[some] = np.nanmedian(stacked[:, some], axis=0)
+        return medians
+
+
+def load(
+    queries: Sequence[Query],
+    dsns: Mapping[str, str],
+    clients: int,
+    rounds: int = 3,
+    warmup: int = 1,
+    timeout: float = 60.0,
+    *,
+    settings: Mapping[str, str] | None = None,
+    floor: bool = False,
+    before: Before = NOTHING,
+    row_limit: int = 1_000_000,
+) -> Load:
+    """Run the queries by several clients at once, and measure throughput.
+
+    In a round on a side every client runs the whole workload once, each from another place on, so
+    that no two run the same query at the same time. Throughput is the number of queries that ended,
+    over the time from the start of all clients to the end of the last. Sides take rounds in turns.
+    The clients are threads of this process: with queries of well under a millisecond they, not the
+    server, are the limit, on all sides alike.
+
+    Parameters and errors are those of `replay`. The queries must have passed one: nothing is
+    checked here. ``rounds`` are timed, ``warmup`` rounds before them are not; ``clients`` are
+    connections a side.
+    """
+    if clients < 1 or rounds < 1 or not queries:
+        raise UsageError("a load needs at least one client, one round and one query.")
+    parts = {**dsns, AGAIN: next(iter(dsns.values()))} if floor else dict(dsns)
+    wanted = {f"{name} {number}": dsn for name, dsn in parts.items() for number in range(clients)}
+    with sessions(wanted, row_limit) as opened:
+        for session in opened.values():
+            session.align(settings or {}, timeout)
+        crews = {name: [opened[f"{name} {number}"] for number in range(clients)] for name in parts}
+        found: dict[str, list[Round]] = {name: [] for name in parts}
+        for order in islice(orders(list(parts)), warmup + rounds):
+            for name in order:
+                found[name].append(_round(name, crews[name], queries, before))
+    timed = {name: tuple(each[warmup:]) for name, each in found.items()}
+    return Load(clients, tuple(queries), timed)
+
+
+def _round(name: str, crew: list[Session], queries: Sequence[Query], before: Before) -> Round:
+    before.run_command(name)
+    calm = Before(fresh=before.fresh, statement=before.statement)
+    for session in crew:
+        session.prepare(calm, name)
+    latency = np.full((len(crew), len(queries)), np.nan)
+    gate = threading.Barrier(len(crew) + 1)
+
+    def work(client: int) -> None:
+        first = client * len(queries) // len(crew)
+        gate.wait()
+        for step in range(len(queries)):
+            place = (first + step) % len(queries)
+            run = crew[client].run(queries[place].sql)
+            if run.status == "ok":
+                latency[client, place] = run.seconds
+
+    with ThreadPoolExecutor(len(crew)) as pool:
+        working = [pool.submit(work, client) for client in range(len(crew))]
+        gate.wait()
+        begin = time.perf_counter()
+        try:
+            for client in working:
+                client.result()
+        except psycopg.OperationalError:
+            raise ConnectionFailed(f"a connection to the {name} was lost under load.") from None
+        seconds = time.perf_counter() - begin
+    return Round(seconds, latency)

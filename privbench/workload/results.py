@@ -23,26 +23,19 @@ _DONE = {"done": True}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One query on one database.
+    """One query on one database."""
 
-    Attributes:
-        status: ``timeout`` where any run passed the time-out.
-        rows: The number in a single integer cell, or else the number of rows; None without a run
-            that ended.
-        seconds: Client seconds of each timed run that ended, in order.
-        truncated: Whether the row limit cut the fetch: rows and seconds are then lower bounds.
-        error: SQLSTATE of an error.
-        plan: EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), where asked for.
-        message: The error in words. What the server said is kept only of kinds of errors whose
-            texts hold names and settings, and no values.
-    """
-
-    status: Status
+    status: Status  # ``timeout`` where any run passed the time-out
+    # The number in a single integer cell, or else the number of rows; None without a run
+    # that ended.
     rows: int | None = None
-    seconds: tuple[float, ...] = ()
+    seconds: tuple[float, ...] = ()  # client seconds of each timed run that ended, in order
+    # Whether the row limit cut the fetch: rows and seconds are then lower bounds.
     truncated: bool = False
-    error: str | None = None
-    plan: Any = None
+    error: str | None = None  # SQLSTATE of an error
+    plan: Any = None  # EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), where asked for
+    # The error in words. What the server said is kept only of kinds of errors whose texts
+    # hold names and settings, and no values.
     message: str | None = None
 
     @property
@@ -77,23 +70,14 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One database of a replay.
+    """One database of a replay."""
 
-    Attributes:
-        database: Its name on its server.
-        version: ``server_version``.
-        settings: Settings that shape plans and cannot be set in a session.
-        catalog: Digest of the identities of its tables; a reload changes it.
-        role: The role that ran the queries.
-        powers: What that role may do beyond reading tables: ``SUPERUSER``, ….
-    """
-
-    database: str
-    version: str
-    settings: dict[str, str]
-    catalog: str
-    role: str = ""
-    powers: tuple[str, ...] = ()
+    database: str  # its name on its server
+    version: str  # ``server_version``
+    settings: dict[str, str]  # settings that shape plans and cannot be set in a session
+    catalog: str  # digest of the identities of its tables; a reload changes it
+    role: str = ""  # the role that ran the queries
+    powers: tuple[str, ...] = ()  # what that role may do beyond reading tables: ``SUPERUSER``, …
 
     @property
     def warning(self) -> str:
@@ -108,27 +92,16 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A whole replay.
+    """A whole replay."""
 
-    Attributes:
-        sides: The databases by name.
-        settings: Session settings that held on every side.
-        results: One a query, in the order of the workload.
-        repeats: Timed runs a query and side.
-        warmup: Runs before them.
-        timeout: Seconds that one run may take.
-        resumed: How many results come from an earlier, broken run.
-        before: What was done before each run, in words.
-    """
-
-    sides: dict[str, Side]
-    settings: dict[str, str]
-    results: tuple[QueryResult, ...]
-    repeats: int
-    warmup: int
-    timeout: float
-    resumed: int = 0
-    before: str = ""
+    sides: dict[str, Side]  # the databases by name
+    settings: dict[str, str]  # session settings that held on every side
+    results: tuple[QueryResult, ...]  # one a query, in the order of the workload
+    repeats: int  # timed runs a query and side
+    warmup: int  # runs before them
+    timeout: float  # seconds that one run may take
+    resumed: int = 0  # how many results come from an earlier, broken run
+    before: str = ""  # what was done before each run, in words
 
 
 @dataclass(slots=True)
@@ -145,9 +118,6 @@ class ReplayLog:
 
         A log that is done is begun anew. One that was broken off is continued if its header is the
         same, a half-written last line cut off.
-
-        Raises:
-            UsageError: The file is the log of another replay, or no log.
         """
         log = cls(path, header)
         if path is None:
@@ -194,11 +164,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:
-    """The reasons for which queries have no answer, and their ids; the most frequent first.
-
-    Args:
-        answers: Id, status and error in words of every query.
-    """
+    """Why queries (id, status, error in words) have no answer, and which; most frequent first."""
     found: dict[str, list[str]] = {}
     for name, status, message in answers:
         if status != "ok":

@@ -61,20 +61,17 @@ _TIMEOUT = "57014"
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Steps before each run, outside its time, in the order of the attributes.
+    """Steps before each run, outside its time, in the order of the attributes."""
 
-    Attributes:
-        command: A program of this machine with its arguments, split as a shell would and run
-            without one; the environment holds the side's name as PRIVBENCH_SIDE. It may empty the
-            operating system's cache or restart the server.
-        fresh: Leave the connection and make a new one: the caches of a backend (catalog, plans,
-            temporary buffers) are then empty. The server's and the machine's caches are not.
-        statement: One statement in the run's session, which is read only: ``DISCARD ALL``,
-            ``SELECT pg_buffercache_evict_all()``. The common settings hold again after it.
-    """
-
+    # A program of this machine with its arguments, split as a shell would and run without
+    # one; the environment holds the side's name as PRIVBENCH_SIDE. It may empty the
+    # operating system's cache or restart the server.
     command: str | None = None
+    # Leave the connection and make a new one: the caches of a backend (catalog, plans,
+    # temporary buffers) are then empty. The server's and the machine's caches are not.
     fresh: bool = False
+    # One statement in the run's session, which is read only: ``DISCARD ALL``, ``SELECT
+    # pg_buffercache_evict_all()``. The common settings hold again after it.
     statement: str | None = None
 
     def __str__(self) -> str:
@@ -87,11 +84,7 @@ class Before:
         return "; ".join(step for step in steps if step)
 
     def run_command(self, side: str) -> None:
-        """Run the command, if there is one.
-
-        Raises:
-            UsageError: It cannot be run, or does not exit with 0.
-        """
+        """Run the command, if there is one."""
         if self.command is None:
             return
         try:
@@ -128,15 +121,7 @@ class Run:
 
 
 class Session:
-    """A connection of its own on which queries are timed.
-
-    Args:
-        dsn: The database.
-        row_limit: Rows after which a fetch is cut off.
-
-    Raises:
-        ConnectionFailed: The database cannot be reached.
-    """
+    """A connection of its own on which queries are timed."""
 
     def __init__(self, dsn: str, row_limit: int) -> None:
         self.dsn = dsn
@@ -149,12 +134,7 @@ class Session:
         self.connection.close()
 
     def prepare(self, before: Before, side: str) -> None:
-        """Take the steps that come before a run.
-
-        Raises:
-            UsageError: The command failed.
-            DatabaseError: The statement failed, or the new connection was refused.
-        """
+        """Take the steps that come before a run."""
         before.run_command(side)
         if before.fresh:
             self.close()
@@ -190,11 +170,7 @@ class Session:
             return found
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
-        """Take up the settings and the time-out, for every run's transaction.
-
-        Raises:
-            DatabaseError: The server refuses a setting.
-        """
+        """Take up the settings and the time-out, for every run's transaction."""
         with self._begun():
             for name, value in settings.items():
                 try:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privbench.metrics import cells, codes
+from privbench.metrics import codes, kld
 from privbench.metrics.columns import CellPlan
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType
@@ -22,24 +22,24 @@ def test_in_place_and_sorted_counts_agree(
     sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, clone = _columns(5000, sizes, "real"), _columns(3000, sizes, "clone")
-    monkeypatch.setattr(cells, "_BLOCK", 777)  # blocks that do not divide the rows
-    found = cells.distance(real, clone, sizes)
-    monkeypatch.setattr(cells, "_MOST_CELLS", 0)
-    assert cells.distance(real, clone, sizes) == pytest.approx(found, rel=1e-9)
+    monkeypatch.setattr(kld, "_BLOCK", 777)  # blocks that do not divide the rows
+    found = kld.distance(real, clone, sizes)
+    monkeypatch.setattr(kld, "_MOST_CELLS", 0)
+    assert kld.distance(real, clone, sizes) == pytest.approx(found, rel=1e-9)
     assert found[0] > 0 < found[1]
 
 
 def test_an_empty_clone_has_no_share_anywhere() -> None:
     real, clone = [np.zeros(4, np.uint8)], [np.zeros(0, np.uint8)]
-    kld, tvd = cells.distance(real, clone, [2])
+    divergence, tvd = kld.distance(real, clone, [2])
     assert tvd == 0.5
-    assert kld == pytest.approx(np.log(1e10), rel=1e-6)
+    assert divergence == pytest.approx(np.log(1e10), rel=1e-6)
 
 
 def test_too_many_combinations_are_refused() -> None:
     column = [np.zeros(4, np.uint32)] * 3
     with pytest.raises(ValueError, match="too many"):
-        cells.distance(column, column, [1 << 31] * 3)
+        kld.distance(column, column, [1 << 31] * 3)
 
 
 def _batches(rows: int) -> list[pa.RecordBatch]:

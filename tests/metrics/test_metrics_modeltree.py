@@ -17,8 +17,7 @@ from privbench.domain import Domain
 from privbench.encoding import Codec, reader
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.selectivity import shares
-from privbench.metrics.modelled import ModelledTable
-from privbench.metrics.modeltree import ModelNode, draw, heats
+from privbench.metrics.modeltree import ModelledTable, ModelNode, draw, heats
 from privbench.metrics.routes import drawable, route_of
 from privbench.report.conditions import weights
 from privbench.rng import generator

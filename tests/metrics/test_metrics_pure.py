@@ -12,8 +12,8 @@ import pytest
 from privbench.metrics import METRICS
 from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
 from privbench.metrics.qerror import qerrors, report
-from privbench.metrics.runtime import discrepancies
 from privbench.metrics.summary import summarise
+from privbench.metrics.work import discrepancies
 from privbench.rng import generator
 
 Rows = list[tuple[int, ...]]

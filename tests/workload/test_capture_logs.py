@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from privbench.errors import UsageError
 from privbench.workload.capture import Capture, capture_logs
-from privbench.workload.capture.normal import normalised
+from privbench.workload.capture.gather import normalised
 
 # prefix, and how the lines of one session begin under it.
 PREFIXES = {

@@ -233,6 +233,28 @@ def test_literals_find_their_columns(clone: Connection, text: str, drawn: int) -
     clone.execute(found.workload.queries[0].sql.encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("SELECT 1 FROM other.orders WHERE words = 'q' AND \"Q\" = 'q'", 2),
+        ("SELECT 1 FROM other.orders WHERE q = 'q'", 0),
+        ("SELECT 1 FROM (SELECT * FROM other.orders) o WHERE words = 'q'", 1),
+        ("SELECT 1 FROM orders, other.orders o WHERE o.words = 'q' AND status = 'q'", 2),
+        ("SELECT 1 FROM Orders NATURAL JOIN customers WHERE country = 'q'", 1),
+        ("WITH orders AS (SELECT words AS w FROM other.orders) SELECT 1 FROM orders WHERE w = 'q'",
+         1),
+    ],
+)  # fmt: skip
+def test_tables_of_one_name_are_told_apart_by_schema(
+    clone: Connection, text: str, drawn: int
+) -> None:
+    with clone.transaction(force_rollback=True):
+        clone.execute('CREATE SCHEMA other; CREATE TABLE other.orders (words text, "Q" text)')
+        clone.execute("INSERT INTO other.orders VALUES ('a', 'b')")
+        found = _bind(clone, text, planner=False)
+    assert found.bound[0].drawn == drawn
+
+
 def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:
     for seed in range(8):
         text = "SELECT 1 FROM orders WHERE total >= 900 AND total < 100 AND id BETWEEN 9 AND 3"

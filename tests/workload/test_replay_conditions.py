@@ -13,8 +13,7 @@ import pytest
 
 from privbench.errors import DatabaseError, UsageError
 from privbench.workload import Query, Workload, replay
-from privbench.workload.load import load
-from privbench.workload.replay import AGAIN, orders
+from privbench.workload.replay import AGAIN, load, orders
 from privbench.workload.safety import Trust
 from privbench.workload.session import Before
 

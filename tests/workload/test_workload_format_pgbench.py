@@ -13,7 +13,7 @@ from psycopg import conninfo
 
 from privbench.errors import UsageError
 from privbench.workload import Query, Workload, read, write
-from privbench.workload.formats.draws import draw
+from privbench.workload.formats.pgbench import draw
 
 GOLDEN = Path(__file__).parent / "golden" / "bench"
 

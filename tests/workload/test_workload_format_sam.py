@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privbench.errors import UsageError
 from privbench.workload import Query, Workload, read, write
-from privbench.workload.formats.sam import Sam
+from privbench.workload.formats.sam import sam
 
 GOLDEN = Path(__file__).parent / "golden"
 COLUMNS = ("age", "class", "since", "home Land")
@@ -33,7 +33,7 @@ def _items(draw: st.DrawFn) -> list[list[str]]:
 
 
 def test_numbered_columns_are_read_as_the_golden_texts() -> None:
-    found = read(GOLDEN / "people_test.txt", Sam(columns=COLUMNS))
+    found = read(GOLDEN / "people_test.txt", sam(columns=COLUMNS))
     texts = (GOLDEN / "people_test.sql").read_text().splitlines()
     assert [query.sql for query in found] == texts
     assert [query.card for query in found] == [28801, 107, 5]
@@ -45,7 +45,7 @@ def test_numbers_without_names_and_the_way_out_are_said() -> None:
 
 
 def test_the_table_may_be_named() -> None:
-    found = read(GOLDEN / "people_test.txt", Sam("shop.People", COLUMNS))
+    found = read(GOLDEN / "people_test.txt", sam("shop.People", COLUMNS))
     assert found.queries[1].sql == 'SELECT COUNT(*) FROM shop."People" WHERE age = 72;'
 
 

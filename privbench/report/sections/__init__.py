@@ -1,43 +1,34 @@
-"""Sections of the HTML report, one file, one template and one line in `SECTIONS` each."""
+"""Sections of the HTML report: a template, a `Section`, and a line in `SECTIONS` each."""
 
 from __future__ import annotations
 
 from privbench.report.sections import (
     columns,
     correlations,
-    drift,
-    environment,
     fanouts,
-    headline,
     heatmap,
-    integrity,
-    load,
+    plain,
     qerror,
-    queries,
     runtime,
-    statistics,
-    tables,
-    work,
-    worst,
 )
 from privbench.report.sections.base import Section
 
 #: In the order of the page.
 SECTIONS: tuple[Section, ...] = (
-    headline.SECTION,
-    drift.SECTION,
+    plain.HEADLINE,
+    plain.DRIFT,
     qerror.SECTION,
-    worst.SECTION,
+    plain.WORST,
     runtime.SECTION,
-    load.SECTION,
-    work.SECTION,
-    tables.SECTION,
+    plain.LOAD,
+    plain.WORK,
+    plain.TABLES,
     columns.SECTION,
     correlations.SECTION,
     fanouts.SECTION,
     heatmap.SECTION,
-    statistics.SECTION,
-    integrity.SECTION,
-    queries.SECTION,
-    environment.SECTION,
+    plain.STATISTICS,
+    plain.INTEGRITY,
+    plain.QUERIES,
+    plain.ENVIRONMENT,
 )

@@ -22,21 +22,13 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """What the template draws.
+    """What the template draws."""
 
-    Attributes:
-        real: Path of the source's bars.
-        clone: Path of the clone's bars, or, with many cells, of a line over the source's.
-        line: Whether it is a line.
-        ticks: Labels of the cells, or of the ends of the range.
-        cell: Width of a cell.
-    """
-
-    real: str
-    clone: str
-    line: bool
-    ticks: list[Tick]
-    cell: float
+    real: str  # path of the source's bars
+    clone: str  # path of the clone's bars, or, with many cells, of a line over the source's
+    line: bool  # whether it is a line
+    ticks: list[Tick]  # labels of the cells, or of the ends of the range
+    cell: float  # width of a cell
 
 
 def bars(

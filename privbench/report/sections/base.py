@@ -14,27 +14,16 @@ from privbench.report.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section.
+    """One section."""
 
-    Attributes:
-        name: Its anchor, and its template's name.
-        title: Its heading.
-        intro: One or two sentences that say what it shows.
-        values: What the template needs besides the document, or None to leave the section out.
-    """
-
-    name: str
-    title: str
-    intro: str
+    name: str  # its anchor, and its template's name
+    title: str  # its heading
+    intro: str  # one or two sentences that say what it shows
+    # What the template needs besides the document, or None to leave the section out.
     values: Callable[[ComparisonDocument], dict[str, object] | None]
 
     def render(self, document: ComparisonDocument, fig: Trace) -> Markup | None:
-        """The section's HTML, or None where there is nothing to show.
-
-        Args:
-            document: What to show.
-            fig: Prints figures of the document.
-        """
+        """The section's HTML, or None where there is nothing to show."""
         values = self.values(document)
         if values is None:
             return None

@@ -49,13 +49,7 @@ def embed(figure: go.Figure, name: str, height: int, figures: str) -> Markup:
 
 
 def ecdf(errors: ArrayLike, name: str, figures: str) -> Markup:
-    """Share of the queries whose Q-error is at most x.
-
-    Args:
-        errors: Q-errors, shape (n,), n ≥ 1.
-        name: Id of the HTML element.
-        figures: Where they stand.
-    """
+    """Share of the queries whose Q-error is at most x."""
     x, share = _curve(errors)
     figure = go.Figure()
     figure.add_trace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privbench.report.document import ColumnPart, ComparisonDocument, TablePart
+from privbench.report.document import ColumnPart, ComparisonDocument
 from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, bars
 from privbench.report.sections.base import Section
 from privbench.report.text import percent
@@ -44,14 +44,10 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
         "tables": tables,
         "width": WIDTH,
         "height": HEIGHT,
-        "left_out": _left_out,
+        "left_out": lambda table: "; ".join(f"{n} ({why})" for n, why in table.left_out.items()),
         "hidden": described - len(tables),
         "unfolded": len(tables) <= UNFOLDED,
     }
-
-
-def _left_out(table: TablePart) -> str:
-    return "; ".join(f"{name} ({reason})" for name, reason in table.left_out.items())
 
 
 def _chart(column: ColumnPart) -> tuple[ColumnPart, Bars, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privbench.report.document import ComparisonDocument
-from privbench.report.document_views import CorrelationPart
+from privbench.report.document_parts import CorrelationPart
 from privbench.report.sections.bars import cut
 from privbench.report.sections.base import Section
 from privbench.report.sections.columns import UNFOLDED, drawn
@@ -22,18 +22,12 @@ Matrix = list[list[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One matrix as paths.
+    """One matrix as paths."""
 
-    Attributes:
-        title: Its heading.
-        side: ``real`` or ``clone``; empty for the difference.
-        paths: Class of a colour and the path of its cells.
-        numbers: Row, column and colour of the cells whose number is printed.
-    """
-
-    title: str
-    side: str
-    paths: dict[str, str]
+    title: str  # its heading
+    side: str  # ``real`` or ``clone``; empty for the difference
+    paths: dict[str, str]  # class of a colour and the path of its cells
+    # Row, column and colour of the cells whose number is printed.
     numbers: list[tuple[int, int, str]]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privbench.report.document import ComparisonDocument
-from privbench.report.document_views import HeatMapPart, HeatNodePart
+from privbench.report.document_parts import HeatMapPart, HeatNodePart
 from privbench.report.sections.bars import cut
 from privbench.report.sections.base import Section
 
@@ -18,25 +18,15 @@ STEPS = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A node in the picture.
+    """A node in the picture."""
 
-    Attributes:
-        place: Its number in the document.
-        sign: What kind of node it is.
-        x: Left edge.
-        y: Middle.
-        edge: Path from its parent; empty for the root.
-        when: The condition on which rows come here.
-        name: A leaf's column.
-    """
-
-    place: int
-    sign: str
-    x: float
-    y: float
-    edge: str
-    when: str
-    name: str
+    place: int  # its number in the document
+    sign: str  # what kind of node it is
+    x: float  # left edge
+    y: float  # middle
+    edge: str  # path from its parent; empty for the root
+    when: str  # the condition on which rows come here
+    name: str  # A leaf's column
 
 
 def _values(document: ComparisonDocument) -> dict[str, object] | None:

@@ -27,11 +27,5 @@ def _environment(package: str, folder: str) -> Environment:
 
 
 def template(name: str, package: str = "privbench.report", folder: str = "templates") -> Template:
-    """The template of that name; what it prints is escaped unless it is Markup.
-
-    Args:
-        name: The file's name.
-        package: The package that holds it.
-        folder: Its folder in the package.
-    """
+    """The template of that name; what it prints is escaped unless it is Markup."""
     return _environment(package, folder).get_template(name)

@@ -5,16 +5,87 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
+from psycopg import sql
 from sqlglot import exp
 
 from privbench.errors import UsageError
 from privbench.rng import generator
-from privbench.workload.capture.normal import bound, normalised
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.safety import fault
+
+_ELEMENT = re.compile(
+    r"""
+    (?P<comment>--[^\n]*|/\*.*?\*/)
+    |(?P<string>[eE]'(?:[^'\\]|\\.|'')*'
+        |(?:[bBxXnN]|[uU]&)?'(?:[^']|'')*'
+        |(?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag))
+    |(?P<name>"(?:[^"]|"")*")
+    |(?P<parameter>\$\d+)
+    |(?P<number>(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<space>\s+)
+    |(?P<word>[^\W\d][\w$]*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_AROUND = re.compile(r" ?([^\w\s?\"]) ?")
+# Most texts hold nothing that needs more than this.
+_SPECIAL = re.compile(r"""--|/\*|["\\]|\$[^\d]|[bnux&]'""", re.IGNORECASE)
+_CONSTANT = re.compile(
+    r"[eE]?'(?:[^']|'')*'|(?<![\w$])(?:\$\d+|(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
+)
+_BLANKS = frozenset({"comment", "space"})
+_CONSTANTS = frozenset({"string", "tag", "parameter", "number"})
+
+
+@lru_cache(maxsize=1024)
+def normalised(text: str) -> str:
+    r"""The text with every constant and parameter as ``?``, without comments, case and layout.
+
+    Fast enough for logs of many gigabytes; it only tells which statements are one and the same.
+    What may be published goes through PostgreSQL's own scanner instead.
+
+    >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
+    'select a from t where b=? and c<? limit ?'
+    """
+    short = not _SPECIAL.search(text)
+    plain = _CONSTANT.sub("?", text).lower() if short else _ELEMENT.sub(_plain, text)
+    words = " ".join(plain.split())
+    return _AROUND.sub(r"\1", words).rstrip("; ")
+
+
+def _plain(found: re.Match[str]) -> str:
+    kind = found.lastgroup
+    if kind in _BLANKS:
+        return " "
+    if kind in _CONSTANTS:
+        return "?"
+    return found[0].lower() if kind == "word" else found[0]
+
+
+def bound(text: str, parameters: Sequence[str | None]) -> str:
+    """The text with its parameters in place, as literals without a type.
+
+    A parameter for which there is no value stays as it is.
+
+    >>> bound("SELECT '$1' FROM t WHERE a = $1 AND b = $2", ["it's", None])
+    "SELECT '$1' FROM t WHERE a = 'it''s' AND b = NULL"
+    """
+    if not parameters:
+        return text
+
+    def value(found: re.Match[str]) -> str:
+        number = int(found[0][1:]) if found.lastgroup == "parameter" else 0
+        if not 0 < number <= len(parameters):
+            return found[0]
+        return sql.Literal(parameters[number - 1]).as_string()
+
+    return _ELEMENT.sub(value, text)
+
 
 #: Beyond this many distinct texts new ones are only counted, so that memory is bounded.
 MOST_TEXTS = 50_000
@@ -35,51 +106,34 @@ Parameters = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One statement that a server ran.
+    """One statement that a server ran."""
 
-    Attributes:
-        text: Its text.
-        parameters: Its parameters, empty where it has none or they are not known.
-        planned: Whether auto_explain logged it: the same execution may be logged as a statement.
-        calls: How many times.
-    """
-
-    text: str
-    parameters: Parameters = ()
+    text: str  # its text
+    parameters: Parameters = ()  # its parameters, empty where it has none or they are not known
+    # Whether auto_explain logged it: the same execution may be logged as a statement.
     planned: bool = False
-    calls: int = 1
+    calls: int = 1  # how many times
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A captured workload: CONFIDENTIAL, its literals are those of the server's users.
+    """A captured workload: CONFIDENTIAL, its literals are those of the server's users."""
 
-    Attributes:
-        workload: The queries, most called first.
-        calls: Calls that the workload stands for.
-        skipped: Calls that were left out, by reason.
-    """
-
-    workload: Workload
-    calls: int
-    skipped: dict[str, int]
+    workload: Workload  # the queries, most called first
+    calls: int  # calls that the workload stands for
+    skipped: dict[str, int]  # calls that were left out, by reason
 
 
 @dataclass(slots=True)
 class _Text:
-    """What is known of one normalised text.
+    """What is known of one normalised text."""
 
-    Attributes:
-        reason: Why it is left out.
-        calls: By whether auto_explain logged them.
-        samples: Texts with their parameters.
-        complete: Whether all values of the samples are known.
-    """
-
-    reason: str | None
+    reason: str | None  # why it is left out
+    # By whether auto_explain logged them.
     calls: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    # Texts with their parameters.
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
-    complete: bool = False
+    complete: bool = False  # whether all values of the samples are known
 
     @property
     def total(self) -> int:
@@ -88,12 +142,7 @@ class _Text:
 
 
 class Gatherer:
-    """Takes executions one by one and keeps a few of each text.
-
-    Args:
-        samples: How many executions of a text become queries.
-        seed: Decides which ones.
-    """
+    """Takes executions one by one and keeps a few of each text."""
 
     def __init__(self, samples: int = 1, seed: int = 0) -> None:
         self._samples = samples

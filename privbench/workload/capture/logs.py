@@ -7,16 +7,246 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from privbench.errors import UsageError
 from privbench.postgres.connect import APPLICATION
-from privbench.workload.capture import stderrlog
-from privbench.workload.capture.gather import Capture, Gatherer
-from privbench.workload.capture.messages import Entry, execution
+from privbench.workload.capture.gather import Capture, Execution, Gatherer, Parameters
+
+#: Why an entry that names a statement is left out.
+NOT_RUN = "it is a parse or bind step, not a run"
+FETCH = "it goes on with an open cursor"
+PLAN_FORM = "its plan is logged as XML or YAML"
+
+_STATEMENT = re.compile(
+    r"(?:duration: [\d.]+ ms\s+)?"
+    r"(?:(?P<verb>statement|plan|parse|bind|execute fetch from|execute)(?: [^:\n]*)?):\s+"
+    r"(?P<text>.*)",
+    re.DOTALL,
+)
+_VALUE = re.compile(r"\$(\d+) = (?:'((?:[^']|'')*)'|NULL)")
+_PARAMETERS = re.compile(r"(?:parameters|Query Parameters): (?=\$)", re.IGNORECASE)
+_PLAN = re.compile(
+    r"Query Text: (?P<text>.*?)\n"
+    r"(?:Query Parameters: (?P<parameters>[^\n]*)\n)?"
+    r"(?:Query Identifier: [^\n]*\n)?"
+    r"(?=[^\n]*\(cost=\d|[^\n]*\(actual )",
+    re.DOTALL,
+)
+
+
+#: Statements around a query: what each holds is what ran.
+_COPY = re.compile(r"\s*copy\s*\((?P<query>.*)\)\s*to\s", re.IGNORECASE | re.DOTALL)
+_DECLARE = re.compile(
+    r"\s*declare\s+(?:\"[^\"]+\"|\w+)(?:\s+(?:binary|asensitive|insensitive|no|scroll))*\s+cursor"
+    r"(?:\s+with(?:out)?\s+hold)?\s+for\s+(?P<query>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PREPARE = re.compile(
+    r"(?:prepare: )?\s*prepare\s+(?:\"[^\"]+\"|\w+)\s*(?:\([^()]*\)\s*)?as\s+(?P<query>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_EXECUTE = re.compile(r"\s*execute\s+(?:\"[^\"]+\"|\w+)\s*(?:\((?P<values>.*)\))?", re.I | re.S)
+_CONSTANT = re.compile(r"\s*(?:'((?:[^']|'')*)'|([-+]?[\d.]+|true|false)|null)\s*(?:,|$)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a log of any format."""
+
+    message: str  # its message
+    detail: str = ""  # its DETAIL
+    database: str | None = None  # the database, where the log states it
+    application: str | None = None  # the session's ``application_name``, likewise
+
+
+def execution(entry: Entry) -> Execution | str | None:
+    """The statement that an entry reports.
+
+    Returns:
+        The execution; why it is left out; or None where the entry is of another kind.
+
+    >>> execution(Entry("duration: 0.1 ms  execute <unnamed>: SELECT $1", "parameters: $1 = '7'"))
+    Execution(text='SELECT $1', parameters=('7',), planned=False, calls=1)
+    """
+    found = _STATEMENT.match(entry.message)
+    if found is None:
+        return None
+    verb, text = found["verb"], found["text"]
+    if verb in ("parse", "bind"):
+        return NOT_RUN
+    if verb == "execute fetch from":
+        return FETCH
+    if verb == "plan":
+        run = _planned(text)
+        return run if isinstance(run, str) else replace(run, text=_inner(run.text, _PREPARE))
+    prepared = _PREPARE.match(entry.detail) if verb == "statement" else None
+    if prepared is not None:
+        return Execution(prepared["query"], _constants(text))
+    bound = verb == "execute" and _PARAMETERS.match(entry.detail)
+    return Execution(_inner(text), _values(entry.detail) if bound else ())
+
+
+def _inner(text: str, *more: re.Pattern[str]) -> str:
+    """The query that a statement runs: its own text, or what COPY or DECLARE hold.
+
+    >>> _inner("COPY (SELECT a FROM t) TO STDOUT"), _inner("DECLARE c CURSOR FOR SELECT 1")
+    ('SELECT a FROM t', 'SELECT 1')
+    """
+    found = next((match for each in (_COPY, _DECLARE, *more) if (match := each.match(text))), None)
+    return found["query"] if found else text
+
+
+def _constants(text: str) -> Parameters:
+    """The values of ``EXECUTE name (1, 'a', NULL)``; none where one is more than a constant."""
+    found = _EXECUTE.match(text)
+    rest, values = (found["values"] if found else None) or "", list[str | None]()
+    while rest:
+        one = _CONSTANT.match(rest)
+        if one is None:
+            return ()
+        values.append(one[2] if one[1] is None else one[1].replace("''", "'"))
+        rest = rest[one.end() :]
+    return tuple(values)
+
+
+def _planned(text: str) -> Execution | str:
+    """The statement that an entry of auto_explain was written for."""
+    if text.startswith("{"):
+        try:
+            data = json.loads(text)
+            return Execution(
+                str(data["Query Text"]), _values(str(data.get("Query Parameters", ""))), True
+            )
+        except (ValueError, KeyError, TypeError):
+            return PLAN_FORM
+    found = _PLAN.match(text)
+    if found is None:
+        return PLAN_FORM
+    return Execution(found["text"], _values(found["parameters"] or ""), True)
+
+
+def _values(text: str) -> Parameters:
+    """The values of a list ``$1 = 'a', $2 = NULL``."""
+    found = {int(item[1]): item[2] for item in _VALUE.finditer(text)}
+    values = (found.get(number) for number in range(1, max(found, default=0) + 1))
+    return tuple(None if value is None else value.replace("''", "'") for value in values)
+
+
+#: Tried in this order where no prefix is named; the one that most lines bear is taken.
+COMMON_PREFIXES = (
+    "%m [%p] ",
+    "%m [%p] %q%u@%d ",
+    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: [%l-1] user=%u,db=%d ",
+    "%t:%r:%u@%d:[%p]:",
+    "%m [%p] %u@%d ",
+    "%t [%p] ",
+    "%t [%p]: ",
+    "%m %u %d [%p] ",
+    "%t ",
+    "%m ",
+    "",
+)
+_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+_ESCAPES = {
+    "t": _TIME + r" \S+",
+    "m": _TIME + r"\.\d+ \S+",
+    "n": r"\d+\.\d+",
+    "s": _TIME + r" \S+",
+    "p": r"\d+", "P": r"\d*", "l": r"\d+", "x": r"\d+", "Q": r"-?\d+",
+    "u": r"\S*?", "a": r"(?P<application>.*?)", "h": r"\S*?", "r": r"\S*?",
+    "L": r"\S*?", "b": r"[\w ]*?",
+    "d": r"(?P<database>\S*?)",
+    "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*", "e": r"\w{5}", "i": r"[A-Z ]*",
+    "%": "%",
+}  # fmt: skip
+_ESCAPE = re.compile(r"%(-?\d+)?(.)")
+_LEVEL = (
+    r"(?P<level>LOG|DETAIL|STATEMENT|CONTEXT|HINT|QUERY|LOCATION|BACKTRACE"
+    r"|DEBUG\d|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC):  "
+)
+_UNKNOWN = "[unknown]"
+
+
+def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
+    """What the first line of an entry looks like."""
+    tried = [_compiled(one) for one in (COMMON_PREFIXES if prefix is None else (prefix,))]
+    counts = [sum(one.match(line) is not None for line in head) for one in tried]
+    best = max(counts)
+    if best == 0:
+        raise UsageError(
+            "no line of the log begins as expected.",
+            remedy="Name the server's log_line_prefix with --prefix (SHOW log_line_prefix).",
+        )
+    return tried[counts.index(best)]
+
+
+def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[Entry]:
+    """The LOG entries, each with the DETAIL that follows it."""
+    held: Entry | None = None
+    for found, text in _pieces(lines, first):
+        level = found["level"]
+        if held is not None:
+            yield replace(held, detail=text) if level == "DETAIL" else held
+            held = None
+        if level == "LOG":
+            held = Entry(text, "", _named(found, "database"), _named(found, "application"))
+    if held is not None:
+        yield held
+
+
+def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
+    """The beginning and the text of every piece, its later lines joined on."""
+    begun: re.Match[str] | None = None
+    text: list[str] = []
+    for line in lines:
+        found = first.match(line)
+        if found is None:
+            # The server puts a tab before every further line.
+            text.append(line.removeprefix("\t"))
+            continue
+        if begun is not None:
+            yield begun, "".join(text).rstrip("\r\n")
+        begun, text = found, [line[found.end() :]]
+    if begun is not None:
+        yield begun, "".join(text).rstrip("\r\n")
+
+
+def _named(found: re.Match[str], group: str) -> str | None:
+    name = found.groupdict().get(group)
+    return None if name in (None, "", _UNKNOWN) else name
+
+
+def _compiled(prefix: str) -> re.Pattern[str]:
+    """The pattern of a prefix; what follows ``%q`` is missing in entries without a session."""
+    head, optional, tail = prefix.partition("%q")
+    text = _translated(head)
+    if optional:
+        text += f"(?:{_translated(tail)})?"
+    return re.compile(text + _LEVEL)
+
+
+def _translated(prefix: str) -> str:
+    parts, at = [], 0
+    for found in _ESCAPE.finditer(prefix):
+        parts.append(re.escape(prefix[at : found.start()]))
+        escape = _ESCAPES.get(found[2])
+        if escape is None:
+            raise UsageError(f"log_line_prefix has no escape %{found[2]}.")
+        parts.append(rf"\s*{escape}\s*" if found[1] else escape)
+        at = found.end()
+    text = "".join([*parts, re.escape(prefix[at:])])
+    for group in ("(?P<database>", "(?P<application>"):
+        # A prefix may say a thing twice, a pattern may name a group once.
+        head, first, tail = text.partition(group)
+        text = head + first + tail.replace(group, "(?:")
+    return text
+
 
 # First lines that tell a log's form.
 _LOOK = 2000
@@ -59,7 +289,7 @@ def capture_logs(
     reported = False
     databases: set[str | None] = set()
     files = _files(paths)
-    for entry in _entries(files, prefix):
+    for entry in chain.from_iterable(_entries(file, prefix) for file in files):
         found = execution(entry)
         if found is None:
             continue
@@ -102,21 +332,17 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def _entries(paths: Sequence[Path], prefix: str | None) -> Iterator[Entry]:
-    for path in paths:
-        head = list(islice(_lines(path), _LOOK))
-        if head:
-            yield from _read(head, _lines(path), prefix)
-
-
-def _read(head: Sequence[str], lines: Iterable[str], prefix: str | None) -> Iterator[Entry]:
+def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
     """The LOG entries of a log whose form its first lines tell."""
+    head, lines = list(islice(_lines(path), _LOOK)), _lines(path)
+    if not head:
+        return iter(())
     row = next(csv.reader(head), []) if prefix is None else []
     if prefix is None and "error_severity" in _object(head[0]):
         return _of_json(lines)
     if len(row) >= _LEAST and row[_SEVERITY].rstrip("12345") in _SEVERITIES:
         return _of_csv(lines)
-    return stderrlog.entries(lines, stderrlog.pattern(prefix, head))
+    return _of_text(lines, _first_line(prefix, head))
 
 
 def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:

@@ -22,11 +22,7 @@ FORMATS: tuple[WorkloadFormat, ...] = (
 
 
 def by_name(name: str) -> WorkloadFormat:
-    """The format of that name.
-
-    Raises:
-        UsageError: No such format.
-    """
+    """The format of that name."""
     for form in FORMATS:
         if form.name == name:
             return form

@@ -1,11 +1,12 @@
-"""What a workload format is."""
+"""What a workload format is. What a file or a format cannot hold is a `UsageError`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from privbench.errors import UsageError
 from privbench.pgsql import SqlError, pieces
@@ -15,33 +16,18 @@ from privbench.workload.query import Query, Workload
 CONFIDENTIAL = "CONFIDENTIAL: literals and answers come from private rows."
 
 
-class WorkloadFormat(Protocol):
-    """One way to write queries down. An implementation is a module-level object."""
+@dataclass(frozen=True, slots=True)
+class WorkloadFormat:
+    """One way to write queries down; each module of this folder has one, `FORMAT`."""
 
-    @property
-    def name(self) -> str:
-        """The format's name on the command line."""
-        ...
-
-    def detects(self, path: Path) -> bool:
-        """Whether the file or folder looks like this format, judged by its content."""
-        ...
-
-    def read(self, path: Path) -> Workload:
-        """Read a workload; its name is the file's or folder's name."""
-        ...
-
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write a workload, replacing what stands there."""
-        ...
+    name: str  # on the command line
+    detects: Callable[[Path], bool]  # whether a file or folder looks like it, by its content
+    read: Callable[[Path], Workload]  # the workload's name is the file's or the folder's
+    write: Callable[[Workload, Path], None]  # replaces what stands there
 
 
 def read_text(path: Path) -> str:
-    """The UTF-8 text of a file.
-
-    Raises:
-        UsageError: The file cannot be read.
-    """
+    """The UTF-8 text of a file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -49,22 +35,14 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file that are not blank.
-
-    Raises:
-        UsageError: The file cannot be read.
-    """
+    """The lines of a file that are not blank."""
     # Not splitlines(): a literal may hold a form feed or a line separator.
     lines = (line.removesuffix("\r") for line in read_text(path).split("\n"))
     return [line for line in lines if line.strip()]
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object of a file; empty where it holds other JSON.
-
-    Raises:
-        UsageError: The file cannot be read, or holds no JSON.
-    """
+    """The JSON object of a file; empty where it holds other JSON."""
     try:
         data = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -73,11 +51,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def whole(path: Path, files: Iterable[Path], queries: Iterable[Query]) -> Workload:
-    """The workload of a file or folder of scripts: confidential if one of them is.
-
-    Raises:
-        UsageError: There is no query.
-    """
+    """The workload of a file or folder of scripts: confidential if one of them is."""
     found = tuple(queries)
     if not found:
         raise UsageError(f"the workload {path} holds no query.")
@@ -92,11 +66,7 @@ def query_id(file: Path, root: Path, number: int) -> str:
 
 
 def cut(text: str, path: Path) -> list[str]:
-    """The statements of a file's text, cut by PostgreSQL's scanner, with their comments.
-
-    Raises:
-        UsageError: A string, a name or a comment has no end.
-    """
+    """The statements of a file's text, cut by PostgreSQL's scanner, with their comments."""
     try:
         return pieces(text)
     except SqlError as error:

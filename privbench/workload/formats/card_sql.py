@@ -11,43 +11,42 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, marked, read_lines, read_text
+from privbench.workload.formats.base import (
+    CONFIDENTIAL,
+    WorkloadFormat,
+    marked,
+    read_lines,
+    read_text,
+)
 from privbench.workload.query import Query, Workload
 
 _LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
 
 
-class CardSql:
-    """The format ``card||SQL``."""
+def _detects(path: Path) -> bool:
+    """Whether the first line with a query starts with ``number||``."""
+    if not path.is_file():
+        return False
+    return _LINE.match(next(iter(_lines(path)), "")) is not None
 
-    name = "card-sql"
 
-    def detects(self, path: Path) -> bool:
-        """Whether the first line with a query starts with ``number||``."""
-        if not path.is_file():
-            return False
-        return _LINE.match(next(iter(_lines(path)), "")) is not None
+def _read(path: Path) -> Workload:
+    """Read one query a line; ids are q1, q2, … in their order."""
+    queries = [_query(f"q{number}", line) for number, line in enumerate(_lines(path), 1)]
+    return Workload(path.stem, tuple(queries), marked(read_text(path)))
 
-    def read(self, path: Path) -> Workload:
-        """Read one query a line; ids are q1, q2, … in their order."""
-        queries = [_query(f"q{number}", line) for number, line in enumerate(_lines(path), 1)]
-        return Workload(path.stem, tuple(queries), marked(read_text(path)))
 
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write one query a line.
-
-        Raises:
-            UsageError: A query's text has several lines.
-        """
-        long = next((query.id for query in workload if "\n" in query.sql.strip()), None)
-        if long:
-            raise UsageError(
-                f"query {long} has several lines, which card||SQL cannot hold.",
-                remedy="Write a folder of .sql files instead.",
-            )
-        lines = [f"{'' if q.card is None else q.card}||{q.sql.strip()}\n" for q in workload]
-        mark = f"-- {CONFIDENTIAL}\n" if workload.confidential else ""
-        write_text(path, mark + "".join(lines))
+def _write(workload: Workload, path: Path) -> None:
+    """Write one query a line."""
+    long = next((query.id for query in workload if "\n" in query.sql.strip()), None)
+    if long:
+        raise UsageError(
+            f"query {long} has several lines, which card||SQL cannot hold.",
+            remedy="Write a folder of .sql files instead.",
+        )
+    lines = [f"{'' if q.card is None else q.card}||{q.sql.strip()}\n" for q in workload]
+    mark = f"-- {CONFIDENTIAL}\n" if workload.confidential else ""
+    write_text(path, mark + "".join(lines))
 
 
 def _lines(path: Path) -> list[str]:
@@ -62,4 +61,4 @@ def _query(name: str, line: str) -> Query:
     return Query(name, sql.strip(), int(card) if card else None)
 
 
-FORMAT = CardSql()
+FORMAT = WorkloadFormat("card-sql", _detects, _read, _write)

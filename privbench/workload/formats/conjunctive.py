@@ -24,19 +24,12 @@ _JOIN_PARTS = frozenset({"this", "on", "kind"})
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A literal.
+    """A literal."""
 
-    Attributes:
-        text: Without quotes.
-        quoted: Whether it stands in quotes.
-        cast: The type that it is cast to.
-        by_code: Whether it carries ``COLLATE "C"``.
-    """
-
-    text: str
-    quoted: bool
-    cast: str = ""
-    by_code: bool = False
+    text: str  # without quotes
+    quoted: bool  # whether it stands in quotes
+    cast: str = ""  # the type that it is cast to
+    by_code: bool = False  # whether it carries ``COLLATE "C"``
 
     @property
     def sql(self) -> str:
@@ -57,19 +50,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """A count of the rows of joined tables that meet all conditions.
+    """A count of the rows of joined tables that meet all conditions."""
 
-    Attributes:
-        tables: Name and alias, which may be empty.
-        joins: Pairs of equal columns.
-        conditions: On columns.
-        between: Whether BETWEEN was written.
-    """
-
-    tables: tuple[tuple[str, str], ...]
-    joins: tuple[tuple[str, str], ...]
-    conditions: tuple[Condition, ...]
-    between: bool = False
+    tables: tuple[tuple[str, str], ...]  # name and alias, which may be empty
+    joins: tuple[tuple[str, str], ...]  # pairs of equal columns
+    conditions: tuple[Condition, ...]  # on columns
+    between: bool = False  # whether BETWEEN was written
 
     @property
     def sql(self) -> str:
@@ -96,10 +82,6 @@ def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjuncti
 
     Returns:
         Its parts; ``public.`` before a table is left out.
-
-    Raises:
-        UsageError: The query is anything else than a COUNT(*) over equi-joined tables under a
-            conjunction of comparisons with literals. The message names the query and the reason.
     """
     try:
         return _Reader(quotable).select(parse(query.sql))

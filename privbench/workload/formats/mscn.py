@@ -18,7 +18,7 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import read_lines
+from privbench.workload.formats.base import WorkloadFormat, read_lines
 from privbench.workload.formats.conjunctive import (
     NUMBER,
     Condition,
@@ -42,35 +42,24 @@ _PREDICATE = re.compile(
 _QUOTED = re.compile(r"'((?:[^']|'')*)'(?:::(.+))?\Z")
 
 
-class Mscn:
-    """The format ``tables#joins#predicates#card``."""
+def _detects(path: Path) -> bool:
+    """Whether the first line has such a form."""
+    if not path.is_file():
+        return False
+    first = next(iter(read_lines(path)), "")
+    return _LINE.match(first) is not None and "||" not in first
 
-    name = "mscn"
 
-    def detects(self, path: Path) -> bool:
-        """Whether the first line has such a form."""
-        if not path.is_file():
-            return False
-        first = next(iter(read_lines(path)), "")
-        return _LINE.match(first) is not None and "||" not in first
+def _read(path: Path) -> Workload:
+    """Read one query a line; ids are q1, q2, …."""
+    lines = enumerate(read_lines(path), 1)
+    return Workload(path.stem, tuple(_query(i, line, path) for i, line in lines))
 
-    def read(self, path: Path) -> Workload:
-        """Read one query a line; ids are q1, q2, ….
 
-        Raises:
-            UsageError: A line has another form; the message says which.
-        """
-        lines = enumerate(read_lines(path), 1)
-        return Workload(path.stem, tuple(_query(i, line, path) for i, line in lines))
-
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write one query a line.
-
-        Raises:
-            UsageError: A query is beyond the format.
-        """
-        lines = [_line(query) for query in workload]
-        write_text(path, "".join(f"{line}\n" for line in lines))
+def _write(workload: Workload, path: Path) -> None:
+    """Write one query a line."""
+    lines = [_line(query) for query in workload]
+    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def _query(number: int, line: str, path: Path) -> Query:
@@ -140,4 +129,4 @@ def _fault(item: Condition) -> str | None:
     return None
 
 
-FORMAT = Mscn()
+FORMAT = WorkloadFormat("mscn", _detects, _read, _write)

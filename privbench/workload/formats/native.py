@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import read_object, read_text
+from privbench.workload.formats.base import WorkloadFormat, read_object, read_text
 from privbench.workload.query import Query, Workload
 
 VERSION = 1
@@ -57,51 +57,39 @@ class _File(BaseModel):
     queries: list[_Item]
 
 
-class Native:
-    """The project's own JSON."""
-
-    name = "native"
-
-    def detects(self, path: Path) -> bool:
-        """Whether the file begins as such JSON does."""
-        return path.is_file() and f'"{_MARK}"' in read_text(path)[:200]
-
-    def read(self, path: Path) -> Workload:
-        """Read the workload.
-
-        Raises:
-            UsageError: The file is of a later version or of another form, or ids repeat.
-        """
-        data = read_object(path)
-        if data.get(_MARK) != VERSION:
-            raise UsageError(
-                f"{path} is a workload of version {data.get(_MARK)!r}.",
-                remedy=f"This privbench reads version {VERSION}.",
-            )
-        try:
-            found = _File.model_validate(data)
-        except ValidationError as error:
-            first = error.errors(include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise UsageError(f"{path}: {where}: {first['msg']}.") from None
-        queries = tuple(item.query() for item in found.queries)
-        if len({query.id for query in queries}) < len(queries):
-            raise UsageError(f"{path} has two queries of one id.")
-        return Workload(found.name, queries, found.confidential)
-
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write the workload, one query a line."""
-        head = {_MARK: VERSION, "name": workload.name, "confidential": workload.confidential}
-        lines = [json.dumps(_plain(query), ensure_ascii=False) for query in workload]
-        start = json.dumps(head, ensure_ascii=False).removesuffix("}")
-        body = ",\n".join(lines)
-        write_text(path, f'{start}, "queries": [\n{body}\n]}}\n')
+def _detects(path: Path) -> bool:
+    """Whether the file begins as such JSON does."""
+    return path.is_file() and f'"{_MARK}"' in read_text(path)[:200]
 
 
-def _plain(query: Query) -> dict[str, Any]:
-    """What differs from the defaults."""
-    data = {**asdict(query), "parameters": list(query.parameters), "draws": list(query.draws)}
-    return _Item(**data).model_dump(exclude_defaults=True)
+def _read(path: Path) -> Workload:
+    """Read the workload."""
+    data = read_object(path)
+    if data.get(_MARK) != VERSION:
+        raise UsageError(
+            f"{path} is a workload of version {data.get(_MARK)!r}.",
+            remedy=f"This privbench reads version {VERSION}.",
+        )
+    try:
+        found = _File.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{path}: {where}: {first['msg']}.") from None
+    queries = tuple(item.query() for item in found.queries)
+    if len({query.id for query in queries}) < len(queries):
+        raise UsageError(f"{path} has two queries of one id.")
+    return Workload(found.name, queries, found.confidential)
 
 
-FORMAT = Native()
+def _write(workload: Workload, path: Path) -> None:
+    """Write the workload, one query a line."""
+    head = {_MARK: VERSION, "name": workload.name, "confidential": workload.confidential}
+    items = (_Item.model_validate(asdict(query), strict=False) for query in workload)
+    lines = [json.dumps(i.model_dump(exclude_defaults=True), ensure_ascii=False) for i in items]
+    start = json.dumps(head, ensure_ascii=False).removesuffix("}")
+    body = ",\n".join(lines)
+    write_text(path, f'{start}, "queries": [\n{body}\n]}}\n')
+
+
+FORMAT = WorkloadFormat("native", _detects, _read, _write)

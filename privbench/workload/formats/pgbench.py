@@ -11,17 +11,91 @@ one transaction of several statements is not kept.
 
 from __future__ import annotations
 
+import ast
+import math
+import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, cut, query_id, read_text, whole
+from privbench.rng import generator
+from privbench.workload.formats.base import (
+    CONFIDENTIAL,
+    WorkloadFormat,
+    cut,
+    query_id,
+    read_text,
+    whole,
+)
 from privbench.workload.formats.conjunctive import beyond
-from privbench.workload.formats.draws import SCALE, draw
 from privbench.workload.formats.sql_files import COMMAND, ended, inside, natural
 from privbench.workload.query import Query, Workload
+
+#: pgbench's variable for ``-s``; 1 unless a script sets it.
+SCALE = "scale"
+
+Number = int | float
+
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    # Whole numbers towards zero, as pgbench divides.
+    ast.Div: lambda a, b: math.trunc(a / b) if isinstance(a, int) and isinstance(b, int) else a / b,
+    ast.Mod: lambda a, b: math.trunc(math.fmod(a, b)),
+}
+
+
+def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
+    r"""The value, as SQL, of what stands after the variable's name in a ``\set`` line.
+
+    Whole-number and floating arithmetic, variables that are set before it (``values``), ``random``,
+    ``abs``, ``greatest`` and ``least``; all else of pgbench's is refused. Python writes that much
+    alike, and its parser reads it. The same labels give the same value.
+
+    >>> draw("10 * :scale + 1", {"scale": "3"})
+    '31'
+    >>> 1 <= int(draw("random(1, 6)", {}, "q1", "x")) <= 6
+    True
+    """
+    rng = generator(0, "pgbench", *labels)
+    try:
+        bound = _VARIABLE.sub(lambda found: f"({values[found[1]]})", expression)
+        return str(_value(ast.parse(bound.strip(), mode="eval").body, rng))
+    except (SyntaxError, ArithmeticError, ValueError, KeyError, RecursionError):
+        raise UsageError(
+            f"the variable drawn by {expression!r} cannot be drawn here.",
+            remedy="Numbers, + - * / %, variables set before, random, abs, greatest and least are.",
+        ) from None
+
+
+def _value(node: ast.expr, rng: np.random.Generator) -> Number:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        value = _value(node.operand, rng)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        return _BINARY[type(node.op)](_value(node.left, rng), _value(node.right, rng))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        return _called(node.func.id.lower(), [_value(part, rng) for part in node.args], rng)
+    raise ValueError
+
+
+def _called(name: str, values: list[Number], rng: np.random.Generator) -> Number:
+    if name == "random" and len(values) == 2:
+        low, high = (math.trunc(value) for value in values)
+        return int(rng.integers(low, high, endpoint=True))
+    if name == "abs" and len(values) == 1:
+        return abs(values[0])
+    if name in ("greatest", "least") and values:
+        return max(values) if name == "greatest" else min(values)
+    raise ValueError
+
 
 _OPTIONS = "pgbench.opts"
 _MARK = f"-- {CONFIDENTIAL}\n"
@@ -35,69 +109,57 @@ _OWN_VARIABLES = frozenset({"client_id", "default_seed", "random_seed", "scale"}
 _PLACE = re.compile(r"\$(\d+)")
 
 
-class Pgbench:
-    """The format of pgbench."""
+def _detects(path: Path) -> bool:
+    r"""Whether it is a script with a suffix of its own or a ``\set``, or a folder of such."""
+    if path.is_dir():
+        return (path / _OPTIONS).is_file() or any(_detects(f) for f in _scripts(path))
+    if path.suffix == ".pgbench" or path.name == _OPTIONS:
+        return True
+    if path.suffix != ".sql":
+        return False
+    return any(_META.match(line) and not COMMAND.match(line) for line in _text(path))
 
-    name = "pgbench"
 
-    def detects(self, path: Path) -> bool:
-        r"""Whether it is a script with a suffix of its own or a ``\set``, or a folder of such."""
-        if path.is_dir():
-            return (path / _OPTIONS).is_file() or any(self.detects(f) for f in _scripts(path))
-        if path.suffix == ".pgbench" or path.name == _OPTIONS:
-            return True
-        if path.suffix != ".sql":
-            return False
-        return any(_META.match(line) and not COMMAND.match(line) for line in _text(path))
+def _read(path: Path) -> Workload:
+    """Read every statement of every script.
 
-    def read(self, path: Path) -> Workload:
-        """Read every statement of every script.
+    A query's id is its script's path without suffix, with ``#2``, … where it holds several.
+    """
+    if path.name == _OPTIONS:
+        path = path.parent
+    root = path if path.is_dir() else path.parent
+    files = _files(path) if path.is_dir() else [(path, 1.0)]
+    queries = (
+        _bound(query_id(file, root, number), text, draws, weight)
+        for file, weight in files
+        for number, (draws, text) in enumerate(_statements(file), 1)
+    )
+    return whole(path, [file for file, _ in files], queries)
 
-        A query's id is its script's path without suffix, with ``#2``, … where it holds several.
 
-        Raises:
-            UsageError: There is no query, a script is missing, or one uses what only pgbench can
-                do: a backslash command other than set, or a function that is not drawn here.
-        """
-        if path.name == _OPTIONS:
-            path = path.parent
-        root = path if path.is_dir() else path.parent
-        files = _files(path) if path.is_dir() else [(path, 1.0)]
-        queries = (
-            _bound(query_id(file, root, number), text, draws, weight)
-            for file, weight in files
-            for number, (draws, text) in enumerate(_statements(file), 1)
-        )
-        return whole(path, [file for file, _ in files], queries)
-
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write a script a query and their weights; a single script where the path has a suffix.
-
-        Raises:
-            UsageError: An id is no file name, a weight no proportion of whole numbers, or a text
-                holds what pgbench would take for one of its variables.
-        """
-        scripts = {query.id: _script(query) for query in workload}
-        mark = _MARK if workload.confidential else ""
-        if path.suffix in _SUFFIXES:
-            if len(scripts) != 1:
-                raise UsageError(
-                    f"a pgbench script runs as one, and the workload has {len(scripts)} queries.",
-                    remedy="Name a folder: it gets a script a query, and their weights.",
-                )
-            write_text(path, mark + "".join(scripts.values()))
-            return
-        path.mkdir(parents=True, exist_ok=True)
-        weights = _whole(workload.queries)
-        options = []
-        for (name, script), weight in zip(scripts.items(), weights, strict=True):
-            file = inside(path, f"{name}.sql")
-            if re.search(r"[\s@]", name):
-                raise UsageError(f"the id {name!r} is no name of a pgbench script.")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_text(file, mark + script)
-            options.append(f"-f {name}.sql@{weight}\n")
-        write_text(path / _OPTIONS, "".join(options))
+def _write(workload: Workload, path: Path) -> None:
+    """Write a script a query and their weights; a single script where the path has a suffix."""
+    scripts = {query.id: _script(query) for query in workload}
+    mark = _MARK if workload.confidential else ""
+    if path.suffix in _SUFFIXES:
+        if len(scripts) != 1:
+            raise UsageError(
+                f"a pgbench script runs as one, and the workload has {len(scripts)} queries.",
+                remedy="Name a folder: it gets a script a query, and their weights.",
+            )
+        write_text(path, mark + "".join(scripts.values()))
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    weights = _whole(workload.queries)
+    options = []
+    for (name, script), weight in zip(scripts.items(), weights, strict=True):
+        file = inside(path, f"{name}.sql")
+        if re.search(r"[\s@]", name):
+            raise UsageError(f"the id {name!r} is no name of a pgbench script.")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, mark + script)
+        options.append(f"-f {name}.sql@{weight}\n")
+    write_text(path / _OPTIONS, "".join(options))
 
 
 def _text(path: Path) -> list[str]:
@@ -213,4 +275,4 @@ def _whole(queries: Sequence[Query]) -> list[int]:
     return [max(1, round(100 * weight / least)) for weight in weights]
 
 
-FORMAT = Pgbench()
+FORMAT = WorkloadFormat("pgbench", _detects, _read, _write)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from sqlglot.dialects import Postgres
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.schema import TableName, quote
-from privbench.workload.formats.base import read_object, read_text
+from privbench.workload.formats.base import WorkloadFormat, read_object, read_text
 from privbench.workload.formats.conjunctive import (
     NUMBER,
     Condition,
@@ -44,83 +43,72 @@ _OPERATORS = frozenset({"=", "<", ">", "<=", ">="})
 _TAIL = re.compile(r"([_-](train|test|val|\d+))+\Z")
 
 
-@dataclass(frozen=True)
-class Sam:
-    """The format of SAM.
+def _detects(path: Path) -> bool:
+    """Whether the file is a JSON object with a ``query_list``."""
+    return path.is_file() and '"query_list"' in read_text(path)[:10_000]
 
-    Attributes:
-        table: The table that the queries are on; from the file, or the file's name, if not given.
-        columns: Its columns in the order of the file's column numbers.
-    """
 
-    table: str | None = None
-    columns: tuple[str, ...] = ()
-
-    name = "sam"
-
-    def detects(self, path: Path) -> bool:
-        """Whether the file is a JSON object with a ``query_list``."""
-        return path.is_file() and '"query_list"' in read_text(path)[:10_000]
-
-    def read(self, path: Path) -> Workload:
-        """Read the queries; ids are q1, q2, ….
-
-        Raises:
-            UsageError: The JSON is of another form, or numbers its columns without their names.
-        """
-        data = read_object(path)
-        if not isinstance(data.get("query_list"), list):
-            raise UsageError(f"{path} holds no query_list.")
-        table = self.table or data.get("table") or _TAIL.sub("", path.stem)
-        name = TableName.parse(str(table))
-        parts = (name.name,) if name.schema == "public" else (name.schema, name.name)
-        written = ".".join(_quoted(part) for part in parts)
-        columns = self.columns or tuple(data.get("columns", ()))
-        items = [_item(item, columns, path) for item in data["query_list"]]
-        found: dict[str, set[str]] = defaultdict(set)
-        for column, _, value in chain.from_iterable(items):
-            found[column].add(value)
-        kinds = {column: _kind(values) for column, values in found.items()}
-        cards = data.get("card_list") or [None] * len(items)
-        if len(cards) != len(items):
-            raise UsageError(f"{path} has {len(items)} queries and {len(cards)} answers.")
-        queries = []
-        for number, (item, card) in enumerate(zip(items, cards, strict=True), 1):
-            conditions = tuple(
-                Condition(_quoted(c), f" {o} ", _value(v, o, kinds[c])) for c, o, v in item
+def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> Workload:
+    """Read the queries; ids are q1, q2, …. The table and the columns' names may be known."""
+    data = read_object(path)
+    if not isinstance(data.get("query_list"), list):
+        raise UsageError(f"{path} holds no query_list.")
+    table = known or data.get("table") or _TAIL.sub("", path.stem)
+    name = TableName.parse(str(table))
+    parts = (name.name,) if name.schema == "public" else (name.schema, name.name)
+    written = ".".join(_quoted(part) for part in parts)
+    columns = names or tuple(data.get("columns", ()))
+    items = [_item(item, columns, path) for item in data["query_list"]]
+    found: dict[str, set[str]] = defaultdict(set)
+    for column, _, value in chain.from_iterable(items):
+        found[column].add(value)
+    kinds = {column: _kind(values) for column, values in found.items()}
+    cards = data.get("card_list") or [None] * len(items)
+    if len(cards) != len(items):
+        raise UsageError(f"{path} has {len(items)} queries and {len(cards)} answers.")
+    queries = []
+    for number, (item, card) in enumerate(zip(items, cards, strict=True), 1):
+        conditions = tuple(
+            Condition(
+                _quoted(c),
+                f" {o} ",
+                Value(v, quoted=kinds[c] != "number", by_code=kinds[c] == "string" and o != "="),
             )
-            text = Conjunction(((written, ""),), (), conditions).sql
-            queries.append(Query(f"q{number}", text, None if card is None else int(float(card))))
-        return Workload(path.stem, tuple(queries), bool(data.get("confidential", False)))
+            for c, o, v in item
+        )
+        text = Conjunction(((written, ""),), (), conditions).sql
+        queries.append(Query(f"q{number}", text, None if card is None else int(float(card))))
+    return Workload(path.stem, tuple(queries), bool(data.get("confidential", False)))
 
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write the queries, columns by name.
 
-        Raises:
-            UsageError: A query is beyond the format, or they are on several tables.
-        """
-        parts = {query.id: _single(query) for query in workload}
-        tables = {item.tables[0][0]: name for name, item in parts.items()}
-        if len(tables) > 1:
-            names = " and ".join(list(tables.values())[:2])
-            raise UsageError(f"queries {names} are on different tables: the format sam holds one.")
-        data: dict[str, Any] = {
-            "query_list": [
-                [
-                    [c.column.rpartition(".")[2] for c in item.conditions],
-                    [c.operator for c in item.conditions],
-                    [c.value.text for c in item.conditions],
-                ]
-                for item in parts.values()
+def _write(workload: Workload, path: Path) -> None:
+    """Write the queries, columns by name."""
+    parts: dict[str, Conjunction] = {}
+    for query in workload:
+        parts[query.id] = conjunction(query, "sam", quotable=True)
+        if fault := _fault(parts[query.id]):
+            raise beyond(query, "sam", fault)
+    tables = {item.tables[0][0]: name for name, item in parts.items()}
+    if len(tables) > 1:
+        names = " and ".join(list(tables.values())[:2])
+        raise UsageError(f"queries {names} are on different tables: the format sam holds one.")
+    data: dict[str, Any] = {
+        "query_list": [
+            [
+                [c.column.rpartition(".")[2] for c in item.conditions],
+                [c.operator for c in item.conditions],
+                [c.value.text for c in item.conditions],
             ]
-        }
-        if any(query.card is not None for query in workload):
-            data["card_list"] = [_card(query) for query in workload]
-        if tables:
-            data["table"] = next(iter(tables))
-        if workload.confidential:
-            data["confidential"] = True
-        write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
+            for item in parts.values()
+        ]
+    }
+    if any(query.card is not None for query in workload):
+        data["card_list"] = [_card(query) for query in workload]
+    if tables:
+        data["table"] = next(iter(tables))
+    if workload.confidential:
+        data["confidential"] = True
+    write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
 
 
 def _item(item: Any, columns: tuple[str, ...], path: Path) -> list[tuple[str, str, str]]:
@@ -160,24 +148,6 @@ def _kind(values: set[str]) -> str:
     return "time" if all(_TIME.match(value) for value in values) else "string"
 
 
-def _value(text: str, operator: str, kind: str) -> Value:
-    by_code = kind == "string" and operator != "="
-    return Value(text, quoted=kind != "number", by_code=by_code)
-
-
-def _single(query: Query) -> Conjunction:
-    """The parts of a query that the format can hold.
-
-    Raises:
-        UsageError: It cannot.
-    """
-    parts = conjunction(query, "sam", quotable=True)
-    fault = _fault(parts)
-    if fault:
-        raise beyond(query, "sam", fault)
-    return parts
-
-
 def _fault(parts: Conjunction) -> str | None:
     columns = [item.column.rpartition(".")[2] for item in parts.conditions]
     if len(parts.tables) > 1 or parts.joins:
@@ -203,4 +173,14 @@ def _card(query: Query) -> str:
     return str(query.card)
 
 
-FORMAT = Sam()
+def sam(table: str | None = None, columns: tuple[str, ...] = ()) -> WorkloadFormat:
+    """The format, for a file that does not state all of it.
+
+    Args:
+        table: The table that the queries are on; else the file states it, or its name does.
+        columns: The table's columns in the order of the file's column numbers.
+    """
+    return WorkloadFormat("sam", _detects, lambda path: _read(path, table, columns), _write)
+
+
+FORMAT = sam()

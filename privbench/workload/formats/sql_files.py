@@ -7,7 +7,14 @@ from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import CONFIDENTIAL, cut, query_id, read_text, whole
+from privbench.workload.formats.base import (
+    CONFIDENTIAL,
+    WorkloadFormat,
+    cut,
+    query_id,
+    read_text,
+    whole,
+)
 from privbench.workload.query import Query, Workload
 
 #: Commands of psql that are followed, or mean nothing to a replay.
@@ -23,51 +30,41 @@ _NUMBERS = re.compile(r"(\d+)")
 _MARK = f"-- {CONFIDENTIAL}\n;\n"
 
 
-class SqlFiles:
-    """The format of plain SQL files."""
+def _detects(path: Path) -> bool:
+    """Whether it is a folder, or a file whose name ends in ``.sql``."""
+    return path.is_dir() or path.suffix.lower() == ".sql"
 
-    name = "sql"
 
-    def detects(self, path: Path) -> bool:
-        """Whether it is a folder, or a file whose name ends in ``.sql``."""
-        return path.is_dir() or path.suffix.lower() == ".sql"
+def _read(path: Path) -> Workload:
+    """Read every statement.
 
-    def read(self, path: Path) -> Workload:
-        """Read every statement.
+    In a folder the files are taken in natural order (2a before 10a) and sub-folders are
+    searched; a query's id is its file's path without ``.sql``, with ``#2``, ``#3`` … where one
+    file holds several. In a single file the ids are q1, q2, ….
+    """
+    if not path.is_dir():
+        alone = (Query(f"q{i}", text) for i, text in enumerate(_texts(path), 1))
+        return whole(path, [path], alone)
+    files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
+    queries = (
+        Query(query_id(file, path, number), text)
+        for file in files
+        for number, text in enumerate(_texts(file), 1)
+    )
+    return whole(path, files, queries)
 
-        In a folder the files are taken in natural order (2a before 10a) and sub-folders are
-        searched; a query's id is its file's path without ``.sql``, with ``#2``, ``#3`` … where one
-        file holds several. In a single file the ids are q1, q2, ….
 
-        Raises:
-            UsageError: There is no query, or a file cannot be read.
-        """
-        if not path.is_dir():
-            alone = (Query(f"q{i}", text) for i, text in enumerate(_texts(path), 1))
-            return whole(path, [path], alone)
-        files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
-        queries = (
-            Query(query_id(file, path, number), text)
-            for file in files
-            for number, text in enumerate(_texts(file), 1)
-        )
-        return whole(path, files, queries)
-
-    def write(self, workload: Workload, path: Path) -> None:
-        """Write one file, where the path ends in ``.sql``, or else a file a query in a folder.
-
-        Raises:
-            UsageError: An id would leave the folder.
-        """
-        mark = _MARK if workload.confidential else ""
-        if path.suffix.lower() == ".sql":
-            text = "".join(f"{ended(query.sql)}\n" for query in workload)
-            write_text(path, mark + text)
-            return
-        for query in workload:
-            file = inside(path, f"{query.id}.sql")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_text(file, f"{mark}{ended(query.sql)}\n")
+def _write(workload: Workload, path: Path) -> None:
+    """Write one file, where the path ends in ``.sql``, or else a file a query in a folder."""
+    mark = _MARK if workload.confidential else ""
+    if path.suffix.lower() == ".sql":
+        text = "".join(f"{ended(query.sql)}\n" for query in workload)
+        write_text(path, mark + text)
+        return
+    for query in workload:
+        file = inside(path, f"{query.id}.sql")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, f"{mark}{ended(query.sql)}\n")
 
 
 def _texts(file: Path) -> list[str]:
@@ -92,11 +89,7 @@ def _plain(text: str, file: Path, depth: int = 0) -> str:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file in a folder.
-
-    Raises:
-        UsageError: The name leads out of it.
-    """
+    """A file in a folder."""
     root = folder.resolve()
     file = (root / name).resolve()
     if not file.is_relative_to(root):
@@ -118,4 +111,4 @@ def ended(sql: str) -> str:
     return f"{text}\n;" if "--" in text.rpartition("\n")[2] else f"{text};"
 
 
-FORMAT = SqlFiles()
+FORMAT = WorkloadFormat("sql", _detects, _read, _write)

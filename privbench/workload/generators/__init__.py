@@ -23,16 +23,11 @@ Generator = Callable[[RowSource, Answers, Schema, Plan], Workload]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of workload.
+    """A kind of workload."""
 
-    Attributes:
-        make: Makes one.
-        plan: What it is like unless something else is asked for; without joins it has never any.
-        operators: What its predicates may ask; those of the plan if none are given.
-    """
-
-    make: Generator
-    plan: Plan
+    make: Generator  # makes one
+    plan: Plan  # what it is like unless something else is asked for; without joins it has never any
+    # What its predicates may ask; those of the plan if none are given.
     operators: tuple[str, ...] = ()
 
 

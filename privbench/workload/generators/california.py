@@ -11,21 +11,16 @@ from __future__ import annotations
 from privbench.errors import UsageError
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.generators.plan import Plan, collect
-from privbench.workload.generators.predicates import around_one
+from privbench.workload.generators.draft import Values
+from privbench.workload.generators.plan import Plan, around_one, collect
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Values
 from privbench.workload.query import Workload
 
 OPERATORS = ("<=", ">=", "between")
 
 
 def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Counting queries under ranges of numbers on single tables.
-
-    Raises:
-        UsageError: No table has a numeric column that is no key.
-    """
+    """Counting queries under ranges of numbers on single tables."""
     rng = generator(plan.seed, "california workload")
     operators = list(plan.operators)
     tables = [table for table in schema if any(map(_ranged, rows.values(table)))]

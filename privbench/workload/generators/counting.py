@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.generators.draft import Draft, draw
-from privbench.workload.generators.plan import TRIES, Plan, collect
-from privbench.workload.generators.predicates import around, fitting
+from privbench.workload.generators.draft import Draft, Values, draw
+from privbench.workload.generators.plan import TRIES, Plan, around, collect, fitting
 from privbench.workload.generators.rows import Answers, RowSource, anchored
-from privbench.workload.generators.values import Values
 from privbench.workload.query import Workload
 
 OPERATORS = ("=", "<=", ">=", "between")

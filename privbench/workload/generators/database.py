@@ -10,9 +10,8 @@ from psycopg import sql
 
 from privbench.postgres.reading import assignment
 from privbench.schema import Column, Table
-from privbench.workload.generators.draft import Draft
+from privbench.workload.generators.draft import DATES, Draft, Row
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import DATES, Row
 
 
 class DatabaseRows(RowSource):

@@ -1,15 +1,103 @@
-"""A query before it becomes text: tables joined along foreign keys, predicates and results."""
+"""A query before it becomes text: tables joined along foreign keys, values, predicates, results."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from psycopg import sql
 
-from privbench.schema import ForeignKey, Schema, Table
-from privbench.workload.generators.values import Values, pick
+from privbench.schema import Column, ForeignKey, Schema, Table
+
+#: One row of a table by column: as PostgreSQL prints the values, None for NULL.
+Row = dict[str, str | None]
+Item = TypeVar("Item")
+
+#: Types whose texts are to be in ISO order, whatever the session's DateStyle.
+DATES = frozenset({"date", "timestamp", "timestamptz"})
+_WHOLE = frozenset({"int2", "int4", "int8", "date"})
+# Types whose texts sort as their values do.
+_ORDERED = DATES | {"int2", "int4", "int8", "numeric", "float4", "float8", "time"}
+_NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
+# Characters of a literal: longer values would make queries that nobody can read.
+_LONGEST = 64
+# Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
+_FEW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Values of one column to take literals from."""
+
+    column: Column
+    # One a sampled row, None for NULL and for what is too long; in no order.
+    texts: tuple[str | None, ...]
+    ordered: bool  # whether ranges make sense
+    few: bool  # whether equality makes sense on another database of the same distribution
+
+    @classmethod
+    def of(cls, column: Column, texts: Sequence[str | None]) -> Values:
+        """Judge a column by a sample of its values."""
+        short = tuple(cls.short(text) for text in texts)
+        distinct = len({text for text in short if text is not None})
+        few = 0 < distinct <= _FEW and 2 * distinct <= max(len(texts), 2)
+        return cls(column, short, column.type.base in _ORDERED, few)
+
+    @property
+    def usable(self) -> bool:
+        """Whether a predicate can be made at all."""
+        return (self.ordered or self.few) and any(text is not None for text in self.texts)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers or days: equality may ask for any of them."""
+        return self.column.type.base in _WHOLE
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are strings."""
+        return self.column.type.category == "S"
+
+    def place(self, text: str) -> tuple[float, str]:
+        """Where a value stands in the column's order; for strings that of their code points."""
+        return (float(text), "") if self.column.type.category == "N" else (0.0, text)
+
+    @staticmethod
+    def short(text: str | None) -> str | None:
+        """The text, or None where it is NULL or too long for a literal."""
+        return text if text is not None and len(text) <= _LONGEST else None
+
+    def literal(self, text: str) -> sql.Composable:
+        """The text as a literal of the column's type."""
+        if self.column.type.category == "N" and _NUMBER.match(text):
+            return sql.SQL(text)
+        if self.column.type.category == "D":
+            return sql.SQL("{}::{}").format(sql.Literal(text), sql.SQL(self.column.type.sql))
+        return sql.Literal(text)
+
+
+def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
+    """The usable columns of a table with their values in some of its rows.
+
+    Keys and columns of composite types are none: queries do not select by them.
+    """
+    keys = table.key_columns | set(table.primary_key.columns if table.primary_key else ())
+    keys |= {unique.columns[0] for unique in table.unique_sets if len(unique.columns) == 1}
+    found = [
+        Values.of(column, [row[column.name] for row in rows])
+        for column in table.columns
+        if column.name not in keys and (column.type.category in "NDTBS" or column.type.kind == "e")
+    ]
+    return [values for values in found if values.usable]
+
+
+def pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
+    """A random one of some items."""
+    return items[int(rng.integers(len(items)))]
+
 
 #: Operators that take a value, in the order in which they are drawn from.
 OPERATORS = ("=", "<", ">", "<=", ">=", "between")
@@ -21,29 +109,19 @@ Link = tuple[tuple[int, str], tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One foreign key followed by a query.
+    """One foreign key followed by a query."""
 
-    Attributes:
-        key: The foreign key.
-        child: Place, in the tree's tables, of the one that holds the key.
-        parent: Place of the one that it refers to.
-    """
-
-    key: ForeignKey
-    child: int
-    parent: int
+    key: ForeignKey  # the foreign key
+    child: int  # place, in the tree's tables, of the one that holds the key
+    parent: int  # place of the one that it refers to
 
 
 @dataclass(frozen=True, slots=True)
 class JoinTree:
-    """Tables joined by foreign keys.
+    """Tables joined by foreign keys."""
 
-    Attributes:
-        tables: In the order in which they were reached.
-        edges: One less than tables: the key that reached ``tables[i + 1]``, from an earlier one.
-    """
-
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...]  # in the order in which they were reached
+    # One less than tables: the key that reached ``tables[i + 1]``, from an earlier one.
     edges: tuple[Edge, ...] = ()
 
     @property
@@ -137,18 +215,12 @@ def _steps(
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition on one column.
+    """A condition on one column."""
 
-    Attributes:
-        table: Place of the column's table in the tree.
-        values: The column.
-        operator: One of `OPERATORS`, or ``is null`` or ``is not null``.
-        texts: Its literals: two of ``between``, none of the tests for NULL, else one.
-    """
-
-    table: int
-    values: Values
-    operator: str
+    table: int  # place of the column's table in the tree
+    values: Values  # the column
+    operator: str  # one of `OPERATORS`, or ``is null`` or ``is not null``
+    # Its literals: two of ``between``, none of the tests for NULL, else one.
     texts: tuple[str, ...] = ()
 
     def condition(self, alias: str) -> sql.Composable:
@@ -166,19 +238,12 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A query to be written.
+    """A query to be written."""
 
-    Attributes:
-        tree: Its tables and joins.
-        predicates: All of which hold.
-        head: What is asked of the rows; None counts them.
-        foot: What follows the conditions.
-    """
-
-    tree: JoinTree
-    predicates: tuple[Predicate, ...]
-    head: sql.Composable | None = None
-    foot: sql.Composable = field(default_factory=lambda: sql.SQL(""))
+    tree: JoinTree  # its tables and joins
+    predicates: tuple[Predicate, ...]  # all of which hold
+    head: sql.Composable | None = None  # what is asked of the rows; None counts them
+    foot: sql.Composable = field(default_factory=lambda: sql.SQL(""))  # what follows the conditions
 
     @property
     def text(self) -> str:

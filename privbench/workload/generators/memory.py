@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from privbench.postgres.arrow import storage_array
 from privbench.rng import generator
 from privbench.schema import ForeignKey, Table
-from privbench.workload.generators.draft import Draft, Edge, JoinTree, Predicate
+from privbench.workload.generators.draft import Draft, Edge, JoinTree, Predicate, Row
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Row
 
 #: By column, the values of one table; columns that are left to the server are not there.
 Columns = Mapping[str, pa.Array | pa.ChunkedArray]
@@ -35,11 +34,7 @@ _COMPARE = {
 
 
 class MemoryTables:
-    """Synthetic tables by ``schema.table``, their values as text on request.
-
-    Args:
-        tables: The columns of each table.
-    """
+    """Synthetic tables by ``schema.table``, their values as text on request."""
 
     def __init__(self, tables: Mapping[str, Columns]) -> None:
         self._tables = tables
@@ -84,12 +79,7 @@ class MemoryTables:
 
 
 class MemoryRows(RowSource):
-    """Rows to take literals from.
-
-    Args:
-        tables: The tables.
-        seed: Chooses the rows.
-    """
+    """Rows to take literals from."""
 
     def __init__(self, tables: MemoryTables, seed: int) -> None:
         super().__init__()
@@ -118,11 +108,7 @@ class MemoryRows(RowSource):
 
 
 class MemoryAnswers(Answers):
-    """Answers by counting along the tree, which a sample in memory allows.
-
-    Args:
-        tables: The tables.
-    """
+    """Answers by counting along the tree, which a sample in memory allows."""
 
     stated = False
 

@@ -11,11 +11,9 @@ from psycopg import sql
 
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.generators.draft import Draft, JoinTree, Predicate, draw
-from privbench.workload.generators.plan import Plan, collect
-from privbench.workload.generators.predicates import fitting
+from privbench.workload.generators.draft import Draft, JoinTree, Predicate, Values, draw, pick
+from privbench.workload.generators.plan import Plan, collect, fitting
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Values, pick
 from privbench.workload.query import Workload
 
 OPERATORS = ("=", "<=", ">=", "between")

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.generators.draft import Draft, Predicate, draw
-from privbench.workload.generators.plan import Plan, collect
-from privbench.workload.generators.predicates import fitting
+from privbench.workload.generators.draft import Draft, Predicate, Values, draw, pick
+from privbench.workload.generators.plan import Plan, collect, fitting
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Values, pick
 from privbench.workload.query import Workload
 
 OPERATORS = ("=", "<", ">")
@@ -41,11 +39,12 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
             return None
         found: list[Predicate] = []
         for place, table in enumerate(tree.tables):
-            columns = [
-                (values, operators)
-                for values in rows.values(table)
-                if (operators := _operators(values, plan))
+            # Equality is asked only of values that may come again.
+            fits = [
+                (v, fitting(plan.operators, equal=v.few or v.whole, ranged=v.ordered))
+                for v in rows.values(table)
             ]
+            columns = [(values, operators) for values, operators in fits if operators]
             wanted = int(rng.integers(len(columns) + 1))
             chosen = rng.choice(len(columns), wanted, replace=False) if wanted else ()
             found += [predicate(place, *columns[int(i)]) for i in chosen]
@@ -57,8 +56,3 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
         return Draft(tree, tuple(found))
 
     return collect("mscn", plan, drawn, answers)
-
-
-def _operators(values: Values, plan: Plan) -> list[str]:
-    """What may be asked of a column: equality only of values that may come again."""
-    return fitting(plan.operators, equal=values.few or values.whole, ranged=values.ordered)

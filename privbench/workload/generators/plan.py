@@ -1,14 +1,24 @@
-"""The plan of a generated workload, and the loop that collects its queries."""
+"""The plan of a generated workload, predicates by it, and the loop that collects its queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from privbench.errors import UsageError
-from privbench.schema import Schema
-from privbench.workload.generators.draft import OPERATORS, Draft
-from privbench.workload.generators.rows import Answers
+from privbench.schema import Schema, Table
+from privbench.workload.generators.draft import (
+    OPERATORS,
+    Draft,
+    JoinTree,
+    Predicate,
+    Row,
+    Values,
+    pick,
+)
+from privbench.workload.generators.rows import Answers, RowSource
 from privbench.workload.query import Query, Workload
 
 #: Draws that a query may take.
@@ -20,32 +30,18 @@ Drawer = Callable[[int], Draft | None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of a workload.
+    """A plan of a workload."""
 
-    Attributes:
-        queries: How many; fewer where the data does not yield as many different ones.
-        joins: Least and most foreign keys that a query follows.
-        predicates: Least and most predicates of a query.
-        operators: What predicates may ask.
-        least: Queries with smaller answers are left out.
-        most: Queries with larger answers are left out; None for no limit.
-        seed: Of the draws.
-    """
-
-    queries: int = 400
-    joins: tuple[int, int] = (0, 3)
-    predicates: tuple[int, int] = (1, 6)
-    operators: tuple[str, ...] = OPERATORS
-    least: int = 1
-    most: int | None = None
-    seed: int = 0
+    queries: int = 400  # how many; fewer where the data does not yield as many different ones
+    joins: tuple[int, int] = (0, 3)  # least and most foreign keys that a query follows
+    predicates: tuple[int, int] = (1, 6)  # least and most predicates of a query
+    operators: tuple[str, ...] = OPERATORS  # what predicates may ask
+    least: int = 1  # queries with smaller answers are left out
+    most: int | None = None  # queries with larger answers are left out; None for no limit
+    seed: int = 0  # of the draws
 
     def check(self, schema: Schema) -> None:
-        """Refuse what no query can be made of.
-
-        Raises:
-            UsageError: The schema has no table, a range is upside down, or an operator unknown.
-        """
+        """Refuse what no query can be made of."""
         if not schema.tables:
             raise UsageError("the schema has no table to query.")
         ranges = {
@@ -77,9 +73,6 @@ def collect(
         draw: Draws one query.
         answers: Says which have an answer.
         count: Whether to count, and state, the answers; otherwise one row is enough.
-
-    Raises:
-        UsageError: No query with an answer was found.
     """
     found: dict[str, int | None] = {}
     low, high = plan.joins
@@ -103,3 +96,89 @@ def collect(
         raise UsageError("no query with an answer was found: are the tables empty?")
     made = (Query(f"g{i}", f"{text};", card) for i, (text, card) in enumerate(found.items(), 1))
     return Workload(name, tuple(made))
+
+
+#: What may be asked of a column so that a value of it passes.
+Operators = Callable[[Values, str], list[str]]
+#: A predicate on a column of the table at a place that holds for a value, by one of the operators.
+Maker = Callable[[int, Values, str, list[str], np.random.Generator], Predicate]
+
+
+def fitting(operators: Sequence[str], *, equal: bool, ranged: bool) -> list[str]:
+    """Those of the operators that make sense: equality if it does, the others if ranges do."""
+    return [operator for operator in operators if (equal if operator == "=" else ranged)]
+
+
+def at_value(
+    place: int, values: Values, text: str, operators: list[str], rng: np.random.Generator
+) -> Predicate:
+    """A comparison with the value `text` itself."""
+    return Predicate(place, values, pick(operators, rng), (text,))
+
+
+def holding(
+    place: int, values: Values, text: str, operators: list[str], rng: np.random.Generator
+) -> Predicate:
+    """A condition on a column that holds for the value `text`.
+
+    Bounds are values of random rows, as in MSCN, or `text` where they would exclude it.
+    """
+    operator = pick(operators, rng)
+    if operator == "=":
+        return Predicate(place, values, operator, (text,))
+    bounds = [text, *(pick(values.texts, rng) or text for _ in range(1 + (operator == "between")))]
+    low, high = (pole(bounds, key=values.place) for pole in (min, max))
+    if operator == "between":
+        return Predicate(place, values, operator, (low, high))
+    return Predicate(place, values, operator, (low if operator == ">=" else high,))
+
+
+def around(
+    tree: JoinTree,
+    anchor: Sequence[Row],
+    rows: RowSource,
+    plan: Plan,
+    rng: np.random.Generator,
+    operators: Operators,
+    make: Maker = holding,
+) -> Draft | None:
+    """A count whose predicates hold for rows that join; None where they have too few columns.
+
+    Args:
+        tree: The tables.
+        anchor: A row of each.
+        rows: Where the tables' values come from.
+        plan: How many predicates there are to be, a uniformly drawn number.
+        rng: Draws.
+        operators: Of each column; a column without one is not asked.
+        make: Makes the predicates, at most one a column.
+    """
+    usable = [
+        (place, values, text, allowed)
+        for place, (table, row) in enumerate(zip(tree.tables, anchor, strict=True))
+        for values in rows.values(table)
+        if (text := values.short(row[values.column.name])) is not None
+        and (allowed := operators(values, text))
+    ]
+    low, high = plan.predicates
+    if len(usable) < low:
+        return None
+    wanted = min(len(usable), low + int(rng.integers(high - low + 1)))
+    chosen = rng.choice(len(usable), wanted, replace=False) if wanted else ()
+    return Draft(tree, tuple(make(*usable[int(i)], rng) for i in chosen))
+
+
+def around_one(
+    tables: Sequence[Table],
+    rows: RowSource,
+    plan: Plan,
+    rng: np.random.Generator,
+    operators: Operators,
+    make: Maker = holding,
+) -> Draft | None:
+    """As `around`, for a random row of a random one of the tables."""
+    table = pick(tables, rng)
+    starts = rows.starts(table)
+    if not starts:
+        return None
+    return around(JoinTree((table,)), [pick(starts, rng)], rows, plan, rng, operators, make)

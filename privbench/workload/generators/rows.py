@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from privbench.schema import Table
-from privbench.workload.generators.draft import Draft, JoinTree, Link
-from privbench.workload.generators.values import Row, Values, judged, pick
+from privbench.workload.generators.draft import Draft, JoinTree, Link, Row, Values, judged, pick
 
 # Rows of a table that literals come from, and that queries are drawn around. Twice or half as many
 # change which values are drawn and no property of the workload.

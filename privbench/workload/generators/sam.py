@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.generators.plan import Plan, collect
-from privbench.workload.generators.predicates import around_one, at_value, fitting
+from privbench.workload.generators.draft import Values
+from privbench.workload.generators.plan import Plan, around_one, at_value, collect, fitting
 from privbench.workload.generators.rows import Answers, RowSource
-from privbench.workload.generators.values import Values
 from privbench.workload.query import Workload
 
 OPERATORS = ("=", "<=", ">=")

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from privbench.workload.generators.draft import Row, pick
 from privbench.workload.generators.rows import RowSource, joined
-from privbench.workload.generators.values import Row, pick
 from privbench.workload.rebind import functions
 from privbench.workload.rebind.columns import Operand
 from privbench.workload.rebind.sites import Site
@@ -32,11 +32,7 @@ _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
 
 
 class Columns:
-    """Values of operands in synthetic rows.
-
-    Args:
-        rows: The rows.
-    """
+    """Values of operands in synthetic rows."""
 
     def __init__(self, rows: RowSource) -> None:
         self.rows = rows
@@ -63,11 +59,6 @@ def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -
 
     Tables that are joined get rows that join. Where no row fits, the search starts again from
     another table; the start that reached the most tables counts.
-
-    Args:
-        joins: What the query sets equal.
-        rows: Synthetic rows.
-        rng: Decides.
 
     Returns:
         One row for each occurrence of a table, by its number, where one was found.
@@ -160,7 +151,9 @@ class Chooser:
         old = site.mark.original
         if site.shape == "array":
             size = min(old.count(",") + 1, _MOST_MEMBERS) if old else _MEMBERS
-            return [_array(self._several(operand, present, size))]
+            members = self._several(operand, present, size)
+            quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in members)
+            return ["{" + ",".join(f'"{text}"' for text in quoted) + "}"]
         if site.shape == "member" or site.mark.many:
             drawn = self._several(operand, present, _MEMBERS if site.mark.many else 1)
         else:
@@ -241,11 +234,6 @@ def _fitted(site: Site, text: str) -> str | None:
     if not site.negated:
         return text
     return text[1:] if text.startswith("-") else f"-{text}"
-
-
-def _array(values: Sequence[str]) -> str:
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in values)
-    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def like(old: str, value: str, rng: np.random.Generator) -> str:

@@ -6,11 +6,13 @@ types. This module follows a qualified column to its table, and lists the functi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
@@ -44,21 +46,13 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A column, and what is done to its values before they are compared.
+    """A column, and what is done to its values before they are compared."""
 
-    Attributes:
-        source: A number for each occurrence of a table in a query.
-        table: The table.
-        column: The column.
-        steps: Names of functions in `functions.apply`, innermost first.
-        numeric: Whether what is compared is a number as PostgreSQL sees it.
-    """
-
-    source: int
+    source: int  # A number for each occurrence of a table in a query
     table: Table
     column: Column
-    steps: tuple[str, ...] = ()
-    numeric: bool = False
+    steps: tuple[str, ...] = ()  # names of functions in `functions.apply`, innermost first
+    numeric: bool = False  # whether what is compared is a number as PostgreSQL sees it
 
     def then(self, step: str) -> Operand:
         """With one more function around it."""
@@ -67,9 +61,6 @@ class Operand:
 
 class Tables:
     """The tables of a schema, as queries name them.
-
-    Args:
-        schema: The schema.
 
     Attributes:
         names: Every name of the schema: it is published with the clone.
@@ -88,15 +79,12 @@ class Tables:
         self._tables: dict[str, list[Table]] = {}
         for each in schema:
             self._tables.setdefault(each.name.name, []).append(each)
-        columns: dict[str, object] = {}
-        for name in self._tables:
-            one = self.named(name)
-            if one is not None:
-                columns[name] = {
-                    column.name: _TYPES.get(column.type.category, "unknown")
-                    for column in one.columns
-                }
-        self.mapping = MappingSchema(columns, dialect="postgres", normalize=False)
+        columns: dict[str, dict[str, object]] = defaultdict(dict)
+        for each in schema:
+            columns[each.name.schema][each.name.name] = {
+                column.name: _TYPES.get(column.type.category, "unknown") for column in each.columns
+            }
+        self.mapping = MappingSchema(dict(columns), dialect="postgres", normalize=False)
 
     def named(self, name: str, schema: str = "") -> Table | None:
         """The table of that name; without a schema the one of public, else the only one."""
@@ -110,17 +98,9 @@ class Tables:
 class Resolver:
     """Finds operands in the tree of one query.
 
-    Args:
-        tree: The query, its literals marked.
-        tables: The tables that it may name.
-        marks: The marks.
-
     Attributes:
         tree: The query as sqlglot's optimizer writes it. Positions in GROUP BY, ORDER BY and
             DISTINCT ON are not in it: they are marks, which the optimizer would look up.
-
-    Raises:
-        SqlglotError: The optimizer cannot tell what a name means.
     """
 
     def __init__(self, tree: exp.Query, tables: Tables, marks: Sequence[Mark]) -> None:
@@ -130,6 +110,14 @@ class Resolver:
             holder = holder.parent if isinstance(holder, exp.Tuple) else holder
             if isinstance(holder, (exp.Group, exp.Ordered, exp.Distinct)):
                 literal.replace(exp.Null())
+        tree = normalize_identifiers(tree, dialect="postgres")
+        # sqlglot knows no search path: ours is `Tables.named`.
+        for scope in traverse_scope(tree):
+            for source in scope.sources.values():
+                if isinstance(source, exp.Table) and not source.db:
+                    table = tables.named(source.name)
+                    if table is not None:
+                        source.set("db", exp.to_identifier(table.name.schema, quoted=True))
         qualified = qualify(
             tree, dialect="postgres", schema=tables.mapping, allow_partial_qualification=True,
             validate_qualify_columns=False, quote_identifiers=False,
@@ -236,17 +224,14 @@ class Resolver:
             name = node.name
             if isinstance(query, exp.Query):
                 renamed = dict(zip(source.outer_columns, query.named_selects, strict=False))
-                return self._output(query, renamed.get(name, name), depth)
+                name = renamed.get(name, name)
+                item = next((item for item in query.selects if item.alias_or_name == name), None)
+                return self._operand(item, depth)
         table = (
             self._tables.named(source.name, source.db) if isinstance(source, exp.Table) else None
         )
         column = next((c for c in table.columns if c.name == node.name), None) if table else None
         return Operand(id(source), table, column) if table and column else None
-
-    def _output(self, query: exp.Query, name: str, depth: int) -> Operand | None:
-        """A column that a query gives."""
-        item = next((item for item in query.selects if item.alias_or_name == name), None)
-        return self._operand(item, depth)
 
 
 def _joined(one: Operand, other: Operand) -> bool:

@@ -48,20 +48,14 @@ _LIST = re.compile(r"\s*/\*, \.\.\. \*/")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One literal or parameter.
+    """One literal or parameter."""
 
-    Attributes:
-        number: Its place among the marks.
-        kind: How it was written.
-        original: Its value; empty for a parameter. It goes nowhere but into allow-lists and
-            lengths of patterns.
-        many: Whether it stands for a list of constants of unknown length.
-    """
-
-    number: int
-    kind: Kind
+    number: int  # its place among the marks
+    kind: Kind  # how it was written
+    # Its value; empty for a parameter. It goes nowhere but into allow-lists and lengths of
+    # patterns.
     original: str
-    many: bool = False
+    many: bool = False  # whether it stands for a list of constants of unknown length
 
     @property
     def text(self) -> str:
@@ -89,14 +83,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A text and its marks, in order.
+    """A text and its marks, in order."""
 
-    Attributes:
-        pieces: Text and marks.
-        stayed: Names in it that neither the schema has nor a function or type.
-    """
-
-    pieces: tuple[str | Mark, ...]
+    pieces: tuple[str | Mark, ...]  # text and marks
+    # Names in it that neither the schema has nor a function or type.
     stayed: frozenset[str] = frozenset()
 
     @property
@@ -143,10 +133,6 @@ def mark(
         known: Names of the schema, which stay whatever they look like.
         given: Names that the query gives itself, which do not stay.
         called: Functions that it calls, which stay where they are called.
-
-    Raises:
-        UsageError: The text holds a string, name or comment without an end, or a name in Unicode
-            escapes.
     """
     found = _tokens(text)
     pieces: list[str | Mark] = []
@@ -171,7 +157,9 @@ def mark(
         else:
             name = _folded(token)
             call = name in called and after == _PARENTHESIS
-            odd = not (_plain(name) or name in known or before == "COLLATE")
+            # What looks like a name and not like data.
+            plain = _PLAIN.match(name) and not _TELLING.search(name)
+            odd = not (plain or name in known or before == "COLLATE")
             if not call and (name in given or odd):
                 fresh = (n for i in count(len(renamed) + 1) if (n := f"n{i}") not in known)
                 pieces.append(renamed.setdefault(name, next(fresh)))
@@ -214,8 +202,3 @@ def _folded(token: Token) -> str:
     if token.text.startswith('"'):
         return token.text[1:-1].replace('""', '"')
     return token.text.lower()
-
-
-def _plain(name: str) -> bool:
-    """Whether a name looks like one, and not like data."""
-    return _PLAIN.match(name) is not None and not _TELLING.search(name)

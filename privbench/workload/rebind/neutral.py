@@ -107,12 +107,7 @@ def kept(site: Site) -> str | None:
 
 
 def constant(site: Site, type_name: str | None = None) -> str:
-    """The constant for a literal that is not kept.
-
-    Args:
-        site: The literal.
-        type_name: Its type, where the server said so.
-    """
+    """The constant for a literal that is not kept."""
     if site.role == "interval":
         found = _INTERVAL.match(site.mark.original)
         unit = found[2].lower() if found else ""

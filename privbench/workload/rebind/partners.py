@@ -85,9 +85,7 @@ class Partners:
 def paired(source: Sequence[str], clone: Sequence[str]) -> dict[str, str]:
     """What stands for each text that the clone lacks: the text of its rank that the source lacks.
 
-    Args:
-        source: Distinct texts, the most frequent first.
-        clone: Likewise.
+    Both lists are distinct texts, the most frequent first.
 
     >>> paired(["Oslo", "Bern", "Rome"], ["Bern", "xava", "tuke"])
     {'Oslo': 'xava', 'Rome': 'tuke'}

@@ -18,7 +18,7 @@ from privbench.postgres.failures import describe
 from privbench.postgres.reading import assignment, users_path
 from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload.capture.normal import bound as with_values
+from privbench.workload.capture.gather import bound as with_values
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
@@ -33,34 +33,21 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What became of one query's literals.
+    """What became of one query's literals."""
 
-    Attributes:
-        query: The new query.
-        drawn: How many literals were drawn from a column.
-        kept: How many stayed, being structure: limits, positions, units, small numbers.
-        neutral: How many met no column and are constants of their type now.
-    """
-
-    query: Query
-    drawn: int
-    kept: int
-    neutral: int
+    query: Query  # the new query
+    drawn: int  # how many literals were drawn from a column
+    kept: int  # how many stayed, being structure: limits, positions, units, small numbers
+    neutral: int  # how many met no column and are constants of their type now
 
 
 @dataclass(frozen=True, slots=True)
 class Rebinding:
-    """A workload with new literals.
+    """A workload with new literals."""
 
-    Attributes:
-        workload: The queries whose literals could be replaced.
-        bound: One a query of the workload.
-        left_out: Why, by the ids of the others.
-    """
-
-    workload: Workload
-    bound: tuple[Bound, ...]
-    left_out: dict[str, str]
+    workload: Workload  # the queries whose literals could be replaced
+    bound: tuple[Bound, ...]  # one a query of the workload
+    left_out: dict[str, str]  # why, by the ids of the others
 
 
 class LeftOut(Exception):
@@ -173,11 +160,7 @@ class _Binder:
         self._trust = trust
 
     def bind(self, query: Query) -> Bound:
-        """Bind one query.
-
-        Raises:
-            LeftOut: It cannot be bound.
-        """
+        """Bind one query."""
         marked, tree = self._marked(query)
         found, joins = self._sites(marked, tree)
         own = together(joins, self._columns.rows, generator(self._seed, "rebind joins", query.id))
@@ -215,7 +198,9 @@ class _Binder:
             tree = parse(marked.text)
             if tree is not None:
                 given = neutral.given_names(tree, self._tables.names)
-                marked = mark(query.sql, self._tables.names, given, _called(marked.text))
+                nodes = statement(marked.text).tree.walk()
+                called = {n.names("funcname")[-1] for n in nodes if n.kind == "FuncCall"}
+                marked = mark(query.sql, self._tables.names, given, called)
         except (UsageError, SqlError) as error:
             raise LeftOut("it cannot be read") from error
         # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
@@ -226,11 +211,7 @@ class _Binder:
         return marked, tree
 
     def _sound(self, text: str) -> None:
-        """Refuse what no server shall see.
-
-        Raises:
-            LeftOut: It is no query, or does more than read.
-        """
+        """Refuse what no server shall see."""
         try:
             why = fault(Query("", text), self._trust)
         except UsageError as error:
@@ -289,9 +270,3 @@ def _written(site: Site, values: Sequence[str], types: Mapping[int, str]) -> str
     number = site.counts or neutral.numeric(types.get(site.mark.number, ""))
     bare = site.mark.kind == "parameter" and number
     return ", ".join(site.mark.written(value, bare=bare) for value in values)
-
-
-def _called(text: str) -> set[str]:
-    """Functions that a query calls, as PostgreSQL reads it."""
-    tree = statement(text).tree
-    return {node.names("funcname")[-1] for node in tree.walk() if node.kind == "FuncCall"}

@@ -48,25 +48,16 @@ _PLACES: dict[type[exp.Expr], Role] = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A mark and what it is for.
-
-    Attributes:
-        mark: The mark.
-        role: ``value``: it is compared with a column; else what it is instead.
-        operand: What it is compared with, or the JSON column that the key is for.
-        shape: How it is compared.
-        negated: Whether a minus sign stands before it.
-        cast: The type that it is cast to, empty without a cast.
-        place: Of a position: which one of its list.
-    """
+    """A mark and what it is for."""
 
     mark: Mark
-    role: Role = "constant"
+    role: Role = "constant"  # ``value``: it is compared with a column; else what it is instead
+    # What it is compared with, or the JSON column that the key is for.
     operand: Operand | None = None
-    shape: Shape = "equal"
-    negated: bool = False
-    cast: str = ""
-    place: int = 1
+    shape: Shape = "equal"  # how it is compared
+    negated: bool = False  # whether a minus sign stands before it
+    cast: str = ""  # the type that it is cast to, empty without a cast
+    place: int = 1  # of a position: which one of its list
 
     @property
     def counts(self) -> bool:
