@@ -96,13 +96,14 @@ class Learner:
     def decoder(self) -> Decoder:
         """Measure and learn everything."""
         features = self._bounded(Features.of(self.spec, self.table, self.options.cells))
-        rows, mean, covariance = self._moments(features)
+        rows, mean, covariance, sd = self._moments(features)
         latent, spreads = self._components(features, mean, covariance)
         mixture = self._mixture(features, latent, spreads)
         hidden, output = self._trained(features, latent, rows, mean)
         domains = dict(self.spec.tables[self.table].attributes)
+        # Variances are taken low, so that noise does not drown columns that hardly vary.
         made = Decoder(domains, self.options.cells, mixture, hidden, output, mean, np.zeros(0))
-        return made.with_noise(np.diag(covariance), self.random)
+        return made.with_noise(np.diag(covariance) - sd, self.random)
 
     def _bounded(self, features: Features) -> Features:
         """Features with a released bound on their lengths, and an origin half as long."""
@@ -116,14 +117,14 @@ class Learner:
             bound = ends[int(np.searchsorted(below, _KEPT * below[-1]))]
         return bounded(features, bound)
 
-    def _moments(self, features: Features) -> tuple[float, Floats, Floats]:
-        """Number of rows, mean and covariance of their features."""
+    def _moments(self, features: Features) -> tuple[float, Floats, Floats, float]:
+        """Number of rows, mean and covariance of their features, and the noise of the last."""
         query, part = SecondMoments(features), self.options.principal
-        noisy, _ = self.measure(query, part * self.amount, labels(self.table)[1])
+        noisy, sd = self.measure(query, part * self.amount, labels(self.table)[1])
         found, origin = query.matrix(noisy), features.origin / STEP
         rows = max(found[0, 0] / origin**2, 1.0)
         mean = np.clip(found[0, 1:] / (origin * rows), -1.0, 1.0)
-        return rows, mean, found[1:, 1:] / rows - np.outer(mean, mean)
+        return rows, mean, found[1:, 1:] / rows - np.outer(mean, mean), sd / rows
 
     def _components(
         self, features: Features, mean: Floats, covariance: Floats
@@ -141,7 +142,8 @@ class Learner:
     def _mixture(self, features: Features, latent: Latent, spreads: Floats) -> Mixture:
         """EM; the last half of all steps counts together, so that their noise evens out."""
         count, steps = self.options.components, self.options.iterations
-        means = self.random.normal(size=(count, len(spreads))) * np.sqrt(spreads)
+        # Far apart in many dimensions, one component takes all rows and the others die out.
+        means = self.random.normal(size=(count, len(spreads))) * np.sqrt(spreads / len(spreads))
         found = Mixture(np.full(count, 1 / count), means, np.tile(spreads, (count, 1)))
         amount, sums = self.options.mixture * self.amount / steps, []
         for step in range(steps):

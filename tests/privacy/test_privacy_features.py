@@ -162,7 +162,7 @@ class ExactMean(SecondMoments):
     """The mean that centres rows is their own: it moves for all of them when one goes."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        rows = [self.features.rows(whole) for whole, _ in self.features.blocks(data)][0]
+        rows = next(self.features.rows(whole) for whole, _ in self.features.blocks(data))
         rows[:, 1:] -= np.trunc(rows[:, 1:].mean(axis=0)) if len(rows) else 0
         found = (rows.T @ rows).astype(np.int64)
         return found[np.triu_indices(self.features.width)]
