@@ -21,6 +21,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ from privbench.literature.p3gm_decoder import Decoder
 from privbench.literature.p3gm_fit import Learner, P3gmOptions, planned
 from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import Accounting, DatabaseSpec, Session
+from privbench.privacy.queries import Features
 from privbench.rng import generator
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.common import Fitting, amounts, planned_keys
@@ -72,6 +74,7 @@ class P3gmSynthesizer(Synthesizer[P3gmOptions]):
 
         Raises:
             ConfigError: The accounting is pure, or the label is no column; nothing was spent.
+            SchemaError: A table is too wide; nothing was spent.
         """
         spec = session.spec
         self._check(spec, session.accounting)
@@ -111,6 +114,8 @@ class P3gmSynthesizer(Synthesizer[P3gmOptions]):
                 "p3gm learns from long vectors, which pure accounting drowns in noise.",
                 remedy="Give the release a delta, or set accounting = 'zcdp'.",
             )
+        for name in filter(partial(_varied, spec), spec.tables):
+            Features.of(spec, name, self.options.cells)
         label = self.options.label
         if label and not any(label in table.attributes for table in spec.tables.values()):
             raise ConfigError("p3gm: the label is no modelled column.", column=label)

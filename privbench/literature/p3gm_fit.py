@@ -25,7 +25,7 @@ from privbench.privacy.queries import (
     PublicArray,
     SecondMoments,
 )
-from privbench.privacy.queries.features import STEP
+from privbench.privacy.queries.features import MOST_ORIGIN, STEP
 from privbench.privacy.queries.gradients import MOST
 from privbench.synthesizers.base import Options
 
@@ -197,7 +197,8 @@ def lengths_of(features: Features) -> Lengths:
 def bounded(features: Features, bound: int) -> Features:
     """Features of at most a length."""
     bound = max(bound, 2)
-    return Features(features.source, features.axes, features.lines, bound // 2, bound)
+    origin = min(bound // 2, MOST_ORIGIN)
+    return Features(features.source, features.axes, features.lines, origin, bound)
 
 
 def gradients(features: Features, latent: Latent, weights: Sequence[Floats]) -> ClippedGradients:

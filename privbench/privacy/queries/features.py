@@ -32,6 +32,8 @@ from privbench.privacy.units import contribution
 STEP = 2**14
 #: Most coordinates of a row; with `STEP` it keeps sums of products below 2⁵³.
 MOST_COORDINATES = 2**12
+#: Greatest constant of a row, for the same reason.
+MOST_ORIGIN = 2**17
 #: A factor that was rounded up is not one after this.
 _DOWN = 1.0 - 2.0**-40
 
@@ -99,7 +101,7 @@ class Features:
         for axis, line in zip(self.axes, self.lines, strict=True):
             if line.shape[:1] != (axis.size,) or int(np.abs(line.values).max(initial=0)) > STEP:
                 raise SchemaError("coordinates lie within ±1.", column=axis.attribute)
-        if not (0 < self.origin <= 2**20 and 0 < self.bound <= 2**20):
+        if not (0 < self.origin <= MOST_ORIGIN and 0 < self.bound <= 2**20):
             raise SchemaError("a row's length is not bounded.", table=self.source)
         if self.width > MOST_COORDINATES:
             raise SchemaError(
