@@ -85,7 +85,7 @@ def test_config_examples_load(page: str) -> None:
 def test_examples_of_the_literature_are_taken_by_their_synthesizers() -> None:
     blocks = _blocks(ROOT / "docs" / "literature.md", "toml")
     chosen = [Config.loads(block).synthesizer for block in blocks]
-    assert {item.name for item in chosen} == {"dpspn", "bayesnet", "quail"}
+    assert {item.name for item in chosen} == {"dpspn", "bayesnet", "quail", "p3gm"}
     for item in chosen:
         given = synthesizers.get(item.name)(item.options).options.model_dump(exclude_unset=True)
         assert given.keys() == item.options.keys()

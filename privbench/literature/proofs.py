@@ -86,6 +86,12 @@ PROOFS: dict[str, Proof] = {
         "one after the other; δ adds as well. As sound as the synthesizer that is wrapped.",
         _QUAIL,
     ),
+    "p3gm": Proof(
+        "sound",
+        "Means, lengths, shares, moments and gradients are sums over rows of bounded integers with "
+        "the session's own noise; all rows are in every batch, so no gain by sampling is claimed.",
+        _P3GM,
+    ),
     "p3gm-as-published": Proof(
         "broken",
         "The mean that centres the PCA, minima and maxima (test rows included) and the shares of "

@@ -14,6 +14,7 @@ from privbench.synthesizers.common import Fitting, amounts
 from privbench.synthesizers.junction_fit import DatabaseFit
 from privbench.synthesizers.junction_model import JunctionModel
 from privbench.synthesizers.junction_plan import planned_links, planned_table
+from privbench.synthesizers.junction_rules import check_target
 
 
 class JunctionOptions(Options):
@@ -21,9 +22,13 @@ class JunctionOptions(Options):
 
     Attributes:
         herding: Whether tables of up to about 200,000 rows are herded when rows are drawn.
+        target: A column that rows shall tell from the others, as ``table.column`` or by its name:
+            its pairs with all other columns of its table are measured, and most of the budget is
+            for pairs. For training sets; of other pairs and of single columns less is known.
     """
 
     herding: bool = True
+    target: str = ""
 
 
 class JunctionSynthesizer(Synthesizer[JunctionOptions]):
@@ -39,19 +44,27 @@ class JunctionSynthesizer(Synthesizer[JunctionOptions]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """See `Synthesizer.fit`."""
-        fit = DatabaseFit(Fitting.open(session, totals, amount, public_rows))
+        """See `Synthesizer.fit`.
+
+        Raises:
+            ConfigError: The target is no column; nothing was spent.
+        """
+        check_target(session.spec, self.options.target)
+        fitting = Fitting.open(session, totals, amount, public_rows)
+        fit = DatabaseFit(fitting, self.options.target)
         tables = fit.run()
         public = dict(fit.fitting.start.public_rows)
         return JunctionModel(tables, fit.laws, public, self.options.herding)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`; pair tables are planned at their largest."""
+        target = self.options.target
+        check_target(spec, target)
         events: list[PlannedEvent] = []
         given = amounts(spec, plan)
         for name, table in spec.tables.items():
             if table.attributes:
-                events += planned_table(spec, name, given[rows_item(name)], plan)
+                events += planned_table(spec, name, given[rows_item(name)], plan, target)
         return [*events, *planned_links(spec, plan)]
 
     @classmethod

@@ -52,11 +52,13 @@ class DatabaseFit:
 
     Attributes:
         fitting: Session, input and amounts.
+        target: A column that rows shall tell from the others, or none.
         laws: Laws of the tables fitted so far.
         keys: Models of the keys fitted so far, by table and name.
     """
 
     fitting: Fitting
+    target: str = ""
     laws: dict[str, TableLaw] = field(default_factory=dict)
     keys: dict[tuple[str, str], KeyModel] = field(default_factory=dict)
     _variables: dict[str, list[Variable]] = field(default_factory=dict)
@@ -185,7 +187,7 @@ class DatabaseFit:
         if owners is not None:
             rows = self._draws.weight(table, owners)
             given = sum(len(self._variables[name]) for name in spec.ancestors(table))
-        budget = budget_of(spec, table, amount, rows, given, fitting.start)
+        budget = budget_of(spec, table, amount, rows, given, fitting.start, self.target)
         learner = Learner(
             spec,
             table,

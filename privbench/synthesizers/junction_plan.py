@@ -34,7 +34,7 @@ from privbench.synthesizers.junction_sizes import rows_label, units_by_rows
 
 
 def planned_table(
-    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput, target: str = ""
 ) -> list[PlannedEvent]:
     """The events of a table's rows; pair tables are planned at their largest.
 
@@ -51,7 +51,7 @@ def planned_table(
         left = amount * (1.0 - PART)
     among = left * parents_part(spec, table)
     left -= among
-    budget = budget_of(spec, table, left, rows, len(given), plan)
+    budget = budget_of(spec, table, left, rows, len(given), plan, target)
     planned = planned_queries(spec, table, budget, given, more)
     events = [(label, query, left * part) for label, query, part in planned]
     if among > 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from privbench.learning.junction.budget import NOTHING, Budget, rule
+from privbench.errors import ConfigError
+from privbench.learning.junction.budget import NOTHING, Budget, aimed, rule
 from privbench.learning.keyasks import bounds_of
 from privbench.learning.keys import own_keys
 from privbench.learning.shares import key_item
@@ -75,8 +76,32 @@ def key_part(spec: DatabaseSpec, key: KeySpec, few: Set[str]) -> float:
     return 1.0 - PULLS if has_pulls(spec, key, few) else 1.0
 
 
+def target_in(spec: DatabaseSpec, table: str, target: str) -> str:
+    """The attribute of a table that a target names, by its name or as table.column; or none."""
+    names = spec.tables[table].attributes
+    return next((name for name in names if target in (name, f"{table}.{name}")), "")
+
+
+def check_target(spec: DatabaseSpec, target: str) -> None:
+    """Refuse a target that is nowhere.
+
+    Raises:
+        ConfigError: No table has such an attribute.
+    """
+    if target and not any(target_in(spec, table, target) for table in spec.tables):
+        raise ConfigError(
+            f"privbench: the target {target!r} is no modelled column.", remedy="Give table.column."
+        )
+
+
 def budget_of(
-    spec: DatabaseSpec, table: str, amount: float, rows: float, given: int, start: PlanInput
+    spec: DatabaseSpec,
+    table: str,
+    amount: float,
+    rows: float,
+    given: int,
+    start: PlanInput,
+    target: str = "",
 ) -> Budget:
     """The rule's decision for one table.
 
@@ -87,6 +112,7 @@ def budget_of(
         rows: Released weight of its rows.
         given: Number of given attributes.
         start: Gives the accounting.
+        target: A column that rows are to tell from the others, or none.
     """
     columns = len(spec.tables[table].attributes)
     if not columns:
@@ -95,7 +121,9 @@ def budget_of(
     children = len(own_keys(spec, table))
     more = children + sum(has_links(spec, key) for key in spec.tables[table].keys)
     joined = bool(children) or spec.tables[table].own is not None
-    return rule(rows, noise, columns + more, given, joined=joined)
+    found = rule(rows, noise, columns + more, given, joined=joined)
+    name = target_in(spec, table, target)
+    return aimed(found, name, columns, columns + more) if name else found
 
 
 def released_weight(spec: DatabaseSpec, table: str, start: PlanInput) -> float:

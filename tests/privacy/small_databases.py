@@ -30,10 +30,12 @@ from privbench.privacy.data import (
 )
 from privbench.privacy.queries import (
     Children,
+    ClippedGradients,
     Column,
     DependenceScores,
     FanIn,
     FanOut,
+    Features,
     GridHistogram,
     Histogram,
     Joined,
@@ -41,6 +43,9 @@ from privbench.privacy.queries import (
     JointMoments,
     JointScores,
     LabelCounts,
+    Latent,
+    Lengths,
+    MixtureMoments,
     Owner,
     PairScores,
     Presence,
@@ -50,6 +55,7 @@ from privbench.privacy.queries import (
     Refers,
     Region,
     RegionMoments,
+    SecondMoments,
     Split,
     SplitScores,
     TargetHistogram,
@@ -178,6 +184,7 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield from (RankedCounts(name, "l"), RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
     yield from _regions(spec, name, rng)
+    yield from _of_features(spec, name, rng)
     for key in spec.tables[name].keys:
         yield from _of_key(spec, key)
 
@@ -227,6 +234,18 @@ def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterato
     yield RegionMoments.of(spec, name, ("c0",), [root, parts[0]], [first, first])
     some = RegionMoments.of(spec, name, ("c1",), [parts[0]], [second])
     yield JointMoments((RegionMoments.of(spec, name, ("c0", "c2"), parts, [second] * 3), some))
+
+
+def _of_features(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
+    """Rows as vectors: some are shortened, and so are latent rows and gradients."""
+    features = replace(Features.of(spec, name, most=3), origin=2**13, bound=int(1.4 * 2**14))
+    yield Lengths(features, PublicArray([2**14, int(1.5 * 2**14)]))
+    yield SecondMoments(features)
+    latent = Latent(PublicArray(rng.integers(-(2**15), 2**15, (2, features.width))))
+    yield MixtureMoments(features, latent, PublicArray(rng.integers(-900, 900, (3, 5))))
+    hidden = PublicArray(rng.integers(-(2**15), 2**15, (3, 3)))
+    output = PublicArray(rng.integers(-(2**15), 2**15, (features.width - 1, 4)))
+    yield ClippedGradients(features, latent, hidden, output, 2**14)
 
 
 def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privbench.domain import Domain
+from privbench.errors import ConfigError
 from privbench.metrics.kld import Coded, divergence
 from privbench.privacy import (
     Accountant,
@@ -18,7 +19,7 @@ from privbench.privacy import (
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Total
 from privbench.privacy.stability import check
-from privbench.synthesizers import PlanInput
+from privbench.synthesizers import PlanInput, roots_of, spare_amounts
 from privbench.synthesizers.independent import IndependentSynthesizer
 from privbench.synthesizers.junction import JunctionSynthesizer
 from privbench.synthesizers.junction_model import JunctionModel
@@ -234,3 +235,48 @@ def test_two_hundred_columns(tmp_path):
     real = np.array([np.bincount(codes, minlength=4) / 500 for codes, _ in columns.values()])
     got = np.array([np.bincount(c, minlength=4) / len(c) for c in made.values()])
     assert 0.5 * np.abs(real - got).sum(axis=1).mean() < 0.25
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 5.0])
+def test_a_target_is_measured_with_every_other_column(epsilon, tmp_path):
+    data = database(correlated(3000))
+    session = open_session(
+        data, Accountant("pure", epsilon), tmp_path, "target", noise=SeededNoise(1)
+    )
+    fit_in(session, {"target": "t.rich"})
+    others = {"kind", "age", "job", "gain", "pay"}
+    pairs = [s.event.columns for s in session.trace if s.event.label.startswith("tree pair")]
+    assert {frozenset(pair) for pair in pairs} == {frozenset((name, "rich")) for name in others}
+    assert 0.95 * session.amount_total < session.spent <= session.amount_total
+    amount, total = 0.98 * session.amount_total, session.trace[0].result[0]
+    planned = JunctionSynthesizer({"target": "rich"}).plan(
+        session.spec, PlanInput(amount, "pure", {"t": float(total)})
+    )
+    made = [step.event for step in session.trace[1:]]
+    assert sorted(event.label for event in planned) == sorted(event.label for event in made)
+    assert sum(e.amount for e in planned) == pytest.approx(sum(e.amount for e in made))
+
+
+@pytest.mark.parametrize("target", ["orders.state", "kind"])
+def test_a_target_among_many_tables(target, shop, begin):
+    session, totals, amount = begin(shop(3000), 8.0)
+    learner, before = JunctionSynthesizer({"target": target}), len(session.trace)
+    left = {root: session.remaining(root) for root in roots_of(session.spec)}
+    public = {"countries": 12}
+    start = PlanInput(amount, "pure", totals, public, spare_amounts(left, amount))
+    planned = {e.label for e in learner.plan(session.spec, start)}
+    model = learner.fit(session, totals, amount, public)
+    assert {step.event.label for step in session.trace[before:]} <= planned
+    assert model.sample(0.1, 1).tables["orders"].rows > 0
+
+
+def test_a_target_that_is_nowhere_costs_nothing(tmp_path):
+    session = open_session(
+        database(correlated(50)), Accountant("pure", 1.0), tmp_path, "none", noise=SeededNoise(1)
+    )
+    learner = JunctionSynthesizer({"target": "salary"})
+    with pytest.raises(ConfigError, match="no modelled column"):
+        learner.fit(session, {"t": 50.0}, 0.9)
+    with pytest.raises(ConfigError, match="no modelled column"):
+        learner.plan(session.spec, PlanInput(0.9, "pure", {"t": 50.0}))
+    assert session.spent == 0

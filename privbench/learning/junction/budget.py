@@ -12,7 +12,7 @@ Poor levels spend nearly all on one-ways and few tree edges; rich ones on pairs,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 
 import numpy as np
@@ -60,6 +60,8 @@ class Budget:
         rounds: Pairs chosen in each round.
         bins: Most bins of an attribute inside pair tables.
         penalty: Price of a cell in a selection's score, in noise scales.
+        target: An attribute whose pairs with all others are the first edges; none if empty.
+        star: Number of these edges, which nobody has to choose.
     """
 
     level: float
@@ -71,6 +73,8 @@ class Budget:
     rounds: tuple[int, ...]
     bins: int
     penalty: float
+    target: str = ""
+    star: int = 0
 
     @property
     def refine(self) -> bool:
@@ -80,7 +84,7 @@ class Budget:
     @property
     def each_selection(self) -> float:
         """Part for one selection."""
-        return self.selection / max(self.edges + sum(self.rounds), 1)
+        return self.selection / max(self.edges - self.star + sum(self.rounds), 1)
 
     def of_round(self, number: int) -> float:
         """Part for the pair tables of one round."""
@@ -125,6 +129,47 @@ def rule(
     bins = 16 if level < 5.5 else (20 if level < 8 else 32)
     penalty = 0.05 if level < 3 else (0.1 if joined else 0.2)
     return Budget(level, one_ways, selection, tree, rest - tree, edges, rounds, bins, penalty)
+
+
+#: Part for one-ways and for selections where there is a target. With a tenth or four tenths for
+#: one-ways, the AUROC of a classifier on synthetic rows of car is .01 higher and .02 lower.
+_AIMED, _AIMED_SELECTION = 0.2, 0.05
+
+
+def aimed(budget: Budget, target: str, attributes: int, columns: int) -> Budget:
+    """The budget of a table whose rows are to tell one attribute from the others.
+
+    The target's pair with every other attribute is an edge, whether or not it would be chosen, and
+    what whole columns are like is worth less. From level 1 on as many further pairs follow as join
+    the others in a tree, fewer down to level 0, and none below: there they take from the first.
+
+    Args:
+        budget: What `rule` says.
+        target: The attribute.
+        attributes: Number of attributes.
+        columns: Number of attributes and of all else that is drawn with a row.
+    """
+    star = attributes - 1
+    if not budget.edges or not star:
+        return budget
+    edges = max(star, min(budget.edges, columns - 1))
+    left = star * (star - 1) // 2
+    more = min(max(round(min(budget.level, 1.0) * (star - 1)), sum(budget.rounds), 0), left)
+    rounds = _rounds(-(-more // BATCH), more)
+    selection = _AIMED_SELECTION if rounds or edges > star else 0.0
+    rest = 1.0 - _AIMED - selection
+    extra = rest * more / (more + edges)
+    return replace(
+        budget,
+        one_ways=_AIMED,
+        selection=selection,
+        tree=rest - extra,
+        extra=extra,
+        edges=edges,
+        rounds=rounds,
+        target=target,
+        star=star,
+    )
 
 
 def _rounds(most: int, left: int) -> tuple[int, ...]:

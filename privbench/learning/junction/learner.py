@@ -38,6 +38,7 @@ from privbench.learning.junction.structure import (
     Layout,
     Pair,
     orders,
+    star_of,
     thin,
 )
 from privbench.learning.junction.tree import JunctionTree, fit_tree
@@ -244,15 +245,28 @@ class Learner:
         """Edges by noisy maximum over pairs that join components of what is known already."""
         numbered = self._numbered
         known = self.tables.keys() | self.held.keys()
+        known |= set(self._star())
         pairs = [pair for pair in numbered.pairs() if pair not in known]
         choice = self._choice(self._independent(pairs), self.tree_sd)
         edges = list(self.tables)
         apart = len(self.variables) - (not numbered.fixed) - len(edges)
-        for number in range(min(self.budget.edges, apart)):
+        star = self._star()
+        for pair in star:
+            forest.join(pair)
+        edges += star
+        for number in range(len(star), min(self.budget.edges, apart)):
             pair = choice.take(f"tree edge {number + 1}", forest.apart)
             forest.join(pair)
             edges.append(pair)
         return edges
+
+    def _star(self) -> list[Pair]:
+        """Pairs of the target with every other attribute."""
+        if not self.budget.star:
+            return []
+        attributes = self.spec.tables[self.table].attributes
+        numbers = {v.name: n for n, v in enumerate(self.variables, self._numbered.fixed)}
+        return star_of({name: numbers[name] for name in attributes}, self.budget.target)
 
     def _measure_pairs(
         self, pairs: Sequence[Pair], part: float, predicted: dict[Pair, Floats], what: str

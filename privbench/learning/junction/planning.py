@@ -14,6 +14,7 @@ import numpy as np
 from privbench.domain import Domain
 from privbench.learning.junction.budget import COARSE, SCAN, Budget, column_parts, table_parts
 from privbench.learning.junction.oneway import coarse_cells, is_large
+from privbench.learning.junction.structure import star_of
 from privbench.privacy import DatabaseSpec, Query
 from privbench.privacy.queries import Axis, Column, Histogram, PairScores, PublicArray
 
@@ -48,10 +49,16 @@ def planned_queries(
     for what, chosen, part in stages:
         if not chosen or not pairs:
             continue
+        star = []
+        if budget.star and what == "tree":
+            names = spec.tables[table].attributes
+            star = star_of({n: k for k, n in enumerate(names, len(given))}, budget.target)
+        pairs = [pair for pair in pairs if pair not in star]
         scores, step = _scores(table, axes, pairs), "edge" if what == "tree" else "choice"
-        for number in range(chosen):
+        for number in range(len(star), chosen):
             yield f"{what} {step} {number + 1} of {table}", scores, budget.each_selection
-        batch, pairs = pairs[:chosen], pairs[chosen:]
+        free = chosen - len(star)
+        batch, pairs = [*star, *pairs[:free]], pairs[free:]
         parts = table_parts([axes[i].size * axes[j].size for i, j in batch])
         for number, ((i, j), share) in enumerate(zip(batch, parts, strict=True)):
             label = f"{what} pair {number + 1} of {table}"

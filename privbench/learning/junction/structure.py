@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -10,6 +10,16 @@ from privbench.learning.junction.budget import CLIQUE, CLIQUES
 
 #: Two attributes by number, the smaller first.
 Pair = tuple[int, int]
+
+
+def star_of(numbers: Mapping[str, int], target: str) -> list[Pair]:
+    """The pairs of one attribute with all others, given by name and number.
+
+    >>> star_of({"a": 0, "b": 1, "c": 2}, "b")
+    [(0, 1), (1, 2)]
+    """
+    center = numbers[target]
+    return [(min(center, n), max(center, n)) for name, n in numbers.items() if name != target]
 
 
 class Components:

@@ -15,10 +15,13 @@ from privbench.privacy.queries.bounds import GridHistogram
 from privbench.privacy.queries.dependence import DependenceScores
 from privbench.privacy.queries.fanin import FanIn
 from privbench.privacy.queries.fanout import FanOut
+from privbench.privacy.queries.features import Features, Latent
+from privbench.privacy.queries.gradients import ClippedGradients
 from privbench.privacy.queries.histogram import Histogram, JointHistogram
 from privbench.privacy.queries.jointscores import JointScores
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
 from privbench.privacy.queries.moments import JointMoments, RegionMoments, centred
+from privbench.privacy.queries.outer import Lengths, MixtureMoments, SecondMoments
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.references import Presence, PublicTarget, PublicTargets
 from privbench.privacy.queries.regions import Region, Split
@@ -30,10 +33,12 @@ __all__ = [
     "FAN_OUT_BOUNDS",
     "Axis",
     "Children",
+    "ClippedGradients",
     "Column",
     "DependenceScores",
     "FanIn",
     "FanOut",
+    "Features",
     "GridHistogram",
     "Histogram",
     "Joined",
@@ -41,6 +46,9 @@ __all__ = [
     "JointMoments",
     "JointScores",
     "LabelCounts",
+    "Latent",
+    "Lengths",
+    "MixtureMoments",
     "Owner",
     "PairScores",
     "Presence",
@@ -51,6 +59,7 @@ __all__ = [
     "Refers",
     "Region",
     "RegionMoments",
+    "SecondMoments",
     "Split",
     "SplitScores",
     "TargetHistogram",

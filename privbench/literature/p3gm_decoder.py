@@ -1,0 +1,199 @@
+"""P3GM's released model of a table: a mixture of latent rows and a network that decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.domain import Codes, Domain
+from privbench.errors import ModelError
+from privbench.learning.denoise import Floats
+from privbench.privacy.queries import PublicArray
+from privbench.privacy.queries.features import groups_of, line_of
+from privbench.privacy.queries.outer import FINE
+
+#: Rows that are decoded at once; bounds memory.
+_CHUNK = 2**14
+#: Rounds in which a label's law is brought to its shares.
+_ROUNDS = 30
+#: Least variance of a Gaussian, as a part of that of all rows.
+_LEAST = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """A mixture of Gaussians with diagonal covariances.
+
+    Attributes:
+        weights: Shares of components, above 0.
+        means: Shape (components, dimensions).
+        variances: Shape (components, dimensions), above 0.
+    """
+
+    weights: Floats
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, sums: Floats, few: float, spreads: Floats) -> Mixture:
+        """The mixture of the sums of `MixtureMoments`.
+
+        Args:
+            sums: Noisy sums.
+            few: Rows of variance ``spreads`` around 0 that every component gets beyond its own.
+            spreads: Variances of all rows.
+        """
+        half = len(spreads)
+        counts = np.maximum(sums[:, :1], 0.0) + few
+        means = np.clip(sums[:, 1 : 1 + half] / counts, -1.0, 1.0)
+        squares = (sums[:, 1 + half :] + few * spreads) / counts
+        variances = np.clip(squares - means**2, _LEAST * spreads, 1.0)
+        return cls(counts[:, 0] / counts.sum(), means, variances)
+
+    def scores(self) -> PublicArray:
+        """Log-densities as linear forms of (1, z, z²), in steps of 1/`FINE`."""
+        inverse = 1.0 / self.variances
+        constant = np.log(self.weights) + 0.5 * (np.log(inverse) - self.means**2 * inverse).sum(
+            axis=1
+        )
+        forms = np.concatenate([constant[:, None], self.means * inverse, -0.5 * inverse], axis=1)
+        return PublicArray.rounded(np.clip(forms, -(2**16), 2**16), FINE)
+
+    def sample(self, rows: int, random: np.random.Generator) -> Floats:
+        """Latent rows of a length of at most 1."""
+        which = random.choice(len(self.weights), rows, p=self.weights)
+        drawn = random.normal(self.means[which], np.sqrt(self.variances[which]))
+        return np.asarray(drawn / np.maximum(np.linalg.norm(drawn, axis=1), 1.0)[:, None])
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """A table's rows.
+
+    Attributes:
+        domains: Every column's domain, in order.
+        cells: Columns of at most so many codes have a chance for each.
+        mixture: The law of latent rows.
+        hidden: Weights of hidden units.
+        output: Weights of outputs.
+        mean: Released mean of every output's target, numbers around 0.
+        noise: Standard deviation of numbers around what is decoded, 0 for chances.
+    """
+
+    domains: dict[str, Domain]
+    cells: int
+    mixture: Mixture
+    hidden: Floats
+    output: Floats
+    mean: Floats
+    noise: Floats
+
+    def with_noise(self, variances: Floats, random: np.random.Generator) -> Decoder:
+        """With the noise that brings numbers to their released variances."""
+        made = self._outputs(self.mixture.sample(_CHUNK, random))
+        chances = np.concatenate([np.full(g, g > 1) for g in self._groups()])
+        decoded = np.var(1 / (1 + np.exp(-made)), axis=0)
+        left = np.where(chances, 0.0, np.maximum(variances - decoded, 0.0))
+        return replace(self, noise=np.sqrt(left))
+
+    def sample(self, rows: int, random: np.random.Generator, label: str) -> dict[str, Codes]:
+        """Codes of rows; the shares of ``label``, if it is a column, are the released ones."""
+        parts = []
+        for start in range(0, rows, _CHUNK):
+            latent = self.mixture.sample(min(_CHUNK, rows - start), random)
+            parts.append(self._decoded(self._outputs(latent), random, label))
+        return {
+            name: np.concatenate([part[name] for part in parts] or [np.zeros(0, domain.dtype)])
+            for name, domain in self.domains.items()
+        }
+
+    def _outputs(self, latent: Floats) -> Floats:
+        units = np.clip(latent @ self.hidden[:, 1:].T + self.hidden[:, 0], 0.0, 16.0)
+        return np.asarray(units @ self.output[:, 1:].T + self.output[:, 0])
+
+    def _groups(self) -> list[int]:
+        """Outputs of every group: one alone is a number."""
+        return [size for domain in self.domains.values() for size in self._parts(domain)]
+
+    def _parts(self, domain: Domain) -> list[int]:
+        return groups_of([line_of(domain, self.cells)]) if domain.size > 1 else []
+
+    def _decoded(self, scores: Floats, random: np.random.Generator, label: str) -> dict[str, Codes]:
+        found, place = {}, 0
+        for name, domain in self.domains.items():
+            codes = np.zeros(len(scores), np.int64)
+            for size in self._parts(domain):
+                at = slice(place, place + size)
+                place += size
+                if size == 1:
+                    level = 1 / (1 + np.exp(-scores[:, at.start]))
+                    level += self.noise[at.start] * random.normal(size=len(level))
+                    codes = np.rint(np.clip(level, 0, 1) * (domain.values - 1)).astype(np.int64)
+                    continue
+                law = np.exp(scores[:, at] - scores[:, at].max(axis=1, keepdims=True))
+                law /= law.sum(axis=1, keepdims=True)
+                if name == label:
+                    law = _calibrated(law, np.maximum(self.mean[at], 1e-6))
+                limits = np.cumsum(law, axis=1)
+                drawn = (random.random(len(law))[:, None] > limits).sum(axis=1)
+                drawn = np.minimum(drawn, size - 1)
+                # Beside a place the first chance is that of all ordinary codes together.
+                special = domain.values - 1 + drawn
+                beside = size < domain.size
+                codes = np.where(drawn == 0, codes, special) if beside else drawn
+            found[name] = codes.astype(domain.dtype)
+        return found
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays that `from_arrays` reads back."""
+        return {
+            "weights": self.mixture.weights,
+            "means": self.mixture.means,
+            "variances": self.mixture.variances,
+            "hidden": self.hidden,
+            "output": self.output,
+            "mean": self.mean,
+            "noise": self.noise,
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, domains: dict[str, Domain], cells: int, arrays: Mapping[str, NDArray[Any]]
+    ) -> Decoder:
+        """What `to_arrays` wrote.
+
+        Raises:
+            ModelError: Arrays of other shapes, or that are no parameters.
+        """
+        weights, means, variances, hidden, output, mean, noise = (
+            np.asarray(arrays[name], np.float64)
+            for name in ("weights", "means", "variances", "hidden", "output", "mean", "noise")
+        )
+        made = cls(domains, cells, Mixture(weights, means, variances), hidden, output, mean, noise)
+        outputs = sum(made._groups())
+        fits = (
+            means.shape == variances.shape == (len(weights), hidden.shape[1] - 1)
+            and output.shape == (outputs, 1 + len(hidden))
+            and mean.shape == noise.shape == (outputs,)
+            and all(np.isfinite(array).all() for array in arrays.values())
+            and (variances > 0).all()
+            and (noise >= 0).all()
+            and abs(weights.sum() - 1) < 1e-6
+            and (weights >= 0).all()
+        )
+        if not fits:
+            raise ModelError("the decoder in the model is damaged.")
+        return made
+
+
+def _calibrated(law: Floats, shares: Floats) -> Floats:
+    """A law of every row, each class times a factor of its own, so that means are the shares."""
+    wanted = shares / shares.sum()
+    for _ in range(_ROUNDS):
+        law = law * (wanted / np.maximum(law.mean(axis=0), 1e-12))
+        law = law / law.sum(axis=1, keepdims=True)
+    return law

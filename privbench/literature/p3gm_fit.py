@@ -1,0 +1,255 @@
+"""How P3GM's three phases learn a table: components, a mixture of latent rows, a decoder.
+
+Whatever is asked is one of four statistics with proofs of their own (`privbench.privacy.queries`):
+`Lengths`, `SecondMoments`, `MixtureMoments`, `ClippedGradients`. All else here works on answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from privbench.learning.denoise import Floats
+from privbench.literature.p3gm_decoder import Decoder, Mixture
+from privbench.privacy import DatabaseSpec, Query
+from privbench.privacy.queries import (
+    ClippedGradients,
+    Features,
+    Latent,
+    Lengths,
+    MixtureMoments,
+    PublicArray,
+    SecondMoments,
+)
+from privbench.privacy.queries.features import MOST_ORIGIN, STEP
+from privbench.privacy.queries.gradients import MOST
+from privbench.synthesizers.base import Options
+
+#: Asks a query with an amount under a label: the noisy statistic and its standard deviation.
+Measure = Callable[[Query, float, str], tuple[Floats, float]]
+
+#: Parts of the amount for the range of lengths and for the mixture; see `P3gmOptions`.
+LENGTHS = 0.02
+#: Part of the rows whose length is not cut.
+_KEPT = 0.98
+#: Root mean square of the length of latent rows, whose greatest is 1.
+_TYPICAL = 0.5
+#: Steps of gradient descent: Adam's usual decays, and its rate at first; it falls to 0.
+_DECAYS, _RATE = (0.9, 0.99), 0.05
+
+
+class P3gmOptions(Options):
+    """Parameters.
+
+    Attributes:
+        label: A column whose shares in synthetic rows are the released ones, as the paper has it.
+        latent: Number of principal components.
+        components: Gaussians of the mixture.
+        cells: Columns of at most so many codes have a chance for each; wider ones are numbers.
+        hidden: Hidden units of the decoder.
+        iterations: Steps of EM.
+        steps: Steps of gradient descent.
+        principal: Part of the amount for principal components.
+        mixture: Part of the amount for the mixture; the decoder gets what is left.
+    """
+
+    label: str = ""
+    latent: Annotated[int, Field(ge=1, le=64)] = 10
+    components: Annotated[int, Field(ge=1, le=64)] = 3
+    cells: Annotated[int, Field(ge=2, le=256)] = 24
+    hidden: Annotated[int, Field(ge=1, le=1024)] = 100
+    iterations: Annotated[int, Field(ge=1, le=100)] = 10
+    steps: Annotated[int, Field(ge=1, le=1000)] = 100
+    principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15
+    mixture: Annotated[float, Field(gt=0, lt=0.48)] = 0.15
+
+    @property
+    def decoder(self) -> float:
+        """Part of the amount for the decoder."""
+        return 1 - LENGTHS - self.principal - self.mixture
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One table's fit.
+
+    Attributes:
+        spec: What is public.
+        table: A table with a column of more than one code.
+        options: The synthesizer's options.
+        amount: ε or ρ for the table's rows.
+        measure: Asks the session.
+        random: Public randomness: starting points, draws from what was released.
+    """
+
+    spec: DatabaseSpec
+    table: str
+    options: P3gmOptions
+    amount: float
+    measure: Measure
+    random: np.random.Generator
+
+    def decoder(self) -> Decoder:
+        """Measure and learn everything."""
+        features = self._bounded(Features.of(self.spec, self.table, self.options.cells))
+        rows, mean, covariance, sd = self._moments(features)
+        latent, spreads = self._components(features, mean, covariance)
+        mixture = self._mixture(features, latent, spreads)
+        hidden, output = self._trained(features, latent, rows, mean)
+        domains = dict(self.spec.tables[self.table].attributes)
+        # Variances are taken low, so that noise does not drown columns that hardly vary.
+        made = Decoder(domains, self.options.cells, mixture, hidden, output, mean, np.zeros(0))
+        return made.with_noise(np.diag(covariance) - sd, self.random)
+
+    def _bounded(self, features: Features) -> Features:
+        """Features with a released bound on their lengths, and an origin half as long."""
+        least, most = reach(features)
+        bound = most
+        if least < most:
+            query = lengths_of(features)
+            counts, _ = self.measure(query, LENGTHS * self.amount, labels(self.table)[0])
+            ends = [*query.edges.values.tolist(), most]
+            below = np.cumsum(np.maximum(counts, 0))
+            bound = ends[int(np.searchsorted(below, _KEPT * below[-1]))]
+        return bounded(features, bound)
+
+    def _moments(self, features: Features) -> tuple[float, Floats, Floats, float]:
+        """Number of rows, mean and covariance of their features, and the noise of the last."""
+        query, part = SecondMoments(features), self.options.principal
+        noisy, sd = self.measure(query, part * self.amount, labels(self.table)[1])
+        found, origin = query.matrix(noisy), features.origin / STEP
+        rows = max(found[0, 0] / origin**2, 1.0)
+        mean = np.clip(found[0, 1:] / (origin * rows), -1.0, 1.0)
+        return rows, mean, found[1:, 1:] / rows - np.outer(mean, mean), sd / rows
+
+    def _components(
+        self, features: Features, mean: Floats, covariance: Floats
+    ) -> tuple[Latent, Floats]:
+        """The map to principal components, and the variances of latent rows."""
+        values, vectors = np.linalg.eigh(covariance)
+        count = min(self.options.latent, len(values))
+        variances = np.maximum(values[::-1][:count], 1e-6)
+        steep = _TYPICAL / np.sqrt(variances.sum())
+        matrix = steep * vectors[:, ::-1][:, :count].T
+        origin = features.origin / STEP
+        whole = np.concatenate([-(matrix @ mean)[:, None] / origin, matrix], axis=1)
+        return Latent(PublicArray.rounded(np.clip(whole, -64, 64), STEP)), variances * steep**2
+
+    def _mixture(self, features: Features, latent: Latent, spreads: Floats) -> Mixture:
+        """EM; the last half of all steps counts together, so that their noise evens out."""
+        count, steps = self.options.components, self.options.iterations
+        # Far apart in many dimensions, one component takes all rows and the others die out.
+        means = self.random.normal(size=(count, len(spreads))) * np.sqrt(spreads / len(spreads))
+        found = Mixture(np.full(count, 1 / count), means, np.tile(spreads, (count, 1)))
+        amount, sums = self.options.mixture * self.amount / steps, []
+        for step in range(steps):
+            query = MixtureMoments(features, latent, found.scores())
+            noisy, sd = self.measure(query, amount, mixture_event(self.table, step))
+            sums.append(noisy)
+            kept = sums[len(sums) // 2 :]
+            found = Mixture.of(np.mean(kept, axis=0), 2 * sd / len(kept) ** 0.5, spreads)
+        return found
+
+    def _trained(
+        self, features: Features, latent: Latent, rows: float, mean: Floats
+    ) -> tuple[Floats, Floats]:
+        """The decoder's weights: Adam on noisy gradients, the mean over the last half of steps."""
+        units, outputs, steps = self.options.hidden, features.width - 1, self.options.steps
+        at = [
+            self.random.normal(size=(units, 1 + latent.dimensions)) / _TYPICAL,
+            self.random.normal(size=(outputs, 1 + units)) / np.sqrt(units) / 4,
+        ]
+        at[1][:, 0] = biases(features, mean)
+        first, second = [np.zeros_like(w) for w in at], [np.zeros_like(w) for w in at]
+        total = [np.zeros_like(w) for w in at]
+        amount, late = self.options.decoder * self.amount / steps, steps // 2
+        for step in range(steps):
+            query = gradients(features, latent, at)
+            noisy, _ = self.measure(query, amount, decoder_event(self.table, step))
+            rate = _RATE * (1 - step / steps)
+            for i, gradient in enumerate(query.split(noisy / rows)):
+                first[i] += (1 - _DECAYS[0]) * (gradient - first[i])
+                second[i] += (1 - _DECAYS[1]) * (gradient**2 - second[i])
+                size = np.sqrt(second[i] / (1 - _DECAYS[1] ** (step + 1))) + 1e-8
+                at[i] = at[i] - rate * first[i] / (1 - _DECAYS[0] ** (step + 1)) / size
+                if step >= late:
+                    total[i] += at[i] / (steps - late)
+        return total[0], total[1]
+
+
+def reach(features: Features) -> tuple[int, int]:
+    """Least and greatest length that a row's features can have, in steps; public."""
+    squares = [(line.values**2).sum(axis=1) for line in features.lines]
+    least, most = (sum(int(pick(s)) for s in squares) for pick in (np.min, np.max))
+    return int(least**0.5), int(most**0.5) + 1
+
+
+def lengths_of(features: Features) -> Lengths:
+    """Counts of rows by length: from the greatest down by √2 each."""
+    _, most = reach(features)
+    return Lengths(features, PublicArray([int(most * 2 ** (-k / 2)) for k in range(15, 0, -1)]))
+
+
+def bounded(features: Features, bound: int) -> Features:
+    """Features of at most a length."""
+    bound = max(bound, 2)
+    origin = min(bound // 2, MOST_ORIGIN)
+    return Features(features.source, features.axes, features.lines, origin, bound)
+
+
+def gradients(features: Features, latent: Latent, weights: Sequence[Floats]) -> ClippedGradients:
+    """The question for one step at some weights."""
+    hidden, output = (
+        PublicArray(np.clip(np.rint(w * STEP), -MOST, MOST).astype(np.int64)) for w in weights
+    )
+    return ClippedGradients(features, latent, hidden, output)
+
+
+def biases(features: Features, mean: Floats) -> Floats:
+    """Scores at which outputs are the released means."""
+    chance = np.clip(np.where(features.places, mean + 0.5, mean), 1e-4, 1 - 1e-4)
+    return np.asarray(np.log(chance) - features.places * np.log(1 - chance))
+
+
+def planned(
+    spec: DatabaseSpec, table: str, amount: float, options: P3gmOptions
+) -> list[tuple[str, Query, float]]:
+    """Label, question and amount of every event of a table's fit, at parameters of 0."""
+    features = Features.of(spec, table, options.cells)
+    least, most = reach(features)
+    first = [(labels(table)[0], lengths_of(features), LENGTHS * amount)] if least < most else []
+    features = bounded(features, most)
+    dimensions = min(options.latent, features.width - 1)
+    latent = Latent(PublicArray(np.zeros((dimensions, features.width), np.int64)))
+    scores = PublicArray(np.zeros((options.components, 1 + 2 * dimensions), np.int64))
+    shapes = (options.hidden, 1 + dimensions), (features.width - 1, 1 + options.hidden)
+    network = gradients(features, latent, [np.zeros(shape) for shape in shapes])
+    mixture, each = MixtureMoments(features, latent, scores), options.mixture / options.iterations
+    return [
+        *first,
+        (labels(table)[1], SecondMoments(features), options.principal * amount),
+        *((mixture_event(table, k), mixture, each * amount) for k in range(options.iterations)),
+        *(
+            (decoder_event(table, k), network, options.decoder * amount / options.steps)
+            for k in range(options.steps)
+        ),
+    ]
+
+
+def labels(table: str) -> tuple[str, str]:
+    """Labels of the events before EM."""
+    return f"lengths of rows of {table}", f"second moments of {table}"
+
+
+def mixture_event(table: str, step: int) -> str:
+    """Label of the event of one step of EM."""
+    return f"mixture of {table}, step {step + 1}"
+
+
+def decoder_event(table: str, step: int) -> str:
+    """Label of the event of one step of gradient descent."""
+    return f"decoder of {table}, step {step + 1}"

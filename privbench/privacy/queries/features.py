@@ -1,0 +1,220 @@
+"""Rows as vectors of integers, by public maps of each row by itself.
+
+What a learner computes of a row (a projection, a network's output, a gradient) must be the same
+whatever other rows there are, to the last bit: a matrix product in floating point is not, as its
+order of summation may follow the number of rows. So rows, matrices and activations are integers in
+steps of 1/`STEP` here. All products and sums stay below 2⁵³, where floating point is exact in any
+order. Division, square root and truncation act on one number at a time and are correctly rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.domain import Domain
+from privbench.errors import SchemaError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.axes import Column
+from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.counting import View
+from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.query import GRID, Sensitivity
+from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import contribution
+
+#: Steps of 1 of a coordinate.
+STEP = 2**14
+#: Most coordinates of a row; with `STEP` it keeps sums of products below 2⁵³.
+MOST_COORDINATES = 2**12
+#: Greatest constant of a row, for the same reason.
+MOST_ORIGIN = 2**17
+#: A factor that was rounded up is not one after this.
+_DOWN = 1.0 - 2.0**-40
+
+#: Integers in floating point, as matrix products want them.
+Whole = NDArray[np.float64]
+
+
+def cut(values: Whole, step: int = STEP) -> Whole:
+    """Integers over ``step``, rounded toward zero, so that no row becomes longer."""
+    return np.trunc(values / step)
+
+
+def lengths(rows: Whole) -> Whole:
+    """Squared lengths of rows of integers, exact."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def shortened(rows: Whole, bound: int) -> Whole:
+    """Rows of at most that length: longer ones are scaled down and rounded toward zero."""
+    norms = np.sqrt(lengths(rows))
+    long = norms > bound
+    rows[long] = np.trunc(rows[long] * (bound / norms[long] * _DOWN)[:, None])
+    return rows
+
+
+def factors(squares: Whole, bound: float) -> Whole:
+    """What brings vectors of these squared lengths to at most a length."""
+    norms = np.maximum(np.sqrt(squares), bound)
+    return np.asarray(bound / norms * _DOWN)
+
+
+def signed_claim(spec: DatabaseSpec, table: str, l1: float, l2: float, linf: float) -> Sensitivity:
+    """The claim where a row of weight w moves a statistic by at most w times these norms.
+
+    A unit's weights sum to at most C (`units.contribution`), so by the triangle inequality it
+    moves the statistic by at most C times each; replaced, by twice that, since entries have signs.
+    """
+    total = contribution(spec, table) / GRID
+    claim = Sensitivity(ceil(total * l1), up(total * l2), ceil(total * linf))
+    return doubled(spec, claim)
+
+
+@dataclass(frozen=True)
+class Features:
+    """Columns of a table as coordinates: a constant, and some for every column.
+
+    A row is (origin, f) with f the coordinates of its codes one after the other, brought to at most
+    the length ``bound``; so its squared length is at most origin² + bound².
+
+    Attributes:
+        source: The table.
+        axes: Columns.
+        lines: Per column the coordinates of every code, shape (codes, coordinates).
+        origin: The constant, in steps.
+        bound: Greatest length of f, in steps.
+    """
+
+    source: str
+    axes: tuple[Column, ...]
+    lines: tuple[PublicArray, ...]
+    origin: int = STEP
+    bound: int = STEP
+
+    def __post_init__(self) -> None:
+        for axis, line in zip(self.axes, self.lines, strict=True):
+            if line.shape[:1] != (axis.size,) or int(np.abs(line.values).max(initial=0)) > STEP:
+                raise SchemaError("coordinates lie within ±1.", column=axis.attribute)
+        if not (0 < self.origin <= MOST_ORIGIN and 0 < self.bound <= 2**20):
+            raise SchemaError("a row's length is not bounded.", table=self.source)
+        if self.width > MOST_COORDINATES:
+            raise SchemaError(
+                f"rows of {self.width} coordinates are too long.",
+                table=self.source,
+                remedy=f"At most {MOST_COORDINATES}: leave columns out.",
+            )
+
+    @classmethod
+    def of(cls, spec: DatabaseSpec, table: str, most: int) -> Features:
+        """Coordinates of all columns that have more than one code.
+
+        A column of at most ``most`` codes has a coordinate for each, 1 for a row's own code. One
+        that is wider and ordered has its place between −½ and ½, and where it has special codes
+        one coordinate for the ordinary codes together and one for each special one.
+        """
+        domains = {n: d for n, d in spec.tables[table].attributes.items() if d.size > 1}
+        axes = tuple(Column.of(spec, table, name) for name in domains)
+        lines = tuple(PublicArray.rounded(line_of(d, most), STEP) for d in domains.values())
+        return cls(table, axes, lines)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(axis.attribute for axis in self.axes)
+
+    @cached_property
+    def width(self) -> int:
+        """Coordinates of a row, the constant included."""
+        return 1 + sum(line.shape[1] for line in self.lines)
+
+    @cached_property
+    def filled(self) -> int:
+        """Most coordinates of a row that are not 0."""
+        counts = [int(np.count_nonzero(line.values, axis=1).max()) for line in self.lines]
+        return 1 + sum(counts)
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        """`groups_of` this row."""
+        return tuple(groups_of(line.values.astype(np.float64) for line in self.lines))
+
+    @property
+    def places(self) -> NDArray[np.bool_]:
+        """Which coordinates after the constant are places, not chances."""
+        return np.repeat([size == 1 for size in self.groups], self.groups)
+
+    def whole(self, codes: Sequence[NDArray[np.intp]]) -> Whole:
+        """F of rows before they are shortened, shape (rows, coordinates)."""
+        parts = [
+            line.values[column].astype(np.float64)
+            for line, column in zip(self.lines, codes, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def rows(self, whole: Whole) -> Whole:
+        """Rows, shape (rows, width)."""
+        constant = np.full((len(whole), 1), float(self.origin))
+        return np.concatenate([constant, shortened(whole.copy(), self.bound)], axis=1)
+
+    def blocks(self, data: PrivateDatabase) -> Iterator[tuple[Whole, Whole]]:
+        """F before it is shortened, and weights in steps, rounded down; block by block."""
+        view = View(data, self.source, self.axes)
+        for codes, weights in view.blocks(1):
+            whole = self.whole(codes)
+            given = np.broadcast_to(np.asarray(weights, np.int64), len(whole))
+            yield whole, (given // (GRID // STEP)).astype(np.float64)
+
+
+def line_of(domain: Domain, most: int) -> Whole:
+    """Coordinates of every code of a column, shape (codes, coordinates); see `Features.of`."""
+    if domain.size <= most or not domain.ordered or domain.values < 2:
+        return np.eye(domain.size)
+    special = domain.size - domain.values
+    place = np.zeros((domain.size, 1))
+    place[: domain.values, 0] = np.linspace(-0.5, 0.5, domain.values)
+    if not special:
+        return place
+    kinds = np.zeros((domain.size, 1 + special))
+    kinds[: domain.values, 0] = 1.0
+    kinds[domain.values :, 1:] = np.eye(special)
+    return np.concatenate([place, kinds], axis=1)
+
+
+@dataclass(frozen=True)
+class Latent:
+    """A released linear map of rows, brought to at most a length of 1.
+
+    Attributes:
+        matrix: Shape (dimensions, width of the features), in steps; within ±2²⁰.
+    """
+
+    matrix: PublicArray
+
+    def __post_init__(self) -> None:
+        if int(np.abs(self.matrix.values).max(initial=0)) > 2**20:
+            raise SchemaError("a latent map is too steep.")
+
+    @property
+    def dimensions(self) -> int:
+        """Coordinates of a latent row."""
+        return self.matrix.shape[0]
+
+    def rows(self, rows: Whole) -> Whole:
+        """Latent rows, shape (rows, dimensions)."""
+        mapped = cut(rows @ self.matrix.values.T.astype(np.float64))
+        return shortened(np.clip(mapped, -(2**20), 2**20), STEP)
+
+
+def groups_of(lines: Iterable[Whole]) -> list[int]:
+    """Sizes of a row's groups of coordinates: a place alone, or chances that are one in sum."""
+    found: list[int] = []
+    for line in lines:
+        width, place = line.shape[1], bool((line[:, 0] < 0).any())
+        found += [1, width - 1] if place and width > 1 else [width]
+    return found

@@ -1,0 +1,205 @@
+"""Sums of outer products over rows: lengths, second moments, and moments of a mixture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privbench.errors import SchemaError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.claims import weighted
+from privbench.privacy.queries.features import (
+    STEP,
+    Features,
+    Latent,
+    Whole,
+    cut,
+    lengths,
+    signed_claim,
+)
+from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.spec import DatabaseSpec
+
+#: Steps of a difference of log-densities, or of logits, and the largest that is told apart.
+FINE, FAR = 2**8, 12
+#: exp(−k/`FINE`) in steps, for k = 0 … `FINE`·`FAR`; a public table, so that no row's value follows
+#: from how a processor evaluates exp.
+_DECAY = np.rint(STEP * np.exp(-np.arange(FINE * FAR + 1) / FINE))
+
+
+def shares(scores: Whole, starts: list[int] | None = None) -> Whole:
+    """Softmax of integer scores in steps of 1/`FINE`, in steps, rounded down.
+
+    Args:
+        scores: Shape (rows, scores); changed.
+        starts: Where groups of scores start, each of which sums to at most 1; None for one group.
+    """
+    at = starts or [0]
+    sizes = np.diff([*at, scores.shape[1]])
+    scores -= np.repeat(np.maximum.reduceat(scores, at, axis=1), sizes, axis=1)
+    mass = _DECAY[np.minimum(-scores, FINE * FAR).astype(np.intp)]
+    totals = np.repeat(np.add.reduceat(mass, at, axis=1), sizes, axis=1)
+    return np.asarray(np.floor(mass * STEP / totals))
+
+
+@dataclass(frozen=True)
+class OfFeatures(Query):
+    """A statistic of rows as features.
+
+    Attributes:
+        features: How rows become vectors.
+    """
+
+    features: Features
+
+    @property
+    def table(self) -> str:
+        """See `Query.table`."""
+        return self.features.source
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `Query.columns`."""
+        return self.features.columns
+
+
+@dataclass(frozen=True)
+class Lengths(OfFeatures):
+    """Weighted counts of rows by the length of their features, before these are shortened.
+
+    Sensitivity: a row adds its weight to one cell (`claims`, all multipliers 1).
+
+    Attributes:
+        edges: Ascending lengths in steps, all but the first cell's lower and the last's upper end.
+    """
+
+    edges: PublicArray
+    kind = "lengths of rows"
+    unit = STEP
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One cell more than edges."""
+        return (self.edges.shape[0] + 1,)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring; weights are in steps here."""
+        claim = weighted(spec, self.table)
+        part = GRID // STEP
+        return Sensitivity(-(-claim.l1 // part), claim.l2 / part, -(-claim.linf // part))
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """The statistic, in steps."""
+        total = np.zeros(self.shape, np.int64)
+        limits = self.edges.values.astype(np.float64) ** 2
+        for whole, weights in self.features.blocks(data):
+            cells = np.searchsorted(limits, lengths(whole))
+            total += np.bincount(cells, weights, len(total)).astype(np.int64)
+        return total
+
+
+@dataclass(frozen=True)
+class SecondMoments(OfFeatures):
+    """The weighted sum of x xᵀ over rows, upper triangle: number, sums and products at once.
+
+    Statistic: entries i ≤ j of Σ w·x xᵀ row by row, in steps². With x = (o, f), entry 00 is o²
+    times the weight of all rows and the rest of line 0 is o times the sum of f.
+
+    Sensitivity: with |f| ≤ R a row of weight w moves it by at most w·√Σ_{i≤j} xᵢ²xⱼ² in L2. The sum
+    of squares is (|x|⁴ + Σ xᵢ⁴)/2 ≤ ((o² + R²)² + o⁴ + R⁴)/2 = o⁴ + o²R² + R⁴. In L1 it is at most
+    w·(|x|₁² + |x|²)/2 ≤ w·(k + 1)/2·(o² + R²) for k coordinates that are not 0 (Cauchy-Schwarz), in
+    L∞ w·max(o, R)². Weights are multiplied in and rounded toward zero before the product, which
+    makes no entry larger. Then `signed_claim`. Source: Dwork, Talwar, Thakurta and Zhang (2014),
+    Analyze Gauss, for rows of length at most 1.
+    """
+
+    kind = "second moments"
+    unit = STEP**2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Entries of the upper triangle."""
+        width = self.features.width
+        return (width * (width + 1) // 2,)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        o, r = self.features.origin, self.features.bound
+        l1 = (self.features.filled + 1) / 2 * (o**2 + r**2)
+        l2 = math.sqrt(o**4 + o**2 * r**2 + r**4)
+        return signed_claim(spec, self.table, l1, l2, max(o, r) ** 2)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """The statistic, in steps²."""
+        width = self.features.width
+        total = np.zeros((width, width), np.int64)
+        for whole, weights in self.features.blocks(data):
+            rows = self.features.rows(whole)
+            total += (cut(rows * weights[:, None]).T @ rows).astype(np.int64)
+        return total[np.triu_indices(width)]
+
+    def matrix(self, measured: Whole) -> Whole:
+        """The symmetric matrix of a result of `Session.measure`; post-processing."""
+        width = self.features.width
+        found = np.zeros((width, width))
+        found[np.triu_indices(width)] = measured
+        return np.asarray(found + np.triu(found, 1).T)
+
+
+@dataclass(frozen=True)
+class MixtureMoments(OfFeatures):
+    """One step of EM for a mixture of Gaussians with diagonal covariances, of latent rows.
+
+    Statistic, shape (components, 1 + 2·dimensions), in steps²: for every component the sums of w·r,
+    w·r·z and w·r·z² over rows, r being the chance that the row is of the component under released
+    parameters. z² is rounded down, and so are w·r and r.
+
+    Sensitivity: a row's part is the outer product of its w·r and (1, z, z²). As r ≥ 0 sums to at
+    most 1, |r| ≤ 1. As |z| ≤ 1, Σ zⱼ⁴ ≤ |z|⁴ ≤ 1, so the second vector is of length at most √3. So
+    a row of weight w moves the statistic by at most √3·w in L2, by w·(2 + √d) in L1
+    (|z|₁ ≤ √d for d dimensions, Σ z² ≤ 1), and by w in L∞. Then `signed_claim`. Means and variances
+    are quotients of what is released, so that no bound on them is needed. Which component a row
+    belongs to follows from the row itself and from released numbers. Source: Park, Foulds,
+    Chaudhuri and Welling (2017), DP-EM, which measures the same sums one by one.
+
+    Attributes:
+        latent: The map of rows to latent ones.
+        scores: Log-density of every component as a linear form of (1, z, z²), shape (components,
+            1 + 2·dimensions), in steps of 1/`FINE`; within ±2²⁴.
+    """
+
+    latent: Latent
+    scores: PublicArray
+    kind = "moments of a mixture"
+    unit = STEP**2
+
+    def __post_init__(self) -> None:
+        shape = (self.scores.shape[0], 1 + 2 * self.latent.dimensions)
+        if self.scores.shape != shape or int(np.abs(self.scores.values).max(initial=0)) > 2**24:
+            raise SchemaError("the parameters of a mixture are out of range.", table=self.table)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(components, 1 + 2·dimensions)."""
+        return self.scores.shape
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the class's docstring."""
+        l1 = 2 + math.sqrt(self.latent.dimensions)
+        square = STEP**2
+        return signed_claim(spec, self.table, l1 * square, math.sqrt(3) * square, square)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """The statistic, in steps²."""
+        total = np.zeros(self.shape, np.int64)
+        forms = self.scores.values.T.astype(np.float64)
+        for whole, weights in self.features.blocks(data):
+            latent = self.latent.rows(self.features.rows(whole))
+            constant = np.full((len(latent), 1), float(STEP))
+            terms = np.concatenate([constant, latent, cut(latent**2)], axis=1)
+            chances = shares(np.floor(terms @ forms / STEP))
+            total += (cut(chances * weights[:, None]).T @ terms).astype(np.int64)
+        return total
