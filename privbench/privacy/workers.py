@@ -243,7 +243,7 @@ def packed(part: NDArray[Any]) -> tuple[NDArray[Any], int]:
     same = part.strides == (0,)
     kept = part[:1] if same else part
     # Weights and row numbers of parts fit: the largest weight is 2³⁰.
-    if kept.dtype == np.int64 and kept.size and 0 <= kept.min() and kept.max() < 2**31:
+    if kept.dtype == np.int64 and kept.size and kept.min() >= 0 and kept.max() < 2**31:
         kept = kept.astype(np.int32)
     return np.ascontiguousarray(kept), part.size
 

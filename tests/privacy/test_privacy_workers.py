@@ -81,9 +81,10 @@ def test_nothing_private_is_logged_or_told(
     workers: Workers, cluster: Any, caplog: pytest.LogCaptureFixture, capfd: Any
 ) -> None:
     """A task fails with private arguments and a private text; its worker's log is looked at too."""
-    with caplog.at_level(logging.DEBUG), pytest.raises(PrivbenchError) as caught:
-        sent = workers.send([SECRET], workers.addresses()[0])
-        workers.result(workers.submit(fail, SECRET, sent))
+    caplog.set_level(logging.DEBUG)
+    call = workers.submit(fail, SECRET, workers.send([SECRET], workers.addresses()[0]))
+    with pytest.raises(PrivbenchError) as caught:
+        workers.result(call)
     assert "ValueError" in str(caught.value)
     written = capfd.readouterr()
     logs = str(workers._client.get_worker_logs()) + str(cluster.get_logs())
