@@ -86,9 +86,9 @@ class Snapshot:
         self._locking = Lock()
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self.connection = reading(
-            dsn, {**ROWS, **self._timeouts}, isolation=psycopg.IsolationLevel.REPEATABLE_READ
-        )
+        # Compiling a long CASE takes seconds, evaluating it does not.
+        settings = {**ROWS, **self._timeouts, "jit": "off"}
+        self.connection = reading(dsn, settings, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
         try:
             self.id = self._exported()
         except BaseException:
