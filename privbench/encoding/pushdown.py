@@ -30,7 +30,6 @@ from privbench.privacy.recoding import (
     IS_POS_INF,
     NAN,
     NEG_INF,
-    NULL,
     POS_INF,
     EdgesRecoding,
     LabelsRecoding,
@@ -71,6 +70,9 @@ def pushed(
     if name != reader.name or reader.column.collation is not None:
         # Under a collation of its own, different texts may be equal.
         return None
+    if dialect != "postgres" and reader.column.type.kind != "b":
+        # How PostgreSQL prints a type of users, other engines do not know.
+        return None
     scales = _POSTGRES if dialect == "postgres" else _SCALES
     value = expression(reader.select(sql.Identifier(reader.name))[0][0])
     if isinstance(reader, OrderedReader) and isinstance(reader.scale, scales):
@@ -79,7 +81,7 @@ def pushed(
             assert isinstance(codec, OrderedCodec)
             recoding = codec.recoding
         assert isinstance(recoding, EdgesRecoding)
-        return _ordered(value, recoding)
+        return _ordered(value, recoding, reader.scale.specials)
     if isinstance(reader, ListReader):
         return _listed(value, reader, scales)
     if isinstance(reader, LabelReader | TextReader) and isinstance(recoding, LabelsRecoding):
@@ -98,7 +100,7 @@ def expression(text: sql.Composable) -> exp.Expression:
 
 def _plain(node: exp.Expression) -> exp.Expression:
     if isinstance(node, exp.Dot) and node.this.name == "pg_catalog":
-        return node.expression  # type: ignore[no-any-return]
+        return node.expression.transform(_plain)  # type: ignore[no-any-return]
     if isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USERDEFINED:
         return exp.DataType.build(node.args["kind"].sql("postgres").removeprefix("pg_catalog."))
     bare = isinstance(node, exp.Cast) and node.args["to"].sql("postgres") == "DECIMAL"
@@ -112,8 +114,13 @@ def _number(value: int) -> exp.Expression:
     return exp.Literal.number(value)
 
 
-def _ordered(value: exp.Expression, recoding: EdgesRecoding) -> Pushed | None:
-    """`EdgesRecoding.apply`, its rules in the order in which they win."""
+def _ordered(
+    value: exp.Expression, recoding: EdgesRecoding, specials: Sequence[str]
+) -> Pushed | None:
+    """`EdgesRecoding.apply`, its rules in the order in which they win.
+
+    A sentinel is one where the type has that special value; of integers it is a number like others.
+    """
     edges, domain = recoding.edges, recoding.domain
     width = edges[1] - edges[0]
     if len(edges) > MOST_ARMS and edges != tuple(range(edges[0], edges[-1] + 1, width)):
@@ -126,12 +133,18 @@ def _ordered(value: exp.Expression, recoding: EdgesRecoding) -> Pushed | None:
         return _number(next(found, default))
 
     def code(point: exp.Expression) -> exp.Expression:
+        sentinels = (
+            (IS_NAN, NAN, special(IS_NAN, default=null)),
+            (IS_POS_INF, POS_INF, special(IS_POS_INF, ABOVE, default=last)),
+            (IS_NEG_INF, NEG_INF, special(IS_NEG_INF, BELOW, default=0)),
+        )
         rules = (
             (point.is_(exp.null()), _number(null)),
-            (point.eq(_number(NULL)), _number(null)),
-            (point.eq(_number(NAN)), special(IS_NAN, default=null)),
-            (point.eq(_number(POS_INF)), special(IS_POS_INF, ABOVE, default=last)),
-            (point.eq(_number(NEG_INF)), special(IS_NEG_INF, BELOW, default=0)),
+            *(
+                (point.eq(_number(mark)), then)
+                for name, mark, then in sentinels
+                if name in specials
+            ),
             (exp.GTE(this=point, expression=_number(edges[-1])), special(ABOVE, default=last)),
             (exp.LT(this=point, expression=_number(edges[0])), special(BELOW, default=0)),
         )

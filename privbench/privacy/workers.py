@@ -174,12 +174,12 @@ class WorkersCounter:
 
     Args:
         workers: The workers.
-        least: Least rows of a part.
+        least: Least rows of a part; None for `LEAST_ROWS`.
     """
 
-    def __init__(self, workers: Workers, *, least: int = LEAST_ROWS) -> None:
+    def __init__(self, workers: Workers, *, least: int | None = None) -> None:
         self._workers = workers
-        self._least = least
+        self._least = least or LEAST_ROWS
         self._sent: OrderedDict[tuple[int, int, int], tuple[NDArray[Any], int, Any]] = OrderedDict()
 
     def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
