@@ -4,7 +4,8 @@
     python benchmarks/workers.py --rows 1000000 --columns 10 --workers 1,2,4
 
 The first count of a table sends its codes to the workers, the second finds them there; both are
-printed, with their ratio to this process's own count in the same run. Counts are compared.
+printed, with their ratio to this process's own count in the same run. Counts are compared. With
+`--as-is` workers allocate memory as Dask has it, which makes them three times slower (docs/scale.md).
 Needs ``pip install 'privbench[dask]'``; makes a cluster on this machine.
 """
 
@@ -15,6 +16,7 @@ import os
 import time
 from itertools import combinations
 
+import dask
 import numpy as np
 from distributed import LocalCluster
 from scale import TABLE, make
@@ -25,6 +27,10 @@ from privbench.privacy.queries import Column
 from privbench.privacy.queries.counting import Counter, Local, Marginals
 from privbench.privacy.query import Integers
 from privbench.privacy.workers import Workers, WorkersCounter
+
+
+#: glibc keeps blocks of memory between two steps of a count, as it does where nothing is set.
+MEMORY = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**27}
 
 
 def timed(
@@ -42,7 +48,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--columns", type=int, default=16)
     parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--as-is", action="store_true", help="leave Dask's settings of memory")
     given = parser.parse_args()
+    if not given.as_is:
+        dask.config.set({"distributed.nanny.pre-spawn-environ": MEMORY})
     cells = {name: Cells(*pair) for name, pair in make(given.rows, given.columns).items()}
     axes = tuple(Column(name, held.domain.size) for name, held in cells.items())
     spec = DatabaseSpec({TABLE: TableSpec(TABLE, {})})
