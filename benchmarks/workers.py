@@ -5,7 +5,7 @@
 
 The first count of a table sends its codes to the workers, the second finds them there; both are
 printed, with their ratio to this process's own count in the same run. Counts are compared. With
-`--as-is` workers allocate memory as Dask has it, which makes them three times slower (docs/scale.md).
+`--as-is` workers allocate memory as Dask has it, three times slower: docs/scale.md says why.
 Needs ``pip install 'privbench[dask]'``; makes a cluster on this machine.
 """
 
@@ -27,7 +27,6 @@ from privbench.privacy.queries import Column
 from privbench.privacy.queries.counting import Counter, Local, Marginals
 from privbench.privacy.query import Integers
 from privbench.privacy.workers import Workers, WorkersCounter
-
 
 #: glibc keeps blocks of memory between two steps of a count, as it does where nothing is set.
 MEMORY = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**27}

@@ -247,6 +247,7 @@ def _domains(draft: Draft) -> None:
 
 def _learn(draft: Draft) -> None:
     session, domains = _there(draft.session), _there(draft.domains)
+    draft.counting.callback(setattr, _there(draft.data).database, "counter", None)
     public = {name: rows.num_rows for name, rows in _there(draft.data).public.items()}
     with draft.counting:
         draft.fitted = draft.synthesizer.fit(

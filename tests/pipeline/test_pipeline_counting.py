@@ -21,6 +21,7 @@ from privbench.pipeline.extract import extract
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import read_catalog
+from privbench.pipeline.stability import check_trace, trace
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy.data import EdgesRecoding, Grid, Labels, LabelsRecoding, PrivateDatabase
@@ -257,3 +258,11 @@ def test_a_fit_gives_the_same_model_when_workers_count(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
         assert fitted(source, cluster.scheduler_address, tmp_path, monkeypatch) == here
+
+
+def test_the_harness_outlives_what_counted(make_database: Any, tmp_path: Any) -> None:
+    """Neighbours are evaluated when the fit's snapshot is closed."""
+    source = make_database()
+    market.create(source, 20)
+    traced = trace(source, market.config(tmp_path, epsilon=5.0).counting_on("engine"))
+    assert check_trace(traced, ordinary=1, gone=0).ok
