@@ -98,6 +98,18 @@ class LedgerConfig(_Section):
     max_epsilon_per_month: Annotated[float, Field(gt=0)] | None = None
 
 
+class CountingConfig(_Section):
+    """Where rows are counted; the counts, and so the release, are the same everywhere.
+
+    Attributes:
+        where: ``local`` is this process; ``tcp://host:port`` or ``tls://host:port`` are the workers
+            of a Dask scheduler, which read and count parts of large tables; ``engine`` has the
+            source count what SQL can express, in the snapshot that it was read in.
+    """
+
+    where: Annotated[str, Field(pattern=r"^(local|engine|(tcp|tls)://[^\s/]+:\d+)$")] = "local"
+
+
 class ColumnConfig(_Section):
     """What is publicly known of one column.
 
@@ -206,6 +218,7 @@ class Config(_Section):
     database: DatabaseConfig = DatabaseConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     ledger: LedgerConfig = LedgerConfig()
+    counting: CountingConfig = CountingConfig()
     synthesizer: SynthesizerConfig = SynthesizerConfig()
     tables: dict[str, TableConfig] = {}
 
@@ -251,6 +264,17 @@ class Config(_Section):
             return self.model_copy(update={"privacy": PrivacyConfig.model_validate(section)})
         except ValidationError as error:
             raise ConfigError(_explain("privacy", error)) from error
+
+    def counting_on(self, where: str) -> Self:
+        """A copy that has rows counted elsewhere.
+
+        Raises:
+            ConfigError: Neither ``local`` nor ``engine`` nor the address of a scheduler.
+        """
+        try:
+            return self.model_copy(update={"counting": CountingConfig(where=where)})
+        except ValidationError as error:
+            raise ConfigError(_explain("counting", error)) from error
 
 
 def _explain(source: str, error: ValidationError) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from privbench.config import Config, LedgerConfig
+from privbench.config import Config, CountingConfig, LedgerConfig
 from privbench.errors import PrivbenchError
 from privbench.pipeline.extract import Extract
 from privbench.pipeline.fit import STAGES, Draft, begin, finish
@@ -240,7 +240,8 @@ def apart_from(config: Config, folder: Path) -> Config:
     database = config.database.model_copy(update={"identity": "privbench audit"})
     privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
     ledger = LedgerConfig(path=str(folder / "ledger"))
-    changes = {"database": database, "privacy": privacy, "ledger": ledger}
+    here = CountingConfig()  # neighbours are counted when what counted the source is gone
+    changes = {"database": database, "privacy": privacy, "ledger": ledger, "counting": here}
     return config.model_copy(update=changes)
 
 

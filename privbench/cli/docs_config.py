@@ -15,6 +15,7 @@ _SECTIONS = {
     "[database]": "DatabaseConfig",
     "[privacy]": "PrivacyConfig",
     "[ledger]": "LedgerConfig",
+    "[counting]": "CountingConfig",
     "[synthesizer]": "SynthesizerConfig",
     '[tables."schema.table"]': "TableConfig",
     '[tables."schema.table".columns.name]': "ColumnConfig",

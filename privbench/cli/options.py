@@ -141,6 +141,7 @@ class ReleaseOptions:
     seed: int | None
     ledger: str | None
     max_epsilon_per_month: float | None
+    count_on: str | None
     resume: str | None
     schemas: tuple[str, ...]
     tables: tuple[str, ...]
@@ -161,6 +162,8 @@ class ReleaseOptions:
             ledger=self.ledger,
             max_epsilon_per_month=self.max_epsilon_per_month,
         )
+        if self.count_on is not None:
+            config = config.counting_on(self.count_on)
         return need_epsilon(choosing(config, self.schemas, self.tables, self.excluded))
 
 
@@ -204,6 +207,11 @@ _RELEASE = (
     ),
     click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
     monthly_option,
+    click.option(
+        "--count-on",
+        metavar="WHERE",
+        help="Where rows are counted: local, engine, or a Dask scheduler as tcp://host:port.",
+    ),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
     click.option(
         "--pay-again",

@@ -23,7 +23,7 @@ from privbench.encoding.base import (
     null_mask,
     texts,
 )
-from privbench.encoding.scale import scale_of
+from privbench.encoding.scale import Scale, scale_of
 from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
 from privbench.schema import Column
 
@@ -55,6 +55,11 @@ class ListReader(ColumnReader):
     why: str = "declared list"
 
     @property
+    def scale(self) -> Scale | None:
+        """The grid of the column's type, if it has one."""
+        return scale_of(self.column.type)
+
+    @property
     def domain(self) -> Domain:
         """The public domain."""
         return list_domain(
@@ -63,15 +68,13 @@ class ListReader(ColumnReader):
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """The grid point where the type has a grid, else the text."""
-        scale = scale_of(self.column.type)
-        if scale is not None:
-            return [(scale.select(identifier), self.alias())]
+        if self.scale is not None:
+            return [(self.scale.select(identifier), self.alias())]
         return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """Position of every value in the public list."""
-        array = batch[self.alias()]
-        scale = scale_of(self.column.type)
+        array, scale = batch[self.alias()], self.scale
         if scale is not None:
             listed: pa.Array = pa.array([scale.parse(value) for value in self.values], pa.int64())
             points = scale.read(array)

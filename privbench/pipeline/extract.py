@@ -6,23 +6,28 @@ indices of parents; key values are dropped as soon as they are matched.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from psycopg import sql
 
+from privbench.encoding.base import ColumnReader
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.keys import key_expressions, match
-from privbench.postgres.snapshot import Expression, Snapshot
+from privbench.postgres.snapshot import Expression, Part, Snapshot
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
-from privbench.schema import ForeignKey, Table
+from privbench.privacy.workers import Workers, WorkersCounter
+from privbench.schema import ForeignKey
 from privbench.threads import JOBS, spread
 
 #: SQL by the name that its column gets.
 Expressions = dict[str, sql.Composable]
+
+#: Parts of a table for each worker: one that is slow keeps the others waiting for a small one.
+PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,15 @@ class Extract:
 
 
 @dataclass(frozen=True)
+class _Encoded:
+    """Rows of one table as their readers made them, batch by batch."""
+
+    rows: int
+    pieces: dict[str, list[dict[str, Any]]]
+    keys: dict[str, list[pa.Array]]
+
+
+@dataclass(frozen=True)
 class _Raw:
     """One table before its keys are matched; each key's columns go when it is."""
 
@@ -47,13 +61,20 @@ class _Raw:
     keys: dict[str, pa.ChunkedArray]
 
 
-def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
+def extract(
+    snapshot: Snapshot, plan: FitPlan, reporter: Reporter, workers: Workers | None = None
+) -> Extract:
     """Read every table of the plan once, one after the other or `JOBS` of them at once.
+
+    With workers, each reads and encodes its own parts of large private tables, by a connection of
+    its own to the same snapshot; what it made comes back in the order of the rows, so that the
+    private database is the same in every bit. It will have its marginals counted by them, too.
 
     Args:
         snapshot: An open snapshot of the source.
         plan: What to read.
         reporter: Told of rows as they arrive.
+        workers: Processes that read and count with this one.
 
     Raises:
         DatabaseError: The source refused.
@@ -65,7 +86,7 @@ def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
         keys = wanted.get(item.table.key, {})
         if item.public:
             return _read_public(snapshot, item, keys)
-        return None, _read_private(snapshot, item, keys, reporter)
+        return None, _read_private(snapshot, item, keys, reporter, workers)
 
     items = list(plan.tables.values())
     found = spread(read, items) if JOBS.get() else [read(item) for item in items]
@@ -82,7 +103,9 @@ def extract(snapshot: Snapshot, plan: FitPlan, reporter: Reporter) -> Extract:
             for fk, (child, parent) in _aliases(item)
         }
         tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents)
-    return Extract(PrivateDatabase(plan.spec, tables), public)
+    database = PrivateDatabase(plan.spec, tables)
+    database.counter = WorkersCounter(workers) if workers else None
+    return Extract(database, public)
 
 
 def _aliases(item: TablePlan) -> Iterator[tuple[ForeignKey, tuple[list[str], list[str]]]]:
@@ -104,34 +127,77 @@ def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
     return found
 
 
-def _batches(
-    snapshot: Snapshot, table: Table, expressions: list[Expression]
-) -> Iterator[pa.RecordBatch]:
+def _present(expressions: list[Expression]) -> list[Expression]:
     # A table whose every column is minted still has rows to count.
-    return snapshot.stream(table, expressions or [(sql.SQL("true"), "present")])
+    return expressions or [(sql.SQL("true"), "present")]
 
 
 def _read_private(
-    snapshot: Snapshot, item: TablePlan, keys: Expressions, reporter: Reporter
+    snapshot: Snapshot,
+    item: TablePlan,
+    keys: Expressions,
+    reporter: Reporter,
+    workers: Workers | None,
 ) -> _Raw:
     expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
         expressions += reader.select(sql.Identifier(reader.name))
-    pieces: dict[str, list[dict[str, Any]]] = {name: [] for name in item.readers}
-    found: dict[str, list[pa.Array]] = {name: [] for name in keys}
-    rows = 0
-    for batch in _batches(snapshot, item.table, expressions):
-        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-        for name, reader in item.readers.items():
-            pieces[name].append(reader.read(arrays))
-        for name in keys:
-            found[name].append(arrays[name])
-        rows += batch.num_rows
-        reporter.advance(f"read {item.table.key}", rows)
+    found: list[_Encoded] = []
+    for piece in _encoded(snapshot, item, _present(expressions), list(keys), workers):
+        found.append(piece)
+        reporter.advance(f"read {item.table.key}", sum(part.rows for part in found))
     attributes: dict[str, Attribute] = {}
     for name, reader in item.readers.items():
-        attributes.update(reader.collect(pieces.pop(name)))
-    return _Raw(rows, attributes, {name: pa.chunked_array(found[name]) for name in keys})
+        attributes.update(reader.collect([one for part in found for one in part.pieces.pop(name)]))
+    return _Raw(
+        sum(part.rows for part in found),
+        attributes,
+        {
+            name: pa.chunked_array([one for part in found for one in part.keys[name]])
+            for name in keys
+        },
+    )
+
+
+def _encoded(
+    snapshot: Snapshot,
+    item: TablePlan,
+    expressions: list[Expression],
+    keys: list[str],
+    workers: Workers | None,
+) -> Iterator[_Encoded]:
+    """A table's rows in order, batch by batch, or part by part as workers read them."""
+    readers = dict(item.readers)
+    if workers is not None:
+        most = PARTS * len(workers.addresses())
+        parts = snapshot.parts(item.table, expressions, max(most, 1))
+        if len(parts) > 1:
+            calls = [workers.submit(read_part, part, readers, keys) for part in parts]
+            yield from (workers.result(call) for call in calls)
+            return
+    for batch in snapshot.stream(item.table, expressions):
+        yield encode([batch], readers, keys)
+
+
+def read_part(part: Part, readers: Mapping[str, ColumnReader], keys: list[str]) -> _Encoded:
+    """What a worker does: read its part of the snapshot, encode it."""
+    return encode(part.stream(), readers, keys)
+
+
+def encode(
+    batches: Iterable[pa.RecordBatch], readers: Mapping[str, ColumnReader], keys: list[str]
+) -> _Encoded:
+    """Batches as their readers make them, and the columns of keys as they are."""
+    made = _Encoded(0, {name: [] for name in readers}, {name: [] for name in keys})
+    rows = 0
+    for batch in batches:
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name, reader in readers.items():
+            made.pieces[name].append(reader.read(arrays))
+        for name in keys:
+            made.keys[name].append(arrays[name])
+        rows += batch.num_rows
+    return replace(made, rows=rows)
 
 
 def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tuple[pa.Table, _Raw]:
@@ -141,6 +207,6 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tupl
         for column in columns
     ]
     expressions += [(chosen, name) for name, chosen in keys.items()]
-    whole = pa.Table.from_batches(list(_batches(snapshot, item.table, expressions)))
+    whole = snapshot.read(item.table, _present(expressions))
     verbatim = pa.table({column.name: whole[f"p{column.position}"] for column in columns})
     return verbatim, _Raw(whole.num_rows, {}, {name: whole[name] for name in keys})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from privbench.errors import ConfigError, LedgerError
 from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
+from privbench.pipeline.engine import EngineCounter
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee
 from privbench.pipeline.literals import literals, require_reviewed
@@ -41,6 +42,7 @@ from privbench.privacy import (
 )
 from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
+from privbench.privacy.workers import Workers
 from privbench.synthesizers import FittedModel, PlanInput, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload.database import refuse_computing
@@ -50,7 +52,11 @@ _T = TypeVar("_T")
 
 @dataclass
 class Draft:
-    """What the stages of a fit hand on; each stage fills in its part."""
+    """What the stages of a fit hand on; each stage fills in its part.
+
+    Attributes:
+        counting: What counts rows elsewhere; open from the extraction to the end of learning.
+    """
 
     source: str
     config: Config
@@ -60,6 +66,7 @@ class Draft:
     plan: FitPlan
     catalog: Catalog
     accountant: Accountant
+    counting: ExitStack = field(default_factory=ExitStack)
     ddl: Ddl | None = None
     data: Extract | None = None
     release: Release | None = None
@@ -105,6 +112,7 @@ def fit(
         model = finish(draft)
         model.save(output)
     except BaseException as error:
+        draft.counting.close()
         _give_up(draft, error)
         raise
     _there(draft.session).close()
@@ -142,19 +150,33 @@ def _threshold_delta(plan: FitPlan) -> float | None:
 
 def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
-    with Snapshot(draft.source) as snapshot:
+    workers = _workers(draft)
+    engine = draft.config.counting.where == "engine"
+    with ExitStack() as reading_alone:
+        # An engine that counts goes on to see the rows that were read.
+        kept = draft.counting if engine else reading_alone
+        snapshot = kept.enter_context(Snapshot(draft.source))
         snapshot.hold(draft.plan.schema)
         refuse_computing(snapshot.connection, [table.name for table in draft.plan.schema])
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
         # This is the DDL that travels; the schema may have changed since the first look at it.
         require_reviewed(draft.config, literals(draft.ddl))
         draft.data = shielded(
-            lambda: extract(snapshot, draft.plan, draft.reporter),
+            lambda: extract(snapshot, draft.plan, draft.reporter, workers),
             "the source's rows could not be read",
         )
+    if engine:
+        database = draft.data.database
+        database.counter = EngineCounter(draft.plan, database, snapshot.ask)
     draft.session = Session(
         draft.data.database, draft.accountant, _there(draft.release), _noise(draft.config)
     )
+
+
+def _workers(draft: Draft) -> Workers | None:
+    """The workers that read and count, where the config names a scheduler."""
+    where = draft.config.counting.where
+    return draft.counting.enter_context(Workers(where)) if "://" in where else None
 
 
 def _open(draft: Draft) -> None:
@@ -225,8 +247,12 @@ def _domains(draft: Draft) -> None:
 
 def _learn(draft: Draft) -> None:
     session, domains = _there(draft.session), _there(draft.domains)
+    draft.counting.callback(setattr, _there(draft.data).database, "counter", None)
     public = {name: rows.num_rows for name, rows in _there(draft.data).public.items()}
-    draft.fitted = draft.synthesizer.fit(session, domains.totals, domains.left, public_rows=public)
+    with draft.counting:
+        draft.fitted = draft.synthesizer.fit(
+            session, domains.totals, domains.left, public_rows=public
+        )
 
 
 #: The stages of a fit, in order.
@@ -300,8 +326,8 @@ def _promise(draft: Draft, spent: Guarantee) -> Promise:
 
 
 def _public_config(config: Config) -> dict[str, Any]:
-    """The config as it travels: where the ledger lies is nobody's business."""
-    return config.model_dump(mode="json", exclude={"ledger"}, exclude_none=True)
+    """The config as it travels: where the ledger lies, and who counts, is nobody's business."""
+    return config.model_dump(mode="json", exclude={"ledger", "counting"}, exclude_none=True)
 
 
 def config_hash(config: Config, catalog: Catalog) -> str:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from privbench.config import Config, LedgerConfig
+from privbench.config import Config, CountingConfig, LedgerConfig
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import Query
@@ -50,7 +50,9 @@ def trace(source: str, config: Config, reporter: Reporter | None = None) -> Trac
         PrivbenchError: Whatever `fit` raises.
     """
     with tempfile.TemporaryDirectory(prefix="privbench-") as ledger:
-        apart = config.model_copy(update={"ledger": LedgerConfig(path=ledger)})
+        # Neighbours are counted here, when workers and snapshot are gone.
+        update = {"ledger": LedgerConfig(path=ledger), "counting": CountingConfig()}
+        apart = config.model_copy(update=update)
         draft = begin(source, apart, reporter or Reporter())
         rows: PrivateDatabase | None = None
         for name, stage in STAGES:

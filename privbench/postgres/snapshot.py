@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from types import TracebackType
 from typing import Self
@@ -12,6 +13,7 @@ from typing import Self
 import psycopg
 import pyarrow as pa
 from psycopg import conninfo, errors, pq, sql
+from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
 from privbench.postgres.arrow import batch_of, column_types
@@ -74,6 +76,7 @@ class Snapshot:
     def __init__(
         self, dsn: str, *, statement_timeout: float = 0, lock_timeout: float | None = None
     ) -> None:
+        self._dsn = dsn
         self._wait = WAIT.get() if lock_timeout is None else lock_timeout
         self._timeouts = {
             "statement_timeout": str(round(statement_timeout * 1000)),
@@ -83,9 +86,9 @@ class Snapshot:
         self._locking = Lock()
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self.connection = reading(
-            dsn, {**ROWS, **self._timeouts}, isolation=psycopg.IsolationLevel.REPEATABLE_READ
-        )
+        # Compiling a long CASE takes seconds, evaluating it does not.
+        settings = {**ROWS, **self._timeouts, "jit": "off"}
+        self.connection = reading(dsn, settings, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
         try:
             self.id = self._exported()
         except BaseException:
@@ -140,20 +143,58 @@ class Snapshot:
         if not expressions:
             raise ValueError("nothing to select")
         self.lock(table)
-        names = [name for _, name in expressions]
-        statement = _select(table, [expression for expression, _ in expressions])
-        with self._reader() as reader, database_errors("reading rows", table.key):
-            types = column_types(reader, statement)
-            seen = False
-            for block in _blocks(reader, statement, batch_bytes):
-                seen = True
-                yield batch_of(block, types, names, table.key)
-            if not seen:
-                yield batch_of(b"", types, names, table.key)
+        with self._reader() as reader:
+            yield from _stream(reader, table, expressions, batch_bytes)
+
+    def parts(
+        self, table: Table, expressions: Sequence[Expression], count: int, *, least: int = 1024
+    ) -> list[Part]:
+        """The stream of a table in parts, for readers in other processes; in order they are it.
+
+        The size of the table's file settles who reads what, and nothing else: no row's place in
+        the whole depends on it. Partitioned tables are one part.
+
+        Args:
+            table: The table.
+            expressions: What to select.
+            count: Most parts.
+            least: Least pages of a part.
+
+        Raises:
+            AccessDenied: SELECT is missing.
+            DatabaseError: The server refused.
+        """
+        self.lock(table)
+        bounds = [0] if table.kind == "p" else range(0, self._pages(table) or 1, least)
+        bounds = list(bounds[:: -(-len(bounds) // count)])
+        settings = {**ROWS, **_SCAN, **self._timeouts, "enable_tidscan": "on"}
+        return [
+            Part(self._dsn, self.id, settings, table, tuple(expressions), first, last)
+            for first, last in zip(bounds, [*bounds[1:], None], strict=True)
+        ]
+
+    def _pages(self, table: Table) -> int:
+        name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
+        with database_errors("asking for the size of a table", table.key):
+            row = self.connection.execute(
+                "SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)"
+                " / pg_catalog.current_setting('block_size')::pg_catalog.int8",
+                [name],
+            ).fetchone()
+        return int(row[0]) if row else 0
 
     def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
         return pa.Table.from_batches(list(self.stream(table, expressions)))
+
+    def ask(self, statement: str) -> list[TupleRow]:
+        """What the snapshot answers to one query.
+
+        Raises:
+            DatabaseError: The server refused; nothing that may be a value is in the message.
+        """
+        with database_errors("counting rows"):
+            return self.connection.execute(sql.SQL(statement)).fetchall()
 
     def require_text(self, schema: Schema) -> None:
         """Read every value once, where the database's encoding does not promise that all are text.
@@ -268,6 +309,40 @@ class Snapshot:
             raise ConnectionFailed("a second connection for reading was refused.") from None
 
 
+@dataclass(frozen=True)
+class Part:
+    """Rows of some pages of a table as a snapshot sees them, read from any process.
+
+    The snapshot has to be open where it was made; another server or database does not know it.
+
+    Attributes:
+        dsn: The database as the user wrote it: where the part is read, the service file, PG*
+            variables and the password file of that machine apply.
+        snapshot: The exported snapshot.
+        settings: Settings of the transaction.
+        table: The table.
+        expressions: What to select.
+        first: The first page.
+        last: One past the last page, or None for all that follow.
+    """
+
+    dsn: str = field(repr=False)
+    snapshot: str
+    settings: Mapping[str, str]
+    table: Table
+    expressions: tuple[Expression, ...]
+    first: int
+    last: int | None
+
+    def stream(self, *, batch_bytes: int = 16 << 20) -> Iterator[pa.RecordBatch]:
+        """Batches as of `Snapshot.stream`, by a connection of its own."""
+        level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader = reading(self.dsn, self.settings, isolation=level, snapshot=self.snapshot)
+        with contextlib.closing(reader):
+            pages = (self.first, self.last)
+            yield from _stream(reader, self.table, self.expressions, batch_bytes, pages)
+
+
 def _shape(table: Table) -> list[tuple[str, str, str, str]]:
     return [(item.name, item.type.sql, item.type.base, item.type.kind) for item in table.columns]
 
@@ -277,13 +352,37 @@ def _source(table: Table) -> sql.Composable:
     return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
 
 
-def _select(table: Table, expressions: Sequence[sql.Composable]) -> sql.Composable:
+def _stream(
+    reader: Connection,
+    table: Table,
+    expressions: Sequence[Expression],
+    batch_bytes: int,
+    pages: tuple[int, int | None] = (0, None),
+) -> Iterator[pa.RecordBatch]:
+    names = [name for _, name in expressions]
+    statement = _select(table, [expression for expression, _ in expressions], pages)
+    with database_errors("reading rows", table.key):
+        types = column_types(reader, statement)
+        seen = False
+        for block in _blocks(reader, statement, batch_bytes):
+            seen = True
+            yield batch_of(block, types, names, table.key)
+        if not seen:
+            yield batch_of(b"", types, names, table.key)
+
+
+def _select(
+    table: Table, expressions: Sequence[sql.Composable], pages: tuple[int, int | None]
+) -> sql.Composable:
     # PostgreSQL would cut long names off, so the server sees short ones.
     columns = [
         sql.SQL("{} AS {}").format(expression, sql.Identifier(f"c{position}"))
         for position, expression in enumerate(expressions)
     ]
-    return sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(columns), _source(table))
+    rows = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(columns), _source(table))
+    ends = (("ctid >= '({},0)'", pages[0] or None), ("ctid < '({},0)'", pages[1]))
+    held = [sql.SQL(text).format(sql.Literal(page)) for text, page in ends if page is not None]
+    return sql.SQL(" WHERE ").join([rows, sql.SQL(" AND ").join(held)]) if held else rows
 
 
 def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int) -> Iterator[bytes]:

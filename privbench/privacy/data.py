@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from privbench.privacy.recoding import (
 )
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import BOTTOM, NONE, Index, Units, index_type
+
+if TYPE_CHECKING:
+    from privbench.privacy.queries.counting import Counter
 
 __all__ = [
     "BOTTOM",
@@ -216,12 +219,15 @@ class PrivateDatabase(_Private):
         tables: The rows, by table name.
         ranks: Random ranks drawn before, for a neighbour whose remaining units keep theirs.
 
+    Attributes:
+        counter: Where marginals are counted; None for this process.
+
     Raises:
         SchemaError: Tables, keys or row indices do not fit the spec, or a row lacks an owner
             though the spec says that none can.
     """
 
-    __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units")
+    __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units", "counter")
 
     def __init__(
         self,
@@ -234,6 +240,7 @@ class PrivateDatabase(_Private):
         for name in spec.tables:
             _check_keys(spec, name, tables)
             spec = spec.with_attributes(name, _settled(tables[name]))
+        self.counter: Counter | None = None
         self._spec = spec
         self._tables = dict(tables)
         self._recodings: list[tuple[str, str, Recoding]] = []
@@ -299,9 +306,14 @@ class PrivateDatabase(_Private):
     def copy(self) -> PrivateDatabase:
         """A database of the same rows and ranks that is recoded apart from this one."""
         twin = PrivateDatabase(self._spec, self._tables)
+        twin.counter = self.counter
         twin._units = self._units
         twin._recodings = list(self._recodings)
         return twin
+
+    def same_rows(self, other: PrivateDatabase) -> bool:
+        """Whether another database is this one or a copy of it, with the same ranks."""
+        return self._units is other._units
 
     def _raw(self, table: str, attribute: str) -> Attribute:
         held = self._tables[table]._attributes.get(attribute)

@@ -40,6 +40,7 @@ def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> Private
     tables = {name: _restrict(database, name, keep) for name in database._tables}
     ranks = {name: units.ranks(name)[keep[name]] for name in database._tables}
     smaller = PrivateDatabase(database.spec, tables, ranks)
+    smaller.counter = database.counter
     smaller._recodings = list(database.recodings)
     return smaller
 

@@ -38,6 +38,7 @@ from privbench.privacy.queries import (
     Total,
     labels,
 )
+from privbench.privacy.queries.counting import Local, Marginals, View
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
@@ -651,3 +652,34 @@ def test_a_reference_as_if_it_were_owned() -> None:
     forced: Axis = Children(replace(key, role="own"))
     assert database.spec.relation == ADD
     assert "l1" in caught(Histogram("users", (forced,)), database)
+
+
+# counters --------------------------------------------------------------------------------------
+
+
+class WeighsParts:
+    """Weights are taken within each part of the rows, not over all rows of a unit.
+
+    With parts of one row it forgets them: every row counts whole.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+        identity = data._units.identity(asked.table).astype(np.int64)
+        part = identity * identity.size + np.arange(identity.size) // self.rows
+        _, place, sizes = np.unique(part, return_inverse=True, return_counts=True)
+        reads = [axis.read(data, asked.table) for axis in asked.axes]
+        view = View(reads, [axis.size for axis in asked.axes], GRID // sizes[place])
+        return view.count(asked.sets)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_counters_that_weigh_rows_by_their_part(rows: int) -> None:
+    database = two_tables([0] * 30 + [1, 2, 3], [[0, 1] * 16 + [1]], [2])
+    query = Histogram.of(database.spec, "posts", ("a0",))
+    database.counter = Local()
+    assert caught(query, database) == set()
+    database.counter = WeighsParts(rows)
+    assert caught(query, database) == {"l1", "l2", "linf"}

@@ -26,7 +26,7 @@ from privbench.privacy.queries import (
     UnitRows,
 )
 from privbench.privacy.queries.counting import View
-from privbench.privacy.queries.regions import overlap, region_weights
+from privbench.privacy.queries.regions import overlap, region_weights, rows_of
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.stability import check
@@ -110,8 +110,9 @@ class EveryParentWhole(Histogram):
     """Every row that owns some counts 1, however many the unit has."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        counts = View(data, "posts", self.axes, self.region, weighted=False).count()
-        return np.asarray(counts * GRID)
+        reads = [axis.read(data, "posts") for axis in self.axes]
+        whole = np.full(data._rows("posts"), GRID)
+        return View(reads, self.shape, whole, rows_of(data, self.region)).count([(0,)])[0]
 
 
 @given(data=st.data(), seed=SEED)

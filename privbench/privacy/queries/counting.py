@@ -1,13 +1,19 @@
-"""Exact weighted counting in blocks.
+"""Exact weighted counting in blocks, here or by another `Counter`.
 
 Weights are integers of at most 2³⁰. A block has at most 2²² rows, so every partial sum of its
 floating-point bincount is an integer of at most 2⁵² and exact; blocks are added as int64.
+
+Integer counts are additive: those of a table are the sum of those of any parts of it. So where they
+are counted is of no consequence for a result, as long as every row counts with the weight that it
+has in the whole table. Weights and ranks are properties of a unit, whose rows may lie in many
+parts: they are never taken within a part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,39 +46,103 @@ def cells(sizes: Sequence[int]) -> int:
     return product
 
 
+@dataclass(frozen=True, slots=True)
+class Marginals:
+    """Joint histograms of one table's rows, each over some of the same axes.
+
+    Attributes:
+        table: The table.
+        axes: The axes.
+        sets: Positions in ``axes`` of every histogram, the last one fastest.
+        region: The region, or None for all rows.
+        tau: Weights by another τ than the table's own.
+    """
+
+    table: str
+    axes: tuple[Axis, ...]
+    sets: tuple[tuple[int, ...], ...]
+    region: Region | None = None
+    tau: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.region is not None and self.region.table != self.table:
+            raise SchemaError("the region belongs to another table.", table=self.table)
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Sizes of the axes of every histogram."""
+        return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
+
+
+class Counter(Protocol):
+    """Where marginals are counted: in this process (`Local`), by workers, or in the engine.
+
+    All give the same integers for the same database, whose weights (and the random ranks of
+    truncated tables among them) are drawn once, in the process of the session. A counter adds no
+    noise and writes no ledger; nothing that it returns leaves `Session` but through a mechanism.
+    """
+
+    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+        """The weighted histograms, int64 in grid units, of the shapes of ``asked``."""
+
+
+def marginals(data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+    """The histograms, counted by the database's own counter.
+
+    Raises:
+        SchemaError: A histogram is too large, or an axis does not fit.
+    """
+    for shape in asked.shapes:
+        cells(shape)
+    return (data.counter or Local()).count(data, asked)
+
+
+class Local:
+    """Counts in this process, in one pass over the rows that reads each axis once."""
+
+    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+        """See `Counter`."""
+        view = View.of(data, asked.table, asked.axes, asked.region, tau=asked.tau)
+        return view.count(asked.sets)
+
+
 class View:
-    """The rows of a region with their weights and their codes on some axes.
+    """Rows with their weights and their codes on some axes.
 
     Args:
-        data: The database.
-        table: The table.
-        axes: Axes to read.
-        region: The region, or None for all rows.
-        weighted: Whether rows count with their weights; else each counts 1.
-        tau: Weights by another τ than the table's own.
+        reads: Codes of all rows on every axis, with their lookups.
+        sizes: Sizes of the axes.
+        weights: Weight of every row in grid units, shape (rows of the table,).
+        rows: Positions of the rows that are in view, or None for all.
     """
 
     def __init__(
         self,
+        reads: Sequence[Read],
+        sizes: Sequence[int],
+        weights: NDArray[np.integer[Any]],
+        rows: NDArray[np.integer[Any]] | None = None,
+    ) -> None:
+        self._reads, self._weights, self._rows = reads, weights, rows
+        self._length = weights.size if rows is None else rows.size
+        self._sizes = tuple(sizes)
+
+    @classmethod
+    def of(
+        cls,
         data: PrivateDatabase,
         table: str,
         axes: Sequence[Axis],
         region: Region | None = None,
         *,
-        weighted: bool = True,
         tau: int | None = None,
-    ) -> None:
-        if region is not None and region.table != table:
-            raise SchemaError("the region belongs to another table.", table=table)
-        self._rows = rows_of(data, region)
-        self._length = data._rows(table) if self._rows is None else self._rows.size
-        self._reads: list[Read] = [axis.read(data, table) for axis in axes]
-        self._weights: NDArray[np.int64] | None = None
-        if weighted:
-            self._weights = region_weights(data, table, region, tau)
-        self.sizes = tuple(axis.size for axis in axes)
+    ) -> Self:
+        """The rows of a region, or all rows of a table; weights by another τ where one is given."""
+        reads = [axis.read(data, table) for axis in axes]
+        weights = region_weights(data, table, region, tau)
+        return cls(reads, [axis.size for axis in axes], weights, rows_of(data, region))
 
-    def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.int64] | int]]:
+    def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:
         """Codes on every axis and weights, block by block.
 
         Args:
@@ -85,20 +155,33 @@ class View:
                 at = self._rows[at]
             yield [_codes(read, at) for read in self._reads], self._weight(at)
 
-    def _weight(self, at: Any) -> NDArray[np.int64] | int:
-        if self._weights is None:
-            return 1
+    def _weight(self, at: Any) -> NDArray[np.integer[Any]] | int:
         if self._weights.strides == (0,):
             return int(self._weights[0])
         return np.asarray(self._weights[at])
 
-    def count(self) -> Integers:
-        """The weighted joint histogram over all axes, int64, shape `sizes`."""
-        size = cells(self.sizes)
-        total = np.zeros(size, dtype=np.int64)
-        for columns, weights in self.blocks(size):
-            add(total, joint(columns, self.sizes), weights)
-        return total.reshape(self.sizes)
+    def count(self, sets: Sequence[Sequence[int]]) -> list[Integers]:
+        """The weighted joint histogram over each set of axes, int64, of its shape."""
+        shapes = [tuple(self._sizes[place] for place in chosen) for chosen in sets]
+        found = [np.zeros(cells(shape), dtype=np.int64) for shape in shapes]
+        for columns, weights in self.blocks(max((total.size for total in found), default=0)):
+            for total, chosen, shape in zip(found, sets, shapes, strict=True):
+                add(total, joint([columns[place] for place in chosen], shape), weights)
+        return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
+
+
+def histogram(
+    data: PrivateDatabase,
+    table: str,
+    axes: Sequence[Axis],
+    region: Region | None = None,
+    *,
+    tau: int | None = None,
+) -> Integers:
+    """The weighted joint histogram over all axes, int64, of their sizes."""
+    whole = tuple(range(len(axes)))
+    (found,) = marginals(data, Marginals(table, tuple(axes), (whole,), region, tau))
+    return found
 
 
 def _codes(read: Read, at: Any) -> Cells:
@@ -115,7 +198,7 @@ def joint(columns: Sequence[Cells], sizes: Sequence[int]) -> Cells:
     return index
 
 
-def add(total: Integers, index: Cells, weights: NDArray[np.int64] | int) -> None:
+def add(total: Integers, index: Cells, weights: NDArray[np.integer[Any]] | int) -> None:
     """Add the weights of at most 2²² rows to the flat ``total``, exactly."""
     if isinstance(weights, int):
         total += np.bincount(index, minlength=total.size) * weights

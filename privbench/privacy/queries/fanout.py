@@ -17,7 +17,7 @@ from privbench.privacy.queries.axes import (
     children,
 )
 from privbench.privacy.queries.claims import doubled, up, weighted
-from privbench.privacy.queries.counting import View
+from privbench.privacy.queries.counting import histogram
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 
@@ -96,6 +96,6 @@ class FanOut(Query):
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         if not self._check(data.spec):
-            return View(data, self.key.parent, (Children(self.key, self.bounds),)).count()
+            return histogram(data, self.key.parent, (Children(self.key, self.bounds),))
         codes = bucket(children(data, self.key), self.bounds)
         return np.bincount(codes, minlength=len(self.bounds)).astype(np.int64) * GRID

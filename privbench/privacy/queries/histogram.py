@@ -14,7 +14,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
 from privbench.privacy.queries.claims import weighted
-from privbench.privacy.queries.counting import View, cells
+from privbench.privacy.queries.counting import cells, histogram
 from privbench.privacy.queries.regions import Region, overlap
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
@@ -91,7 +91,7 @@ class Histogram(TableQuery):
         return weighted(spec, self.source, total=None if self.tau is None else GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        return View(data, self.source, self.axes, self.region, tau=self.tau).count()
+        return histogram(data, self.source, self.axes, self.region, tau=self.tau)
 
 
 @dataclass(frozen=True, slots=True)

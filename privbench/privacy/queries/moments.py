@@ -134,7 +134,7 @@ class RegionMoments(Query):
         for r, (region, split) in enumerate(zip(self.regions, self.splits, strict=True)):
             for k in range(split.parts):
                 axes = (*self.attributes, Whole())
-                view = View(data, self.source, axes, region.child(split, k))
+                view = View.of(data, self.source, axes, region.child(split, k))
                 result[r, k] = self._sums(view)
         return result
 

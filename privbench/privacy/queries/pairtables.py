@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis
-from privbench.privacy.queries.counting import View, add, cells, joint
+from privbench.privacy.queries.counting import Marginals, marginals
 from privbench.privacy.queries.regions import Region
 from privbench.privacy.query import Integers
 
@@ -75,15 +73,11 @@ def _count(
     region: Region | None,
     pairs: Sequence[Pair],
 ) -> list[Integers]:
-    """Several tables in one pass over the rows that reads each axis once."""
+    """Several tables at once, of the axes that they need."""
+    if not pairs:
+        return []
     used = sorted({end for pair in pairs for end in pair})
     place = {end: position for position, end in enumerate(used)}
-    view = View(data, table, [axes[end] for end in used], region)
-    sizes = [(axes[i].size, axes[j].size) for i, j in pairs]
-    found = [np.zeros(cells(size), dtype=np.int64) for size in sizes]
-    if not pairs:
-        return found
-    for columns, weights in view.blocks(max(counts.size for counts in found)):
-        for counts, (i, j), size in zip(found, pairs, sizes, strict=True):
-            add(counts, joint((columns[place[i]], columns[place[j]]), size), weights)
-    return found
+    sets = tuple((place[i], place[j]) for i, j in pairs)
+    asked = Marginals(table, tuple(axes[end] for end in used), sets, region)
+    return [counts.ravel() for counts in marginals(data, asked)]

@@ -10,7 +10,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read, Refers
 from privbench.privacy.queries.claims import weighted
-from privbench.privacy.queries.counting import View, cells
+from privbench.privacy.queries.counting import cells, histogram
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 
@@ -55,7 +55,7 @@ class Presence(Query):
         return weighted(spec, self.key.table)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        return View(data, self.key.table, (Refers(self.key, self.own),)).count()
+        return histogram(data, self.key.table, (Refers(self.key, self.own),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +125,4 @@ class PublicTargets(Query):
         return weighted(spec, self.key.table)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        return View(data, self.key.table, (PublicTarget(self.key, self.rows),)).count()
+        return histogram(data, self.key.table, (PublicTarget(self.key, self.rows),))

@@ -1,0 +1,270 @@
+"""Workers of a Dask cluster: other processes of the owner that encode and count parts of tables.
+
+What travels between the processes is private: codes, weights, exact partial counts. It is pickled,
+so all processes trust one another; the scheduler and the workers stand inside the owner's house,
+and TLS between them is configured in Dask (``tls://`` addresses). Dask writes the arguments of a
+task that fails into its log. So every argument and every result is `Held`, which shows nothing, and
+no task fails: an error comes back as a value without the text of what it complains of (`shielded`).
+
+Nothing is drawn here: weights, ranks and noise come from the process of the session alone. A task
+is a function of its arguments, so one that is run again on another worker gives the same integers.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, Self
+
+import lazy_loader
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench import __version__
+from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.axes import Read
+from privbench.privacy.queries.counting import Local, Marginals, View
+from privbench.privacy.queries.regions import region_weights
+from privbench.privacy.query import Integers
+from privbench.privacy.shield import shielded
+
+#: Imported where a scheduler is given.
+distributed = lazy_loader.load("distributed")
+
+#: Seconds to wait for the scheduler, and for a first worker where there is none.
+WAIT = 30
+#: How often a count is begun anew after workers are lost.
+TRIES = 5
+#: Tables of at most so many rows are counted here; parts of larger ones have at least so many.
+LEAST_ROWS = 2**17
+#: Most rows of a part.
+MOST_ROWS = 2**22
+#: Bytes of codes and weights that the workers keep for the next count.
+KEPT_BYTES = 8 * 2**30
+
+
+class Held:
+    """Something private, or a secret, on its way between two processes; shows nothing of it."""
+
+    __slots__ = ("what",)
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def __repr__(self) -> str:
+        return "Held(private)"
+
+
+class Lost(Exception):
+    """A worker is gone, and with it what it was sent."""
+
+
+def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | PrivbenchError:
+    """What a worker runs: the function's result, or the error as a value; it raises nothing."""
+    if version != __version__:
+        return ConfigError(
+            f"a worker has privbench {__version__}, this process {version}.",
+            remedy="Install the same version on every worker.",
+        )
+    try:
+        complaint = "a worker could not do its part"
+        return Held(shielded(lambda: function(*(item.what for item in given)), complaint))
+    except PrivbenchError as error:
+        return error
+
+
+class Workers:
+    """The workers behind one scheduler.
+
+    Args:
+        address: The scheduler's, as ``tcp://host:8786`` or ``tls://host:8786``.
+
+    Raises:
+        ConfigError: Dask is not installed.
+        ConnectionFailed: No scheduler answers, or it has no workers.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            connect = distributed.Client
+        except ModuleNotFoundError:
+            raise ConfigError(
+                "counting on workers needs Dask.", remedy="pip install 'privbench[dask]'."
+            ) from None
+        refused: str | None = None
+        try:
+            self._client = connect(
+                address, timeout=WAIT, set_as_default=False, direct_to_workers=True
+            )
+        except (OSError, ValueError, TypeError) as error:
+            refused = type(error).__name__
+        if refused:
+            raise ConnectionFailed(f"no Dask scheduler answers at {address} ({refused}).")
+        try:
+            self._client.wait_for_workers(1, timeout=WAIT)
+        except TimeoutError:
+            self.close()
+            raise ConnectionFailed(f"the Dask scheduler at {address} has no workers.") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of everything that the workers keep, and of the scheduler."""
+        self._client.close()
+
+    def addresses(self) -> list[str]:
+        """The workers that are there now, in order."""
+        return sorted(self._client.nthreads())
+
+    def send(self, what: Any, worker: str) -> Any:
+        """Something for a worker to keep; a future, which `submit` takes.
+
+        Raises:
+            Lost: The worker is gone.
+        """
+        try:
+            # A hash of the content would be its name in the logs.
+            (sent,) = self._client.scatter([Held(what)], workers=[worker], hash=False)
+        except (OSError, CancelledError, TimeoutError, ValueError, KeyError):
+            raise Lost from None
+        return sent
+
+    def submit(self, function: Callable[..., Any], *given: Any) -> Any:
+        """A call of a function of this package; arguments that are no futures travel as `Held`."""
+        held = [item if isinstance(item, distributed.Future) else Held(item) for item in given]
+        return self._client.submit(guarded, __version__, function, *held, pure=False)
+
+    def result(self, future: Any) -> Any:
+        """What a call found.
+
+        Raises:
+            Lost: What it was sent is gone with a worker.
+            PrivbenchError: The call failed, or there is no worker any more.
+        """
+        while True:
+            try:
+                found = future.result(timeout=WAIT)
+            except TimeoutError:
+                if self.addresses():
+                    continue
+                found = ConnectionFailed("the Dask scheduler has no workers any more.")
+            except CancelledError:
+                raise Lost from None
+            except Exception as error:
+                # The text may be anything; the kind tells a lack of memory from a lack of a module.
+                found = PrivbenchError(f"workers could not do their part ({type(error).__name__}).")
+            if isinstance(found, PrivbenchError):
+                raise found
+            return found.what
+
+
+class WorkersCounter:
+    """A `Counter` that counts parts of a table's rows on workers, and adds what they found.
+
+    This process has the codes, the units and the weights of all rows: a unit's rows may lie in any
+    parts, and their weight is one over how many it has in all of them (one aggregate over the whole
+    table, before any part is made). A worker is sent the codes and the weights of its rows once and
+    keeps them; it returns integers. Small tables, and regions by splits, are counted here.
+
+    Args:
+        workers: The workers.
+        least: Least rows of a part; None for `LEAST_ROWS`.
+    """
+
+    def __init__(self, workers: Workers, *, least: int | None = None) -> None:
+        self._workers = workers
+        self._least = least or LEAST_ROWS
+        self._sent: OrderedDict[tuple[int, int, int], tuple[NDArray[Any], int, Any]] = OrderedDict()
+
+    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+        """See `Counter`.
+
+        Raises:
+            PrivbenchError: Workers failed, or ever more of them were lost.
+        """
+        parted = asked.region is not None and asked.region.path
+        if data._rows(asked.table) <= self._least or parted:
+            return Local().count(data, asked)
+        for _ in range(TRIES):
+            try:
+                return self._count(data, asked)
+            except Lost:
+                self._sent.clear()
+        raise ConnectionFailed("workers of the Dask scheduler were lost again and again.")
+
+    def _count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+        reads = [axis.read(data, asked.table) for axis in asked.axes]
+        # Rows that are not in a region of parents weigh nothing there.
+        weights = region_weights(data, asked.table, asked.region, asked.tau)
+        public = [lookup for _, lookup in reads], [axis.size for axis in asked.axes], asked.sets
+        workers = self._workers.addresses()
+        if not workers:
+            raise ConnectionFailed("the Dask scheduler has no workers any more.")
+        step = min(max(self._least, -(-weights.size // len(workers))), MOST_ROWS)
+        calls = []
+        for number, start in enumerate(range(0, weights.size, step)):
+            worker = workers[number % len(workers)]
+            columns = (weights, *(codes for codes, _ in reads))
+            sent = [self._send(column, start, start + step, worker) for column in columns]
+            calls.append(self._workers.submit(count_part, public, *sent))
+        found = [np.zeros(shape, dtype=np.int64) for shape in asked.shapes]
+        for call in calls:
+            for total, part in zip(found, self._workers.result(call), strict=True):
+                total += part
+        return found
+
+    def _send(self, column: NDArray[Any], start: int, stop: int, worker: str) -> Any:
+        """A part of a column on a worker, sent now if it is not there yet."""
+        key = id(column), start, stop
+        if key in self._sent:
+            self._sent.move_to_end(key)
+            return self._sent[key][2]
+        part = packed(column[start:stop])
+        future = self._workers.send(part, worker)
+        # The column is kept as well, so that no other can have its identity.
+        self._sent[key] = column, part[0].nbytes, future
+        while sum(size for _, size, _ in self._sent.values()) > KEPT_BYTES:
+            self._sent.popitem(last=False)
+        return future
+
+
+def packed(part: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """A part of a column as it travels, and its length: one number where all are the same one.
+
+    >>> packed(np.broadcast_to(np.int64(7), 3))
+    (array([7], dtype=int32), 3)
+    """
+    same = part.strides == (0,)
+    kept = part[:1] if same else part
+    # Weights and row numbers of parts fit: the largest weight is 2³⁰.
+    if kept.dtype == np.int64 and kept.size and kept.min() >= 0 and kept.max() < 2**31:
+        kept = kept.astype(np.int32)
+    return np.ascontiguousarray(kept), part.size
+
+
+def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
+    """The column that was `packed`."""
+    kept, length = part
+    return kept if kept.size == length else np.broadcast_to(kept[0], length)
+
+
+def count_part(
+    public: tuple[list[NDArray[np.int64] | None], list[int], Sequence[Sequence[int]]],
+    *columns: tuple[NDArray[Any], int],
+) -> list[Integers]:
+    """What a worker counts: histograms of its rows alone.
+
+    Args:
+        public: Lookups and sizes of the axes, and the positions of the axes of every histogram.
+        columns: Weights, then the codes on every axis, `packed`.
+    """
+    lookups, sizes, sets = public
+    weights, *codes = (unpacked(column) for column in columns)
+    reads: list[Read] = list(zip(codes, lookups, strict=True))
+    return View(reads, sizes, weights).count(sets)
