@@ -23,6 +23,7 @@ from .progress import Reporter
 from .rebinding import rebind, rebind_by_rank
 from .replaying import run
 from .sampling import sample
+from .source import require_identity
 
 __all__ = [
     "Check",
@@ -58,6 +59,7 @@ __all__ = [
     "plan",
     "rebind",
     "rebind_by_rank",
+    "require_identity",
     "render_literals",
     "render_losses",
     "require_writable",
