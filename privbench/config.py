@@ -202,7 +202,7 @@ class ForeignKeyConfig(_Section):
     Attributes:
         columns: Its columns.
         table: The table that it refers to.
-        references: Columns of that table, a primary or unique key of it; none means its primary key.
+        references: Columns there, a primary or unique key; none means the primary key.
     """
 
     columns: Annotated[list[str], Field(min_length=1)]

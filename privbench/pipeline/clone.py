@@ -86,7 +86,9 @@ def clone(
         with staged(source, config) as here:
             with teller.stage("rehearse the schema"):
                 seen = seen or look(here, config)
-                behind = rehearse(here, target, seen, replace=replace, as_role=as_role, strict=strict)
+                behind = rehearse(
+                    here, target, seen, replace=replace, as_role=as_role, strict=strict
+                )
             model = fit(here, config, path, reporter=teller, resume=resume)
     except BaseException:
         if output is None:

@@ -108,7 +108,9 @@ def libpq_dsn(dsn: str) -> str:
     except psycopg.ProgrammingError:
         raise UsageError(
             "the connection string cannot be read.",
-            remedy="Write postgresql://user@host/database, key=value pairs, or service=name.",
+            remedy="Write postgresql://user@host/database, key=value pairs, or service=name; files "
+            "(duckdb://, parquet://) are sources of inspect, check, plan, fit, clone, compare and "
+            "ledger alone.",
         ) from None
     return dsn
 

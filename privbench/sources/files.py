@@ -30,7 +30,7 @@ else:
     duckdb = lazy_loader.load("duckdb")
 
 _DSN = re.compile(r"(duckdb|parquet):(?://)?(.*)", re.DOTALL)
-_SETTINGS = {
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
@@ -187,7 +187,7 @@ class Files:
         return None
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
-        return self._connection.execute(query).fetchall()
+        return list(self._connection.execute(query).fetchall())
 
     def _attach(self, path: Path) -> list[FileTable]:
         if not path.is_file():
@@ -254,7 +254,7 @@ class Files:
         _refuse_name(name.schema, str(name), "schema")
         _refuse_name(name.name, str(name), "table")
         with _duckdb_errors("it cannot be read", str(name), "All its files need the same columns."):
-            described = self._ask(f"DESCRIBE SELECT * FROM {relation}")
+            described = self._ask(f"DESCRIBE SELECT * FROM {relation}")  # noqa: S608
         for column, *_ in described:
             _refuse_name(column, str(name), "column")
         return FileTable(name, relation, tuple(FileColumn(row[0], row[1]) for row in described))
@@ -273,7 +273,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 
 @contextlib.contextmanager
-def _duckdb_errors(what: str, table: str | None = None, remedy: str | None = None) -> Iterator[None]:
+def _duckdb_errors(
+    what: str, table: str | None = None, remedy: str | None = None
+) -> Iterator[None]:
     """Turn DuckDB's errors into privbench's; their text, which may quote values, is left out.
 
     Raises:
@@ -281,7 +283,7 @@ def _duckdb_errors(what: str, table: str | None = None, remedy: str | None = Non
     """
     try:
         yield
-    except (duckdb.Error, pa.ArrowException) as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # a stream of Arrow raises the last
         kind = ConnectionFailed if table is None else DatabaseError
         raise kind(f"{what}: {type(error).__name__}.", table=table, remedy=remedy) from None
 

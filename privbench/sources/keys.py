@@ -60,7 +60,9 @@ def settle(
     for item in declared:
         _take(keys[item.table], item)
     known = {table.name: {column.name for column in table.columns} for table in tables}
-    sections = {TableName.parse(name): item for name, item in (config or SourceConfig()).tables.items()}
+    sections = {
+        TableName.parse(name): item for name, item in (config or SourceConfig()).tables.items()
+    }
     for name, section in sections.items():
         if name not in keys:
             raise ConfigError(

@@ -46,7 +46,7 @@ _BROKEN = (errors.UniqueViolation, errors.NotNullViolation, errors.ForeignKeyVio
 
 @contextlib.contextmanager
 def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
-    """DSN of a PostgreSQL database with what the source holds; a DSN of PostgreSQL is left as it is.
+    """DSN of a PostgreSQL database with what the source holds; one of PostgreSQL stays as it is.
 
     Args:
         source: Any source. Files are copied, and the copy is dropped at the end.
@@ -68,6 +68,8 @@ def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
                 logger.info("views are not read: %s", ", ".join(map(str, files.views)))
             keys = settle(files.tables, files.declared, config.source)
             tables = [_chosen(table, keys[table.name]) for table in files.tables]
+            if rows:
+                logger.info("the files are copied into a PostgreSQL of privbench's own")
             dsn = stack.enter_context(_database())
             _fill(dsn, files if rows else None, tables, keys)
         yield dsn
@@ -99,18 +101,22 @@ def _database() -> Iterator[str]:
         server = _server(os.getpid())
     text = f"files_{secrets.token_hex(8)}"
     name = sql.Identifier(text)
-    with database_errors("making a database for the files"):
-        with connect(server.dsn, autocommit=True) as admin:
-            admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
-            mark = sql.SQL("ALTER DATABASE {} SET {} TO 'on'")
-            admin.execute(mark.format(name, sql.Identifier(*STAGED.split("."))))
+    with (
+        database_errors("making a database for the files"),
+        connect(server.dsn, autocommit=True) as admin,
+    ):
+        admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
+        mark = sql.SQL("ALTER DATABASE {} SET {} TO 'on'")
+        admin.execute(mark.format(name, sql.Identifier(*STAGED.split("."))))
     try:
         yield conninfo.make_conninfo(server.dsn, dbname=text)
     finally:
         # Whatever goes wrong here, the lifeline removes the server.
-        with contextlib.suppress(psycopg.Error, DatabaseError):
-            with connect(server.dsn, autocommit=True) as admin:
-                admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+        with (
+            contextlib.suppress(psycopg.Error, DatabaseError),
+            connect(server.dsn, autocommit=True) as admin,
+        ):
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
 @cache
@@ -161,7 +167,7 @@ def _create(connection: Connection, table: FileTable, keys: Keys) -> None:
     columns = [
         sql.SQL("{} {}{}").format(
             sql.Identifier(column.name),
-            sql.SQL(str(postgres_type(column.kind))),  # type: ignore[arg-type]
+            sql.SQL(str(postgres_type(column.kind))),
             sql.SQL(" NOT NULL" if column.name in keys.not_null else ""),
         )
         for column in table.columns
