@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 _SETTINGS = {**embedded.FAST, "maintenance_work_mem": "256MB", "max_wal_size": "4GB"}
 _starting = Lock()
+#: Who reads a copy: a role that may SELECT, so that no query of a workload can do more.
+_READER = "reader"
 _NOWHERE = sql.SQL("")
 #: Rows that break a key.
 _BROKEN = (errors.UniqueViolation, errors.NotNullViolation, errors.ForeignKeyViolation)
@@ -72,7 +74,7 @@ def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
                 logger.info("the files are copied into a PostgreSQL of privbench's own")
             dsn = stack.enter_context(_database())
             _fill(dsn, files if rows else None, tables, keys)
-        yield dsn
+        yield conninfo.make_conninfo(dsn, user=_READER)
 
 
 def _chosen(table: FileTable, keys: Keys) -> FileTable:
@@ -131,7 +133,13 @@ def _server(process: int) -> embedded.Server:
         )
     lifeline = Lifeline()
     atexit.register(lifeline.end)
-    return embedded.start(programs[0], label="staging", settings=_SETTINGS, home=lifeline.folder)
+    server = embedded.start(programs[0], label="own", settings=_SETTINGS, home=lifeline.folder)
+    with (
+        database_errors("making the role that reads"),
+        connect(server.dsn, autocommit=True) as admin,
+    ):
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(_READER)))
+    return server
 
 
 def _fill(
@@ -139,8 +147,10 @@ def _fill(
 ) -> None:
     """Make tables, copy rows and add keys, in one transaction, so that no row is written twice."""
     with database_errors("copying the files"), connect(dsn) as connection:
-        for schema in sorted({table.name.schema for table in tables} - {"public"}):
-            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+        schemas = sorted({table.name.schema for table in tables})
+        for schema in schemas:
+            if schema != "public":
+                connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
         for table in tables:
             _create(connection, table, keys[table.name])
         if files is not None:
@@ -157,6 +167,11 @@ def _fill(
                     _identifier(key.table), _list(key.references)
                 )
                 _add_key(connection, name, "FOREIGN KEY", key.columns, goes)
+        for schema in schemas:
+            grant = sql.SQL(
+                "GRANT USAGE ON SCHEMA {0} TO {1}; GRANT SELECT ON ALL TABLES IN SCHEMA {0} TO {1}"
+            )
+            connection.execute(grant.format(sql.Identifier(schema), sql.Identifier(_READER)))
         connection.commit()
     if files is not None:
         with database_errors("gathering statistics"), connect(dsn, autocommit=True) as connection:

@@ -266,9 +266,10 @@ def test_partitions_of_a_folder_are_one_table(tmp_path: Path) -> None:
 def test_the_copy_is_private_and_goes(tmp_path: Path) -> None:
     with staged(write(tmp_path / "shop.db", SHOP), EMPTY) as dsn:
         assert ask(dsn, "SHOW listen_addresses") == [("",)]
-        ((data,),) = ask(dsn, "SHOW data_directory")
+        assert ask(dsn, "SELECT usesuper FROM pg_user WHERE usename = current_user") == [(False,)]
         sockets = str(conninfo.conninfo_to_dict(dsn)["host"])
-        for folder in (str(data), sockets, str(Path(sockets).parent)):
+        home = Path(sockets).parent
+        for folder in (home, sockets, *(file.parent for file in home.glob("*/data/PG_VERSION"))):
             assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
         ask(dsn, "SELECT 1")
@@ -285,26 +286,26 @@ def test_the_copy_is_private_and_goes(tmp_path: Path) -> None:
 def test_the_server_goes_with_the_process(tmp_path: Path, number: int | None) -> None:
     source = write(tmp_path / "shop.db", SHOP)
     code = f"""
-import psycopg, sys
+import sys
+from psycopg import conninfo
 from privbench.config import Config
 from privbench.sources import staged
 with staged({source!r}, Config()) as dsn:
-    with psycopg.connect(dsn) as connection:
-        print(connection.execute("SHOW data_directory").fetchone()[0], flush=True)
+    print(conninfo.conninfo_to_dict(dsn)["host"], flush=True)
     sys.stdin.read()
 """
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    data = Path(process.stdout.readline().strip())
-    server = int((data / "postmaster.pid").read_text().split()[0])
+    home = Path(process.stdout.readline().strip()).parent
+    (running,) = home.glob("*/data/postmaster.pid")
+    server = int(running.read_text().split()[0])
     if number is None:
         process.communicate("")
     else:
         process.send_signal(number)
         process.communicate()
-    home = data.parent.parent
     for _ in range(300):
         if not home.exists():
             break
