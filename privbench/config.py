@@ -208,6 +208,48 @@ class SynthesizerConfig(_Section):
         return value
 
 
+class ForeignKeyConfig(_Section):
+    """A foreign key of a table that is read from files.
+
+    Attributes:
+        columns: Its columns.
+        table: The table that it refers to.
+        references: Columns there, a primary or unique key; none means the primary key.
+    """
+
+    columns: Annotated[list[str], Field(min_length=1)]
+    table: str
+    references: list[str] = []
+
+
+class SourceTableConfig(_Section):
+    """What files do not say of a table that is read from them.
+
+    Attributes:
+        primary_key: Columns of its primary key; in place of the one that a DuckDB file declares.
+        unique: Further keys, each a list of columns.
+        not_null: Columns without NULL.
+        foreign_keys: Its foreign keys, each with ``columns``, ``table`` and ``references``.
+        leave_out: Columns that are not read: the source does not have them.
+    """
+
+    primary_key: list[str] = []
+    unique: list[Annotated[list[str], Field(min_length=1)]] = []
+    not_null: list[str] = []
+    foreign_keys: list[ForeignKeyConfig] = []
+    leave_out: list[str] = []
+
+
+class SourceConfig(_Section):
+    """A source that is a DuckDB file or a folder of Parquet files.
+
+    Attributes:
+        tables: What is known of its tables.
+    """
+
+    tables: dict[str, SourceTableConfig] = {}
+
+
 class Config(_Section):
     r"""The whole file.
 
@@ -221,6 +263,7 @@ class Config(_Section):
     counting: CountingConfig = CountingConfig()
     synthesizer: SynthesizerConfig = SynthesizerConfig()
     tables: dict[str, TableConfig] = {}
+    source: SourceConfig | None = None
 
     @classmethod
     def loads(cls, text: str, source: str = "config") -> Self:

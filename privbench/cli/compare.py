@@ -13,12 +13,14 @@ import click
 from privbench import pipeline, report
 from privbench.cli.console import LOG
 from privbench.cli.options import State, config_option, lock_option, read_config, with_options
+from privbench.config import Config
 from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
 from privbench.report import enforce
 from privbench.report.document import GatePart, json_schema
 from privbench.report.summary import gate_line
 from privbench.report.text import few, seconds
+from privbench.sources import staged
 from privbench.workload import read
 from privbench.workload.replay import OnResult
 from privbench.workload.results import QueryResult, failures
@@ -274,25 +276,27 @@ def compare(
     """
     teller = state.reporter
     queries = read(workload)
+    config = read_config(config_path) if config_path else None
     rebound = None
-    if rebind:
-        with teller.stage("rebind"):
-            rebound = pipeline.rebind_by_rank(queries, source, target)
-    with teller.stage("compare"):
+    with staged(source, config or Config()) as here:
+        if rebind:
+            with teller.stage("rebind"):
+                rebound = pipeline.rebind_by_rank(queries, here, target)
         try:
-            document = report.compare(
-                source,
-                target,
-                queries,
-                read_config(config_path) if config_path else None,
-                output,
-                gates,
-                model=pipeline.modelled(model_path) if model_path else None,
-                on_result=_progress(teller),
-                tell=teller.advance,
-                rebound=rebound,
-                **given,
-            )
+            with teller.stage("compare"):
+                document = report.compare(
+                    here,
+                    target,
+                    queries,
+                    config,
+                    output,
+                    gates,
+                    model=pipeline.modelled(model_path) if model_path else None,
+                    on_result=_progress(teller),
+                    tell=teller.advance,
+                    rebound=rebound,
+                    **given,
+                )
         except (KeyboardInterrupt, OSError) as error:
             error.add_note(f"To go on: the same command; what ran is kept in {output}")
             raise

@@ -25,8 +25,10 @@ def accept(config: Config, source: str, release: ReleaseOptions) -> tuple[Config
             look-up tables become in a proposal, and ``--yes``.
 
     Raises:
+        PrivacyRefusal: The source is files, and no identity is declared.
         UsageError: No config, no ``--yes``, and nobody to ask.
     """
+    pipeline.require_identity(source, config)
     if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
         seen = pipeline.look(source, config)

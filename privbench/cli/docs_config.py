@@ -19,6 +19,8 @@ _SECTIONS = {
     "[synthesizer]": "SynthesizerConfig",
     '[tables."schema.table"]': "TableConfig",
     '[tables."schema.table".columns.name]': "ColumnConfig",
+    '[source.tables."schema.table"]': "SourceTableConfig",
+    '[[source.tables."schema.table".foreign_keys]]': "ForeignKeyConfig",
 }
 
 _INTRO = """\

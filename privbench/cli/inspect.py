@@ -15,11 +15,11 @@ from privbench.cli.console import width
 from privbench.cli.options import (
     choice_options,
     choosing,
+    config_option,
     lookups_option,
     need_epsilon,
     read_config,
 )
-from privbench.config import Config
 
 summary_option = click.option(
     "--summary",
@@ -32,12 +32,14 @@ summary_option = click.option(
 
 @click.command()
 @click.argument("source")
+@config_option
 @click.option("-o", "--output", metavar="FILE", help="Write the proposal as a config (TOML).")
 @choice_options
 @summary_option
 @lookups_option
 def inspect(
     source: str,
+    config_path: str | None,
     output: str | None,
     schemas: tuple[str, ...],
     tables: tuple[str, ...],
@@ -47,11 +49,13 @@ def inspect(
 ) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
+    What a config decides stays as it is; one for Parquet files declares their keys.
+
     \b
     Example:
       privbench inspect "service=prod" -o privbench.toml
     """
-    base = choosing(Config(), schemas, tables, excluded)
+    base = choosing(read_config(config_path), schemas, tables, excluded)
     found = pipeline.inspect(source, base=base, lookups=lookups)
     click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:

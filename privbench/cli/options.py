@@ -133,6 +133,7 @@ class ReleaseOptions:
     """What the command line says of a release."""
 
     config_path: str | None
+    identity: str | None
     epsilon: float | None
     delta: float | None
     synthesizer: str | None
@@ -155,6 +156,7 @@ class ReleaseOptions:
         """
         config = read_config(
             self.config_path,
+            identity=self.identity,
             epsilon=self.epsilon,
             delta=self.delta,
             synthesizer=self.synthesizer,
@@ -194,6 +196,11 @@ def choosing(
 
 _RELEASE = (
     config_option,
+    click.option(
+        "--identity",
+        metavar="NAME",
+        help="The source's name for the ledger, as under [database]; files need one.",
+    ),
     click.option("--epsilon", type=float, metavar="E", help="ε of the whole release."),
     click.option("--delta", type=float, metavar="D", help="δ of the whole release."),
     click.option("--synthesizer", metavar="NAME", help="Learner to use."),
@@ -267,6 +274,7 @@ def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> C
 def read_config(
     path: str | None,
     *,
+    identity: str | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     synthesizer: str | None = None,
@@ -280,11 +288,16 @@ def read_config(
         ConfigError: The file or an option is wrong.
     """
     config = Config.load(path) if path else Config()
+    if identity is not None:
+        if config.database.identity not in (None, identity):
+            raise ConfigError("--identity and [database] identity of the config differ.")
+        section = config.database.model_copy(update={"identity": identity})
+        config = config.model_copy(update={"database": section})
     changes = {"epsilon": epsilon, "delta": delta, "seed": seed}
     config = config.with_privacy(**{k: v for k, v in changes.items() if v is not None})
     if synthesizer is not None:
-        section = config.synthesizer.model_copy(update={"name": synthesizer})
-        config = config.model_copy(update={"synthesizer": section})
+        learner = config.synthesizer.model_copy(update={"name": synthesizer})
+        config = config.model_copy(update={"synthesizer": learner})
     # The command line may lower the config's cap on a month, not raise it.
     caps = (config.ledger.max_epsilon_per_month, max_epsilon_per_month)
     lowest = min((cap for cap in caps if cap is not None), default=None)

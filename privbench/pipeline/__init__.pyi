@@ -23,6 +23,7 @@ from .progress import Reporter
 from .rebinding import rebind, rebind_by_rank
 from .replaying import run
 from .sampling import sample
+from .source import require_identity
 
 __all__ = [
     "Check",
@@ -60,6 +61,7 @@ __all__ = [
     "rebind_by_rank",
     "render_literals",
     "render_losses",
+    "require_identity",
     "require_writable",
     "run",
     "sample",

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import OF_FILES, Connection
 from privbench.postgres.connect import identity as database_identity
 from privbench.postgres.reading import reading
 from privbench.privacy import Cap, Guarantee, Ledger
+from privbench.sources import is_file
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,8 @@ def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
     """A database's ledger; a declared identity alone is asked for without a connection."""
     if identity is not None and not source:
         return Ledger.open(path, identity)
+    if is_file(source):
+        return Ledger.open(path, identity or OF_FILES.required(), OF_FILES.covers)
     with reading(source) as connection:
         found = database_identity(connection, identity)
     return Ledger.open(path, found.required(), found.covers)

@@ -16,6 +16,8 @@ from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
 from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.model import Promise
 from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import require_identity
+from privbench.sources import staged
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,16 @@ def clone(
     """
     teller = reporter or Reporter()
     check_scale(scale)
-    with teller.stage("rehearse the schema"):
-        seen = seen or look(source, config)
-        behind = rehearse(source, target, seen, replace=replace, as_role=as_role, strict=strict)
+    require_identity(source, config)
     path = Path(output) if output is not None else _scratch()
     try:
-        model = fit(source, config, path, reporter=teller, resume=resume)
+        with staged(source, config) as here:
+            with teller.stage("rehearse the schema"):
+                seen = seen or look(here, config)
+                behind = rehearse(
+                    here, target, seen, replace=replace, as_role=as_role, strict=strict
+                )
+            model = fit(here, config, path, reporter=teller, resume=resume)
     except BaseException:
         if output is None:
             shutil.rmtree(path.parent)

@@ -23,7 +23,7 @@ from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import Catalog, read_catalog
+from privbench.pipeline.source import Catalog, read_catalog, require_identity
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
@@ -43,6 +43,7 @@ from privbench.privacy import (
 from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
 from privbench.privacy.workers import Workers
+from privbench.sources import staged
 from privbench.synthesizers import FittedModel, PlanInput, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload.database import refuse_computing
@@ -104,17 +105,19 @@ def fit(
         PrivacyRefusal: The ledger's cap has no room, or the contract forbids it.
     """
     require_writable(output)
-    draft = begin(source, config, reporter or Reporter(), resume)
-    try:
-        for name, stage in STAGES:
-            with draft.reporter.stage(name):
-                stage(draft)
-        model = finish(draft)
-        model.save(output)
-    except BaseException as error:
-        draft.counting.close()
-        _give_up(draft, error)
-        raise
+    require_identity(source, config)
+    with staged(source, config) as here:
+        draft = begin(here, config, reporter or Reporter(), resume)
+        try:
+            for name, stage in STAGES:
+                with draft.reporter.stage(name):
+                    stage(draft)
+            model = finish(draft)
+            model.save(output)
+        except BaseException as error:
+            draft.counting.close()
+            _give_up(draft, error)
+            raise
     _there(draft.session).close()
     return model
 

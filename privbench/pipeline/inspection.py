@@ -15,6 +15,7 @@ from privbench.pipeline.source import Catalog, read_catalog
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.reading import reading
 from privbench.schema import Schema, TableName
+from privbench.sources import staged
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def inspect(
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    with reading(source) as connection:
+    with staged(source, config, rows=False) as here, reading(here) as connection:
         catalog = read_catalog(connection, config, access=False)
     proposal = roles.propose(catalog.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
@@ -132,7 +133,7 @@ def check(config: Config, source: str) -> Check:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
         DatabaseError: The source refused.
     """
-    with reading(source) as connection:
+    with staged(source, config, rows=False) as here, reading(here) as connection:
         catalog = read_catalog(connection, config)
         plan = prepare(catalog.schema, config)
         require_decided(plan)
@@ -167,7 +168,7 @@ def look(source: str, config: Config) -> Look:
     Raises:
         DatabaseError: The source refused.
     """
-    with reading(source) as connection:
+    with staged(source, config, rows=False) as here, reading(here) as connection:
         schema = read_catalog(connection, config).schema
         return Look(schema, dump_ddl(connection, schema))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,7 @@ from privbench.postgres import target
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair, Repaired
+from privbench.sources import is_file
 from privbench.threads import ahead
 
 
@@ -221,7 +223,9 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
         TargetError: It is the source, or is not empty.
         ConnectionFailed: A server is unreachable.
     """
-    with reading(source) as one, reading(target_dsn) as other:
+    with contextlib.ExitStack() as stack:
+        other = stack.enter_context(reading(target_dsn))
+        one = None if is_file(source) else stack.enter_context(reading(source))
         target.refuse_source(other, one)
         if not replace:
             target.refuse_contents(target.contents(other))

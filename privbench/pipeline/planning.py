@@ -16,6 +16,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
 from privbench.privacy import PART, DatabaseSpec
 from privbench.schema import TableName
+from privbench.sources import staged
 from privbench.synthesizers import PlanInput, PlannedEvent
 
 #: Rows that a plan reckons with where the user expects none in particular.
@@ -128,7 +129,8 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         UsageError: A table in ``rows`` does not exist.
         PrivbenchError: Whatever a fit would refuse.
     """
-    draft = begin(source, config, Reporter())
+    with staged(source, config, rows=False) as here:
+        draft = begin(here, config, Reporter())
     spec = draft.plan.spec
     given = {str(TableName.parse(name)): count for name, count in (rows or {}).items()}
     unknown = sorted(set(given) - set(spec.tables))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from privbench.config import Config
 from privbench.postgres.access import check_access
-from privbench.postgres.connect import Connection, Identity, identity
+from privbench.postgres.connect import OF_FILES, Connection, Identity, identity
 from privbench.postgres.introspect import introspect
 from privbench.schema import Schema
+from privbench.sources import is_file
 from privbench.workload.database import refuse_computing
 
 
@@ -23,6 +24,16 @@ class Catalog:
 
     schema: Schema
     identity: Identity
+
+
+def require_identity(source: str, config: Config) -> None:
+    """Refuse files without a declared identity before they are copied; see `Identity.required`.
+
+    Raises:
+        PrivacyRefusal: The source is files, and no identity is declared.
+    """
+    if is_file(source) and config.database.identity is None:
+        OF_FILES.required()
 
 
 def read_catalog(connection: Connection, config: Config, *, access: bool = True) -> Catalog:

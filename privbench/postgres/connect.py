@@ -65,10 +65,10 @@ class Identity:
         """
         if self.name is None:
             raise PrivacyRefusal(
-                f"the database has no identity for the ledger: {self.basis}.",
-                remedy='Declare one under [database] in the config, identity = "NAME", and keep it '
-                "for every release, replica and restore; or GRANT EXECUTE ON FUNCTION "
-                "pg_control_system() to this role.",
+                f"the source has no identity for the ledger: {self.basis}.",
+                remedy='Declare one under [database] in the config, identity = "NAME", or with '
+                "--identity NAME, and keep it for every release, replica, restore and copy"
+                + ("." if self == OF_FILES else f"; or {_GRANT}."),
             )
         return self.name
 
@@ -82,6 +82,14 @@ class Identity:
         if ledger == self.own or _ADDRESS.fullmatch(ledger):
             return True
         return self.system is not None and ledger.startswith(f"{self.system}/")
+
+
+#: Of a source that is files. What they are copied into for a release is no database of anybody's.
+OF_FILES = Identity(None, "files are copied, moved and written anew, and no name is declared")
+_DECLARED = "declared in the config"
+_GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"
+#: Setting of a database that files were copied into.
+STAGED = "privbench.staged"
 
 
 def libpq_dsn(dsn: str) -> str:
@@ -100,7 +108,9 @@ def libpq_dsn(dsn: str) -> str:
     except psycopg.ProgrammingError:
         raise UsageError(
             "the connection string cannot be read.",
-            remedy="Write postgresql://user@host/database, key=value pairs, or service=name.",
+            remedy="Write postgresql://user@host/database, key=value pairs, or service=name; files "
+            "(duckdb://, parquet://) are sources of inspect, check, plan, fit, clone, compare and "
+            "ledger alone.",
         ) from None
     return dsn
 
@@ -234,10 +244,12 @@ def identity(connection: Connection, declared: str | None = None) -> Identity:
     Raises:
         DatabaseError: The server did not answer.
     """
+    if _is_staged(connection):
+        return OF_FILES if declared is None else Identity(declared, _DECLARED)
     system = _system_identifier(connection)
     own = None if system is None else f"{system}:{_database(connection)[0]}"
     if declared is not None:
-        return Identity(declared, "declared in the config", system, own)
+        return Identity(declared, _DECLARED, system, own)
     if own is not None:
         return Identity(own, "system identifier and the database's OID", system, own)
     return Identity(None, "pg_control_system() may not be executed, and no name is declared")
@@ -258,6 +270,15 @@ def same_database(one: Connection, other: Connection) -> bool:
         return True
     first, second = _system_identifier(one), _system_identifier(other)
     return first is not None and first == second and _database(one) == _database(other)
+
+
+def _is_staged(connection: Connection) -> bool:
+    """Whether the database is a copy of files, made for one command."""
+    with database_errors("asking whether the database is a copy of files"):
+        row = connection.execute(
+            "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true)", [STAGED]
+        ).fetchone()
+    return row is not None and row[0] == "on"
 
 
 def _system_identifier(connection: Connection) -> str | None:

@@ -125,8 +125,16 @@ def start(
     *,
     label: str = "own",
     settings: Mapping[str, str] = FAST,
+    home: Path | None = None,
 ) -> Server:
     """Start one program, making its data directory first if it has none.
+
+    Args:
+        program: The ``postgres`` to start.
+        directory: See `embedded_server`.
+        label: The first word of the server's name.
+        settings: Server settings.
+        home: Where temporary directories are made; None for the machine's usual place.
 
     Raises:
         UsageError: The account that the server must run under cannot reach the directory.
@@ -134,7 +142,9 @@ def start(
     """
     temporary: list[Path] = []
     try:
-        return _start(program, directory, label, settings, temporary)
+        if home is not None:
+            _own(home)
+        return _start(program, directory, label, settings, _Scratch(temporary, home))
     except BaseException:
         for path in temporary:
             shutil.rmtree(path, ignore_errors=True)
@@ -146,15 +156,15 @@ def _start(
     directory: Path | None,
     label: str,
     settings: Mapping[str, str],
-    temporary: list[Path],
+    scratch: _Scratch,
 ) -> Server:
     if directory is None:
-        directory = _scratch(temporary)
+        directory = scratch.make()
     directory = directory.resolve()
     # A socket's path may hold 107 bytes at most, so it gets a short directory of its own.
-    sockets = _scratch(temporary)
+    sockets = scratch.make()
     _own(directory)
-    postgres = _runnable(program.path, temporary)
+    postgres = _runnable(program.path, scratch)
     data = directory / "data"
     if not (data / "PG_VERSION").exists():
         _initialise(postgres, data)
@@ -166,7 +176,7 @@ def _start(
         dsn=f"host={sockets} user=postgres dbname=postgres",
         directory=directory,
         program=postgres,
-        _temporary=temporary,
+        _temporary=scratch.made,
     )
 
 
@@ -219,11 +229,18 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
     raise ConnectionFailed(f"{what} failed: {' '.join(said.split())[-600:]}")
 
 
-def _scratch(temporary: list[Path]) -> Path:
-    path = Path(tempfile.mkdtemp(prefix="pb-"))
-    temporary.append(path)
-    _own(path)
-    return path
+@dataclass(frozen=True)
+class _Scratch:
+    """Makes temporary directories for a server, and keeps account of them."""
+
+    made: list[Path]
+    home: Path | None
+
+    def make(self) -> Path:
+        path = Path(tempfile.mkdtemp(prefix="pb-", dir=self.home))
+        self.made.append(path)
+        _own(path)
+        return path
 
 
 def _own(directory: Path) -> None:
@@ -247,11 +264,11 @@ def _reaches(path: Path) -> bool:
     return True
 
 
-def _runnable(postgres: Path, temporary: list[Path]) -> Path:
+def _runnable(postgres: Path, scratch: _Scratch) -> Path:
     """The program, copied to where the server's account can reach it if need be."""
     if _account() is None or _reaches(postgres):
         return postgres
-    home = _scratch(temporary)
+    home = scratch.make()
     install = postgres.parent.parent
     shutil.copytree(install, home / install.name, symlinks=True)
     libraries = install.parent / f"{install.parent.name}.libs"

@@ -1,0 +1,342 @@
+"""DuckDB files and folders of Parquet files: which tables they hold, and their rows as Arrow.
+
+The files are read by DuckDB within this process, whatever they hold must run nothing and reach
+nothing else: a database is attached read-only, extensions are neither installed nor loaded, and
+before anything is read DuckDB loses access to all files but the Parquet files of the source and
+cannot be given it back. Views are never read. DuckDB's own messages may quote values, so that only
+the kind of an error is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import lazy_loader
+import pyarrow as pa
+
+from privbench.errors import ConnectionFailed, DatabaseError, SchemaError, UsageError
+from privbench.schema import TableName
+from privbench.sources.types import postgres_type, selected
+
+if TYPE_CHECKING:
+    import duckdb
+else:
+    duckdb = lazy_loader.load("duckdb")
+
+_DSN = re.compile(r"(duckdb|parquet):(?://)?(.*)", re.DOTALL)
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+    "temp_directory": "",
+    "memory_limit": "2GB",
+}
+_ROWS = 1 << 16
+#: Names that PostgreSQL would cut off.
+_LONGEST = 63
+_TABLES = """
+SELECT schema_name, table_name FROM duckdb_tables()
+WHERE database_name = 'source' AND NOT internal ORDER BY ALL
+"""
+_VIEWS = """
+SELECT schema_name, view_name FROM duckdb_views()
+WHERE database_name = 'source' AND NOT internal ORDER BY ALL
+"""
+_CONSTRAINTS = """
+SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table,
+  referenced_column_names
+FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_index
+"""
+
+
+@dataclass(frozen=True)
+class FileColumn:
+    """A column.
+
+    Attributes:
+        name: Its name.
+        kind: Its type, as DuckDB prints it.
+    """
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """A table.
+
+    Attributes:
+        name: What it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``.
+        relation: What DuckDB selects from.
+        columns: Its columns.
+    """
+
+    name: TableName
+    relation: str
+    columns: tuple[FileColumn, ...]
+
+    @property
+    def key(self) -> str:
+        """Its name as text."""
+        return str(self.name)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A constraint that a DuckDB file declares.
+
+    Attributes:
+        table: The table.
+        kind: ``PRIMARY KEY``, ``UNIQUE``, ``FOREIGN KEY``, ``NOT NULL`` or ``CHECK``.
+        columns: Its columns.
+        ref_table: The table that a foreign key refers to.
+        ref_columns: Columns there.
+    """
+
+    table: TableName
+    kind: str
+    columns: tuple[str, ...]
+    ref_table: TableName | None
+    ref_columns: tuple[str, ...]
+
+
+def is_file(source: str) -> bool:
+    """Whether a source is named as a DuckDB file or a folder of Parquet files.
+
+    >>> is_file("duckdb:///data/shop.db"), is_file("parquet:exports"), is_file("service=prod")
+    (True, True, False)
+    """
+    return _DSN.fullmatch(source) is not None
+
+
+class Files:
+    """A source that is open for reading.
+
+    Args:
+        source: ``duckdb://PATH`` or ``parquet://PATH``, the path as it is written.
+
+    Attributes:
+        tables: Its tables.
+        declared: Constraints that the file declares.
+        views: Views of a DuckDB file, which are not read.
+
+    Raises:
+        UsageError: The extra is not installed, or a name cannot be had.
+        ConnectionFailed: There is no such file or folder, or DuckDB cannot open it.
+        SchemaError: A column has a name that PostgreSQL cannot have.
+    """
+
+    def __init__(self, source: str) -> None:
+        found = _DSN.fullmatch(source)
+        if found is None:
+            raise ValueError("not a source of files")
+        self._connection = _connect()
+        self.declared: tuple[Declared, ...] = ()
+        self.views: tuple[TableName, ...] = ()
+        try:
+            attach = self._attach if found[1] == "duckdb" else self._list
+            self.tables = attach(Path(found[2]).absolute())
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    def batches(self, table: FileTable) -> Iterator[pa.RecordBatch]:
+        """Rows of a table, as they come; the types are those that `postgres.csvtext` writes.
+
+        Raises:
+            DatabaseError: DuckDB cannot read them.
+        """
+        columns = [selected(column.kind, _quoted(column.name)) for column in table.columns]
+        query = f"SELECT {', '.join(columns)} FROM {table.relation}"  # noqa: S608
+        with _duckdb_errors("its rows cannot be read", table.key):
+            reader = self._connection.sql(query).to_arrow_reader(_ROWS)
+            while True:
+                try:
+                    yield reader.read_next_batch()
+                except StopIteration:
+                    return
+
+    def with_nul(self, table: FileTable) -> str | None:
+        """The first column of which a text holds the character of number 0."""
+        for column in table.columns:
+            if postgres_type(column.kind) in ("text", "json", "text[]", "json[]"):
+                text = f"contains(CAST({_quoted(column.name)} AS VARCHAR), chr(0))"
+                query = f"SELECT 1 FROM {table.relation} WHERE {text} LIMIT 1"  # noqa: S608
+                with _duckdb_errors("its rows cannot be read", table.key):
+                    if self._ask(query):
+                        return column.name
+        return None
+
+    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+        return list(self._connection.execute(query).fetchall())
+
+    def _attach(self, path: Path) -> list[FileTable]:
+        if not path.is_file():
+            raise ConnectionFailed(f"there is no file {path}.")
+        with _duckdb_errors(
+            f"{path} cannot be opened",
+            remedy="It must be a DuckDB database, of no later version than the duckdb that is "
+            "installed, and nobody may be writing to it.",
+        ):
+            self._connection.execute(f"ATTACH {_literal(str(path))} AS source (READ_ONLY)")
+            self._lock([])
+            views = self._ask(_VIEWS)
+            self.views = tuple(_named(schema, name) for schema, name in views)
+            self.declared = tuple(
+                Declared(
+                    _named(schema, table),
+                    kind,
+                    tuple(columns),
+                    _named(schema, ref) if ref else None,
+                    tuple(ref_columns),
+                )
+                for schema, table, kind, columns, ref, ref_columns in self._ask(_CONSTRAINTS)
+            )
+            pairs = self._ask(_TABLES)
+        listed = [
+            self._table(_named(schema, name), f"source.{_quoted(schema)}.{_quoted(name)}")
+            for schema, name in pairs
+        ]
+        _refuse_twice(listed)
+        return _some(listed, path)
+
+    def _list(self, path: Path) -> list[FileTable]:
+        if not path.is_dir():
+            raise ConnectionFailed(f"there is no folder {path}.")
+        parts: dict[str, list[Path]] = {}
+        for file in sorted(path.rglob("*.parquet")):
+            if not file.is_file():
+                continue
+            _refuse_path(file, path)
+            first = file.relative_to(path).parts[0].removesuffix(".parquet")
+            parts.setdefault(first, []).append(file)
+        with _duckdb_errors(f"{path} cannot be opened"):
+            self._lock([path])
+        listed = []
+        for name, files in sorted(parts.items()):
+            if len(files) > 1 and path in {file.parent for file in files}:
+                raise SchemaError(
+                    "there is both a file and a folder of this name.",
+                    table=f"public.{name}",
+                    remedy="Rename one, or put the file into the folder.",
+                )
+            texts = ", ".join(_literal(str(file)) for file in files)
+            listed.append(self._table(TableName("public", name), f"read_parquet([{texts}])"))
+        return _some(listed, path)
+
+    def _lock(self, folders: Sequence[Path]) -> None:
+        """From here on nothing but these folders can be opened, whatever a file asks for."""
+        allowed = ", ".join(_literal(f"{folder}/") for folder in folders)
+        self._connection.execute(f"SET allowed_directories = [{allowed}]")
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def _table(self, name: TableName, relation: str) -> FileTable:
+        _refuse_name(name.schema, str(name), "schema")
+        _refuse_name(name.name, str(name), "table")
+        with _duckdb_errors("it cannot be read", str(name), "All its files need the same columns."):
+            described = self._ask(f"DESCRIBE SELECT * FROM {relation}")  # noqa: S608
+        for column, *_ in described:
+            _refuse_name(column, str(name), "column")
+        return FileTable(name, relation, tuple(FileColumn(row[0], row[1]) for row in described))
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    try:
+        connection = duckdb.connect(":memory:", config=_SETTINGS)
+    except ModuleNotFoundError:
+        raise UsageError(
+            "DuckDB is not installed, which reads such files.",
+            remedy="Install it with: pip install 'privbench[duckdb]'.",
+        ) from None
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+@contextlib.contextmanager
+def _duckdb_errors(
+    what: str, table: str | None = None, remedy: str | None = None
+) -> Iterator[None]:
+    """Turn DuckDB's errors into privbench's; their text, which may quote values, is left out.
+
+    Raises:
+        DatabaseError: Of the kind alone.
+    """
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # a stream of Arrow raises the last
+        kind = ConnectionFailed if table is None else DatabaseError
+        raise kind(f"{what}: {type(error).__name__}.", table=table, remedy=remedy) from None
+
+
+def _named(schema: str, name: str) -> TableName:
+    return TableName("public" if schema == "main" else schema, name)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _some(tables: list[FileTable], path: Path) -> list[FileTable]:
+    if not tables:
+        raise SchemaError(f"{path} holds no tables.")
+    return tables
+
+
+def _refuse_twice(tables: Sequence[FileTable]) -> None:
+    names = [table.name for table in tables]
+    for name in names:
+        if names.count(name) > 1:
+            raise SchemaError(
+                "schemas 'main' and 'public' both hold a table of this name, and 'main' becomes "
+                "'public'.",
+                table=str(name),
+                remedy="Rename one.",
+            )
+
+
+def _refuse_name(name: str, table: str, what: str) -> None:
+    if not name or "\0" in name or len(name.encode(errors="surrogateescape")) > _LONGEST:
+        raise SchemaError(
+            f"the {what} name {name!r} is none that PostgreSQL can have: 1 to {_LONGEST} bytes, "
+            "without NUL.",
+            table=table,
+            remedy="Rename it.",
+        )
+
+
+def _refuse_path(file: Path, folder: Path) -> None:
+    """A file whose name DuckDB would take for a pattern, or that lies elsewhere.
+
+    Raises:
+        UsageError: It is one of these.
+    """
+    if set("*?[{") & set(str(file)):
+        raise UsageError(f"{str(file)!r}: DuckDB would take the path for a pattern.",
+                         remedy="Rename it, so that it holds none of * ? [ {.")  # fmt: skip
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"{str(file)!r} is a link that leads out of the folder.",
+                         remedy="Put the file itself there.")  # fmt: skip

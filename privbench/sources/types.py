@@ -1,0 +1,76 @@
+"""Which PostgreSQL type a type of DuckDB becomes, and how its values travel there."""
+
+from __future__ import annotations
+
+import re
+
+#: Types of DuckDB whose Arrow values are written as they are, and their PostgreSQL types.
+_AS_ARROW = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "INTEGER": "integer",
+    "BIGINT": "bigint",
+    "UTINYINT": "smallint",
+    "USMALLINT": "integer",
+    "UINTEGER": "bigint",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "BLOB": "bytea",
+}
+#: Types whose values travel as the text that DuckDB prints, which PostgreSQL reads alike.
+_AS_TEXT = {
+    "UBIGINT": "numeric(20,0)",
+    "HUGEINT": "numeric(39,0)",
+    "UHUGEINT": "numeric(39,0)",
+    "VARCHAR": "text",
+    "JSON": "json",
+    "UUID": "uuid",
+    "BIT": "bit varying",
+    "DATE": "date",
+    "TIME": "time without time zone",
+    "TIME_NS": "time without time zone",
+    "TIME WITH TIME ZONE": "time with time zone",
+    "TIMESTAMP": "timestamp without time zone",
+    "TIMESTAMP_S": "timestamp without time zone",
+    "TIMESTAMP_MS": "timestamp without time zone",
+    "TIMESTAMP_NS": "timestamp without time zone",
+    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
+    "INTERVAL": "interval",
+}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_LIST = re.compile(r"(.*)\[\d*\]", re.DOTALL)
+
+#: Every type without parameters, for the table in the documentation.
+SIMPLE = _AS_ARROW | _AS_TEXT
+
+
+def postgres_type(kind: str) -> str | None:
+    """The PostgreSQL type of a type as DuckDB's DESCRIBE prints it; None if there is none.
+
+    Labels of an ENUM do not become those of a PostgreSQL enum, which count as public: DuckDB makes
+    them of the rows where a table comes from a data frame or from ``SELECT DISTINCT``.
+
+    >>> postgres_type("DECIMAL(18,3)"), postgres_type("UTINYINT[3]"), postgres_type("ENUM('a')")
+    ('numeric(18,3)', 'smallint[]', 'text')
+    >>> postgres_type("MAP(VARCHAR, INTEGER)"), postgres_type("INTEGER[][]")
+    (None, None)
+    """
+    if found := _LIST.fullmatch(kind):
+        element = postgres_type(found[1])
+        return None if element is None or element.endswith("[]") else f"{element}[]"
+    if found := _DECIMAL.fullmatch(kind):
+        return f"numeric({found[1]},{found[2]})"
+    return "text" if kind.startswith("ENUM(") else SIMPLE.get(kind)
+
+
+def selected(kind: str, column: str) -> str:
+    """SQL of DuckDB that gives a column as `postgres.csvtext` writes it.
+
+    Args:
+        kind: A type that has a PostgreSQL type.
+        column: The quoted column.
+    """
+    if found := _LIST.fullmatch(kind):
+        return f"CAST({column} AS {found[1] if found[1] in _AS_ARROW else 'VARCHAR'}[])"
+    return column if kind in _AS_ARROW else f"CAST({column} AS VARCHAR)"

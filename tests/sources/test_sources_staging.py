@@ -1,0 +1,330 @@
+"""Files become a database with their keys, which goes again; hostile ones reach nothing."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+from psycopg import conninfo
+
+from privbench.config import Config
+from privbench.errors import ConfigError, DatabaseError, PrivbenchError, SchemaError, UsageError
+from privbench.schema import TableName
+from privbench.sources import staged
+from privbench.sources.files import FileColumn, Files, FileTable
+
+SHOP = """
+CREATE TABLE person (id INTEGER PRIMARY KEY, mail VARCHAR UNIQUE, name VARCHAR NOT NULL);
+CREATE TABLE visit (person INTEGER REFERENCES person (id), nr INTEGER, mail VARCHAR,
+  PRIMARY KEY (person, nr), FOREIGN KEY (mail) REFERENCES person (mail));
+INSERT INTO person VALUES (4711, 'ada@x', 'Ada'), (4712, NULL, 'Bob');
+INSERT INTO visit VALUES (4711, 1, NULL), (4711, 2, 'ada@x');
+"""
+KEYS = """
+[source.tables."public.person"]
+primary_key = ["id"]
+unique = [["mail"]]
+not_null = ["name"]
+[source.tables."public.visit"]
+primary_key = ["person", "nr"]
+foreign_keys = [
+  {columns = ["person"], table = "public.person"},
+  {columns = ["mail"], table = "person", references = ["mail"]},
+]
+"""
+EMPTY = Config()
+
+
+def write(path: Path, statements: str) -> str:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(statements)
+    return f"duckdb://{path}"
+
+
+def export(folder: Path, statements: str) -> str:
+    """The tables as a folder of Parquet files."""
+    with duckdb.connect() as connection:
+        connection.execute(statements)
+        for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            connection.execute(f"COPY {name} TO '{folder}/{name}.parquet'")
+    return f"parquet://{folder}"
+
+
+def ask(dsn: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(query).fetchall()
+
+
+def constraints(dsn: str) -> list[tuple[object, ...]]:
+    return ask(
+        dsn,
+        "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint"
+        " WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2",
+    )
+
+
+def refusal(source: str, config: str = "") -> PrivbenchError:
+    with pytest.raises(PrivbenchError) as caught, staged(source, Config.loads(config)):
+        pass
+    assert "4711" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_declared_keys_are_those_of_the_file(tmp_path: Path, rows: bool) -> None:
+    found = []
+    for source, config in (
+        (write(tmp_path / "shop.db", SHOP), EMPTY),
+        (export(tmp_path, SHOP), Config.loads(KEYS)),
+    ):
+        with staged(source, config, rows=rows) as dsn:
+            found.append(constraints(dsn))
+            assert ask(dsn, "SELECT count(*) FROM visit") == [(2 if rows else 0,)]
+    assert found[0] == found[1]
+    told = [text for _, text in found[0]]
+    assert "FOREIGN KEY (mail) REFERENCES person(mail)" in told
+    assert "PRIMARY KEY (person, nr)" in told
+    assert "UNIQUE (mail)" in told
+
+
+@pytest.mark.parametrize(
+    ("row", "table", "columns"),
+    [
+        ("INSERT INTO person VALUES (4711, 'b', 'x')", "public.person", "PRIMARY KEY (id)"),
+        ("INSERT INTO person VALUES (NULL, 'b', 'x')", "public.person", "PRIMARY KEY (id)"),
+        ("INSERT INTO person VALUES (1, 'ada@x', 'x')", "public.person", "UNIQUE (mail)"),
+        ("INSERT INTO person VALUES (1, 'b', NULL)", "public.person", "NOT NULL"),
+        ("INSERT INTO visit VALUES (5, 1, NULL)", "public.visit", "FOREIGN KEY (person)"),
+        ("INSERT INTO visit VALUES (4711, 1, NULL)", "public.visit", "PRIMARY KEY (person, nr)"),
+    ],
+)
+def test_rows_that_break_a_key_are_refused_without_their_values(
+    tmp_path: Path, row: str, table: str, columns: str
+) -> None:
+    bare = "CREATE TABLE person (id INTEGER, mail VARCHAR, name VARCHAR);"
+    bare += "CREATE TABLE visit (person INTEGER, nr INTEGER, mail VARCHAR);"
+    source = export(tmp_path, bare + SHOP[SHOP.index("INSERT") :] + row)
+    error = refusal(source, KEYS)
+    assert isinstance(error, SchemaError)
+    assert error.table == table
+    assert columns in str(error)
+    assert "ada@x" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("[source.tables.nobody]", "public.nobody"),
+        ('[source.tables.person]\nprimary_key = ["no"]', "public.person.no"),
+        ('[source.tables.person]\nleave_out = ["no"]', "public.person.no"),
+        ('[source.tables.person]\nleave_out = ["id"]\nprimary_key = ["id"]', "public.person.id"),
+        ('[source.tables.visit]\nforeign_keys = [{columns = ["person"], table = "no"}]',
+         "public.no"),
+        ('[source.tables.visit]\nforeign_keys = [{columns = ["person"], table = "person"}]',
+         "no key"),
+        ('[source.tables.person]\nprimary_key = ["id"]\n[source.tables.visit]\n'
+         'foreign_keys = [{columns = ["person", "nr"], table = "person"}]', "no key"),
+        ('[source.tables.person]\nprimary_key = ["id"]\n[source.tables.visit]\n'
+         'foreign_keys = [{columns = ["no"], table = "person"}]', "public.visit.no"),
+    ],
+)  # fmt: skip
+def test_a_config_that_does_not_fit_the_files_is_refused(
+    tmp_path: Path, config: str, told: str
+) -> None:
+    error = refusal(export(tmp_path, SHOP), config)
+    assert isinstance(error, ConfigError)
+    assert told in str(error)
+
+
+def _no_database(folder: Path) -> str:
+    (folder / "x.db").write_text("4711")
+    return f"duckdb://{folder}/x.db"
+
+
+def _broken_rows(folder: Path) -> str:
+    source = export(folder, "CREATE TABLE t AS SELECT '4711' || i AS v FROM range(99999) r (i)")
+    data = bytearray((folder / "t.parquet").read_bytes())
+    data[100:5000] = b"\xff" * 4900
+    (folder / "t.parquet").write_bytes(data)
+    return source
+
+
+def _two_shapes(folder: Path) -> str:
+    (folder / "t").mkdir()
+    for name, columns in (("a", "4711 AS a"), ("b", "'x4711' AS a")):
+        export(folder / "t", f"CREATE TABLE {name} AS SELECT {columns}")
+    return f"parquet://{folder}"
+
+
+def _link_out(folder: Path) -> str:
+    (folder / "in").mkdir()
+    export(folder, "CREATE TABLE t AS SELECT 1 AS a")
+    (folder / "in" / "t.parquet").symlink_to(folder / "t.parquet")
+    return f"parquet://{folder}/in"
+
+
+def _pattern(folder: Path) -> str:
+    export(folder, "CREATE TABLE t AS SELECT 1 AS a")
+    (folder / "t.parquet").rename(folder / "[t]*.parquet")
+    return f"parquet://{folder}"
+
+
+def _file_and_folder(folder: Path) -> str:
+    (folder / "t").mkdir()
+    export(folder / "t", "CREATE TABLE part AS SELECT 1 AS a")
+    return export(folder, "CREATE TABLE t AS SELECT 1 AS a")
+
+
+BAD: list[tuple[Callable[[Path], str], type[PrivbenchError], str]] = [
+    (lambda folder: f"duckdb://{folder}/none.db", DatabaseError, "no file"),
+    (lambda folder: f"parquet://{folder}/none", DatabaseError, "no folder"),
+    (lambda folder: f"parquet://{folder}", SchemaError, "no tables"),
+    (lambda folder: write(folder / "a.db", ""), SchemaError, "no tables"),
+    (_no_database, DatabaseError, "cannot be opened"),
+    (_broken_rows, DatabaseError, "public.t"),
+    (_two_shapes, DatabaseError, "public.t"),
+    (_link_out, UsageError, "leads out"),
+    (_pattern, UsageError, "pattern"),
+    (_file_and_folder, SchemaError, "public.t"),
+    (lambda folder: write(folder / "a.db", f'CREATE TABLE "{"é" * 40}" (a INTEGER)'),
+     SchemaError, "63 bytes"),
+    (lambda folder: write(folder / "a.db", f'CREATE TABLE t ("{"x" * 64}" INTEGER)'),
+     SchemaError, "63 bytes"),
+    (lambda folder: write(folder / "a.db", "CREATE TABLE t (ctid INTEGER)"), DatabaseError, "ctid"),
+    (lambda folder: write(folder / "a.db", "CREATE SCHEMA pg_own; CREATE TABLE pg_own.t (a INT)"),
+     DatabaseError, "pg_own"),
+    (lambda folder: write(folder / "a.db", "CREATE TABLE t (a INT); CREATE SCHEMA public;"
+                          "CREATE TABLE public.t (a INT)"),
+     SchemaError, "public.t"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "kind", "told"), BAD)
+def test_what_cannot_be_read_is_one_clear_error(
+    tmp_path: Path, make: Callable[[Path], str], kind: type[PrivbenchError], told: str
+) -> None:
+    error = refusal(make(tmp_path))
+    assert isinstance(error, kind)
+    assert told in str(error)
+
+
+def test_hostile_names_are_names_and_views_are_not_read(tmp_path: Path) -> None:
+    name, column = """t"; DROP TABLE 'x' --%s{}\\""", """a"b'); SELECT 1 --%(x)s"""
+    quoted = [text.replace('"', '""') for text in (name, column)]
+    source = write(
+        tmp_path / "it's; --.db",
+        f'CREATE TABLE "{quoted[0]}" ("{quoted[1]}" INTEGER PRIMARY KEY);'
+        f'INSERT INTO "{quoted[0]}" VALUES (1);'
+        "CREATE VIEW secrets AS SELECT * FROM read_text('/etc/hostname')",
+    )
+    with Files(source) as files:
+        assert [table.name for table in files.tables] == [TableName("public", name)]
+        assert files.views == (TableName("public", "secrets"),)
+    with staged(source, EMPTY) as dsn:
+        tables = ask(dsn, "SELECT relname FROM pg_class WHERE relkind = 'r' AND oid >= 16384")
+        assert tables == [(name,)]
+
+
+@pytest.mark.parametrize("form", ["duckdb", "parquet"])
+def test_nothing_but_the_source_can_be_opened(tmp_path: Path, form: str) -> None:
+    (tmp_path / "inside").mkdir()
+    outside = tmp_path / "inside.txt"
+    outside.write_text("secret")
+    export(tmp_path / "inside", "CREATE TABLE t AS SELECT 1 AS a")
+    source = f"parquet://{tmp_path}/inside"
+    if form == "duckdb":
+        source = write(tmp_path / "a.db", "CREATE TABLE t AS SELECT 1 AS a")
+    attempts = (f"read_text('{outside}')", f"read_text('{tmp_path}/inside/../inside.txt')")
+    with Files(source) as files:
+        for relation in attempts:
+            evil = FileTable(
+                TableName("public", "t"), relation, (FileColumn("content", "VARCHAR"),)
+            )
+            with pytest.raises(DatabaseError, match="PermissionException"):
+                list(files.batches(evil))
+        assert sum(batch.num_rows for batch in files.batches(files.tables[0])) == 1
+
+
+def test_partitions_of_a_folder_are_one_table(tmp_path: Path) -> None:
+    (tmp_path / "sale").mkdir()
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT i AS id, i % 2 AS half FROM range(10) r (i)) TO '{tmp_path}/sale' "
+            "(FORMAT parquet, PARTITION_BY (half))"
+        )
+    with staged(f"parquet://{tmp_path}", EMPTY) as dsn:
+        assert ask(dsn, "SELECT half, count(*) FROM sale GROUP BY 1 ORDER BY 1") == [(0, 5), (1, 5)]
+
+
+def test_the_copy_is_private_and_goes(tmp_path: Path) -> None:
+    with staged(write(tmp_path / "shop.db", SHOP), EMPTY) as dsn:
+        assert ask(dsn, "SHOW listen_addresses") == [("",)]
+        assert ask(dsn, "SELECT usesuper FROM pg_user WHERE usename = current_user") == [(False,)]
+        sockets = str(conninfo.conninfo_to_dict(dsn)["host"])
+        home = Path(sockets).parent
+        for folder in (home, sockets, *(file.parent for file in home.glob("*/data/PG_VERSION"))):
+            assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    with pytest.raises(psycopg.OperationalError, match="does not exist"):
+        ask(dsn, "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(None, marks=pytest.mark.slow),
+    ],
+)
+def test_the_server_goes_with_the_process(tmp_path: Path, number: int | None) -> None:
+    source = write(tmp_path / "shop.db", SHOP)
+    code = f"""
+import sys
+from psycopg import conninfo
+from privbench.config import Config
+from privbench.sources import staged
+with staged({source!r}, Config()) as dsn:
+    print(conninfo.conninfo_to_dict(dsn)["host"], flush=True)
+    sys.stdin.read()
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    home = Path(process.stdout.readline().strip()).parent
+    (running,) = home.glob("*/data/postmaster.pid")
+    server = int(running.read_text().split()[0])
+    if number is None:
+        process.communicate("")
+    else:
+        process.send_signal(number)
+        process.communicate()
+    for _ in range(300):
+        if not home.exists():
+            break
+        time.sleep(0.1)
+    assert not home.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(server, 0)
+
+
+def test_without_the_extra_one_line_says_so(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['duckdb'] = None\n"
+        "from privbench.cli import main; main()"
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code, "inspect", f"parquet://{tmp_path}"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip().count("\n") == 0
+    assert "pip install 'privbench[duckdb]'" in done.stderr
