@@ -156,26 +156,38 @@ def _fill(
         if files is not None:
             for table in tables:
                 _copy(connection, files, table)
-        for name, own in keys.items():
-            for columns in own.unique:
-                _add_key(connection, name, "UNIQUE", columns)
-            if own.primary:
-                _add_key(connection, name, "PRIMARY KEY", own.primary)
-        for name, own in keys.items():
-            for key in own.foreign:
-                goes = sql.SQL(" REFERENCES {} ({})").format(
-                    _identifier(key.table), _list(key.references)
-                )
-                _add_key(connection, name, "FOREIGN KEY", key.columns, goes)
-        for schema in schemas:
-            grant = sql.SQL(
-                "GRANT USAGE ON SCHEMA {0} TO {1}; GRANT SELECT ON ALL TABLES IN SCHEMA {0} TO {1}"
-            )
-            connection.execute(grant.format(sql.Identifier(schema), sql.Identifier(_READER)))
+        _add_keys(connection, keys)
+        _grant(connection, schemas)
         connection.commit()
     if files is not None:
         with database_errors("gathering statistics"), connect(dsn, autocommit=True) as connection:
             vacuum(connection, [table.name for table in tables], None)
+
+
+def _add_keys(connection: Connection, keys: dict[TableName, Keys]) -> None:
+    """Keys that others refer to first."""
+    for name, own in keys.items():
+        for columns in own.unique:
+            _add_key(connection, name, "UNIQUE", columns)
+        if own.primary:
+            _add_key(connection, name, "PRIMARY KEY", own.primary)
+    for name, own in keys.items():
+        for key in own.foreign:
+            goes = sql.SQL(" REFERENCES {} ({})").format(
+                _identifier(key.table), _list(key.references)
+            )
+            _add_key(connection, name, "FOREIGN KEY", key.columns, goes)
+
+
+def _grant(connection: Connection, schemas: list[str]) -> None:
+    """Let the role that reads see all tables."""
+    for schema in schemas:
+        for statement in (
+            "GRANT USAGE ON SCHEMA {} TO {}",
+            "GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}",
+        ):
+            named = sql.SQL(statement).format(sql.Identifier(schema), sql.Identifier(_READER))
+            connection.execute(named)
 
 
 def _create(connection: Connection, table: FileTable, keys: Keys) -> None:

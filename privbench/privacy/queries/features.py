@@ -164,7 +164,7 @@ class Features:
 
     def blocks(self, data: PrivateDatabase) -> Iterator[tuple[Whole, Whole]]:
         """F before it is shortened, and weights in steps, rounded down; block by block."""
-        view = View(data, self.source, self.axes)
+        view = View.of(data, self.source, self.axes)
         for codes, weights in view.blocks(1):
             whole = self.whole(codes)
             given = np.broadcast_to(np.asarray(weights, np.int64), len(whole))
