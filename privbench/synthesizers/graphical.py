@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
-from privbench.errors import ModelError
+from privbench.errors import ConfigError, ModelError
 from privbench.learning.answers import counted_units
 from privbench.learning.graphical.budget import (
     Budget,
@@ -237,10 +237,39 @@ def _require(condition: bool, table: str) -> None:
         raise ModelError("the parts of the model do not fit each other.", table=table)
 
 
-class GraphicalSynthesizer(Synthesizer[Options]):
+class GraphicalOptions(Options):
+    """Parameters.
+
+    Attributes:
+        target: A column that rows shall tell from the others, as ``table.column`` or by its name:
+            its pairs with all other columns of its table are measured, and most of the budget is
+            for pairs. For training sets; of other pairs and of single columns less is known.
+    """
+
+    target: str = ""
+
+    def place(self, spec: DatabaseSpec) -> tuple[str, str] | None:
+        """Table and attribute of the target, or None without one.
+
+        Raises:
+            ConfigError: It is no modelled column.
+        """
+        if not self.target:
+            return None
+        for table, held in spec.tables.items():
+            for name in held.attributes:
+                if self.target in (name, f"{table}.{name}"):
+                    return table, name
+        raise ConfigError(
+            f"the target {self.target!r} is no modelled column.", remedy="Give table.column."
+        )
+
+
+class GraphicalSynthesizer(Synthesizer[GraphicalOptions]):
     """Graphical models of tables, conditioned on their owners."""
 
     name: ClassVar[str] = "graphical"
+    options_type: ClassVar[type[Options]] = GraphicalOptions
 
     def fit(
         self,
@@ -249,11 +278,16 @@ class GraphicalSynthesizer(Synthesizer[Options]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """See `Synthesizer.fit`."""
+        """See `Synthesizer.fit`.
+
+        Raises:
+            ConfigError: The target is no column; nothing was spent.
+        """
+        target = self.options.place(session.spec)
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
         spare = spare_amounts(left, amount)
         units = {name: max(found) for name, found in counted_units(session).items()}
-        budget = Budget.of(session.spec, session.accounting, amount, spare, units)
+        budget = Budget.of(session.spec, session.accounting, amount, spare, units, target)
         public = dict(public_rows or {})
         fit = DatabaseFit(session, totals, budget, public)
         references = fit.run()
@@ -261,7 +295,8 @@ class GraphicalSynthesizer(Synthesizer[Options]):
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
-        budget = Budget.of(spec, plan.accounting, plan.total, plan.spare, plan.counted)
+        target = self.options.place(spec)
+        budget = Budget.of(spec, plan.accounting, plan.total, plan.spare, plan.counted, target)
         asked = planned(budget, plan.totals, dict(plan.public_rows))
         return [PlannedEvent.of(item.label, item.query, spec, item.amount, plan) for item in asked]
 
@@ -317,7 +352,7 @@ def _planned_pairs(
 ) -> Iterator[Measurement | Selection]:
     amounts = budget.pairs[table]
     every = candidates(variables, own)
-    if not amounts.picks or not every:
+    if not amounts.pairs or not every:
         return
     shapes = [pair_query(table, variables, item).shape for item in every]
     predictions = [PublicArray(np.zeros(shape, np.int64)) for shape in shapes]
@@ -328,10 +363,10 @@ def _planned_pairs(
     pair = pair_query(table, variables, largest)
     for _ in range(amounts.picks):
         yield Selection(query, amounts.select, f"choice of a pair of {table}")
-    for _ in range(amounts.picks):
+    for _ in range(amounts.pairs):
         yield Measurement(pair, amounts.first, f"pair of {table}")
-    for _ in range(amounts.picks):
-        yield Measurement(pair, amounts.refine / amounts.picks, f"pair of {table}, again")
+    for _ in range(amounts.pairs):
+        yield Measurement(pair, amounts.refine / amounts.pairs, f"pair of {table}, again")
 
 
 def _flat_context(

@@ -8,7 +8,7 @@ of relative L1 errors Σ K·sd / W under Gaussian noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log, sqrt
 
@@ -23,6 +23,9 @@ from privbench.privacy.units import single
 #: divergence of coded Adult .044 for .040. References: that part times R / (R + T), R references
 #: that touch the tree and T its tables; half as much again: no difference beyond scatter.
 SIZES, ONE_WAYS, PAIRS, REFERENCES = 0.15, 0.25, 0.48, 0.4
+#: Share of one-ways, of them and the pairs, in a tree whose rows are to tell a target column from
+#: the others.
+AIMED = 0.2
 #: Share of the pair amount that selection may take; what it does not need goes to the pairs, so
 #: that it binds in small tables alone. Half or double: not measured.
 SELECTION = 0.2
@@ -82,16 +85,23 @@ class PairBudget:
     """What selection and pairs of one table get.
 
     Attributes:
-        picks: Pairs that are selected; 0: the table's columns stay independent.
+        picks: Pairs that are selected.
+        star: Pairs of the target column with the others, which are measured without selection.
         select: Amount of one selection.
         first: Amount of one first measurement.
         refine: Amount for the second measurements of all pairs.
     """
 
     picks: int = 0
+    star: int = 0
     select: float = 0.0
     first: float = 0.0
     refine: float = 0.0
+
+    @property
+    def pairs(self) -> int:
+        """Pairs that are measured; 0: the table's columns stay independent."""
+        return self.picks + self.star
 
 
 @dataclass(slots=True)
@@ -106,12 +116,14 @@ class Budget:
         pairs: Budget of pairs per table.
         references: Amount per table and key.
         units: Units that have rows in owned tables, where they were counted; at least the noise.
+        target: Table and attribute that rows are to tell from the others, or None.
     """
 
     spec: DatabaseSpec
     accounting: Accounting
     total: Mapping[str, float]
     units: Mapping[str, float] = field(default_factory=dict)
+    target: tuple[str, str] | None = None
     one_ways: dict[tuple[str, str], float] = field(default_factory=dict)
     pairs: dict[str, PairBudget] = field(default_factory=dict)
     references: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -124,6 +136,7 @@ class Budget:
         amount: float,
         spare: Mapping[str, float],
         units: Mapping[str, float],
+        target: tuple[str, str] | None = None,
     ) -> Budget:
         """A budget of an amount per tree, and what all roots of a tree have to spare."""
         tops: dict[str, float] = {}
@@ -131,7 +144,7 @@ class Budget:
             least = min((spare.get(root, 0.0) for root in spec.roots(table)), default=0.0)
             top = spec.top(table)
             tops[top] = min(tops.get(top, float("inf")), (amount + least) * MARGIN)
-        return cls(spec, accounting, tops, units)
+        return cls(spec, accounting, tops, units, target)
 
     def tree(self, top: str) -> list[str]:
         """Tables of a tree."""
@@ -176,7 +189,9 @@ class Budget:
         # What the other end of a reference cannot pay for stays with this one.
         rest = self.total[top] * (1.0 - self._sizes_share(top))
         rest -= sum(self.references[key.table, key.name] for key in self._touching(top))
-        ways, pairs = (rest * part / (ONE_WAYS + PAIRS) for part in (ONE_WAYS, PAIRS))
+        aimed = self.target is not None and self.spec.top(self.target[0]) == top
+        ways = rest * (AIMED if aimed else ONE_WAYS / (ONE_WAYS + PAIRS))
+        pairs = rest - ways
         asked = self._asked(top, columns)
         wide = {
             name: len(columns[name]) / self._weight(name, sizes, ways / max(len(asked), 1), 6.0)
@@ -187,7 +202,7 @@ class Budget:
         for name, value in each.items():
             amount = pairs * value / total if total else 0.0
             self.pairs[name] = self._pair_budget(name, amount, sizes[name].weight, columns)
-            if not self.pairs[name].picks:
+            if not self.pairs[name].pairs:
                 ways += amount
         shares = {
             (name, column.name): (
@@ -239,12 +254,25 @@ class Budget:
         gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
         scale = LEAST_GAP * weight / (gap * log(3 * candidates + 2))
         each = 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
-        if 2 * each > amount / 2:
-            return PairBudget()
         most = min(max(2, round(PICKS * own * ROUNDS)), candidates, MOST_SCORES // candidates)
         picks = max(min(2, candidates), min(most, int(SELECTION * amount / each)))
+        if 2 * each > amount / 2:
+            picks = 0
+        star = len(star_of(self.target, table, columns[table]))
+        if not picks + star:
+            return PairBudget()
         left = amount - picks * each
-        return PairBudget(picks, each, left * EXPLORE / picks, left * (1.0 - EXPLORE))
+        first = left * EXPLORE / (picks + star)
+        return PairBudget(picks, star, each, first, left * (1.0 - EXPLORE))
+
+
+def star_of(
+    target: tuple[str, str] | None, table: str, columns: Sequence[Column]
+) -> list[tuple[int, int]]:
+    """Places of the target column and each other modelled column of its table, the lesser first."""
+    modelled = [place for place, column in enumerate(columns) if not column.domain.filler]
+    at = [place for place in modelled if (table, columns[place].name) == target]
+    return [(min(at[0], place), max(at[0], place)) for place in modelled if at and place != at[0]]
 
 
 def size_questions(budget: Budget, table: str) -> list[Measurement]:

@@ -20,6 +20,7 @@ from privbench.learning.graphical.budget import (
     fan_in_question,
     one_way_questions,
     size_questions,
+    star_of,
     told_cells,
 )
 from privbench.learning.graphical.columns import (
@@ -255,7 +256,7 @@ class DatabaseFit:
     def _pair_budget(self, table: str) -> PairBudget:
         """A table's own, and what tables before it in its tree could not use."""
         own = self.budget.pairs[table]
-        if not own.picks:
+        if not own.pairs:
             return own
         return replace(own, refine=own.refine + self.unspent.pop(self.spec.top(table), 0.0))
 
@@ -276,6 +277,7 @@ class DatabaseFit:
             self.law,
             lambda *labels: self.people.stream(table, *labels),
             {place: by_size(self.budget, table, column) for place, column in enumerate(columns)},
+            star_of(self.budget.target, table, columns),
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:
@@ -322,7 +324,7 @@ class DatabaseFit:
     def _floor(self, table: str) -> float:
         """Least share that is worth a group: two standard deviations of a pair's noise."""
         budget = self.budget.pairs[table]
-        if not budget.picks:
+        if not budget.pairs:
             return PLAIN_FLOOR
         sd = self.session.noise_scale(Total(table, 1), budget.first)
         return 2.0 * sd / self.sizes[table].weight

@@ -34,6 +34,9 @@ SIGNIFICANT = 2.5
 #: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
 #: same.
 FINER = 2.0
+#: Noise of a pair of the target column, as a share of the table's weight, up to which it is measured
+#: at a finer level.
+VISIBLE = 0.02
 #: Shape of the prior of a cell's rate, in rows, whose mean is what independence expects.
 SMOOTH = 0.5
 
@@ -155,6 +158,7 @@ class PairLearner:
         stream: A generator for each purpose; the same in a resumed fit.
         sized: Own columns that are measured by the number of rows in the unit, the last column of
             the context, with their amounts.
+        star: Pairs of columns that are measured without selection, before all others.
     """
 
     session: Session
@@ -167,6 +171,7 @@ class PairLearner:
     law: Law
     stream: Callable[..., np.random.Generator]
     sized: Mapping[int, float]
+    star: Sequence[Ends] = ()
 
     def __post_init__(self) -> None:
         self.found: list[Measured] = []
@@ -205,6 +210,8 @@ class PairLearner:
 
     def learn(self) -> None:
         """All rounds; what they do not need is left as `unspent`."""
+        if self.budget.star:
+            self._measure_star()
         left = self.budget.picks
         for number in range(ROUNDS):
             every = candidates(self.variables, self.rows.own, number)
@@ -217,6 +224,17 @@ class PairLearner:
             if 3 * hits < len(chosen):
                 break
         self.unspent = self.budget.refine + left * (self.budget.first + self.budget.select)
+
+    def _measure_star(self) -> None:
+        """Measure the pairs of the target column, whatever they may show."""
+        chosen = [self._visible(Candidate(ends, 0)) for ends in self.star]
+        self._predictions = {candidate: self._predict(candidate) for candidate in chosen}
+        self._measure(chosen)
+        self._estimate()
+
+    def _visible(self, candidate: Candidate) -> Candidate:
+        sd = self.session.noise_scale(Histogram(self.table, ()), self.budget.first)
+        return self._finest(candidate, sd, VISIBLE * self.weight)
 
     @property
     def need(self) -> float:
@@ -384,10 +402,13 @@ class PairLearner:
 
     def _finer(self, item: Measured, sd: float) -> Candidate:
         """The finest level whose expected noise is below `FINER` times the pair's gap."""
-        found = item.candidate
+        return self._finest(item.candidate, sd, FINER * item.gap)
+
+    def _finest(self, found: Candidate, sd: float, most: float) -> Candidate:
+        """The finest level whose expected noise is below so much weight."""
         while found.level + 1 < len(LEVELS):
             next_level = replace(found, level=found.level + 1)
-            if sd * self._cells(next_level) / sqrt(2 * pi) > FINER * item.gap:
+            if sd * self._cells(next_level) / sqrt(2 * pi) > most:
                 break
             found = next_level
         return found
