@@ -198,12 +198,13 @@ class Budget:
             for name in self.tree(top)
         }
         each = {name: value ** (2 / 3) for name, value in wide.items()}
-        total = sum(each.values())
-        for name, value in each.items():
-            amount = pairs * value / total if total else 0.0
-            self.pairs[name] = self._pair_budget(name, amount, sizes[name].weight, columns)
-            if not self.pairs[name].pairs:
-                ways += amount
+        self.pairs.update(self._divide_pairs(pairs, each, sizes, columns))
+        seeing = {name: value for name, value in each.items() if self.pairs[name].pairs}
+        # A table too small to see a pair leaves its part to one-ways and to pairs of the others.
+        freed = pairs * (1.0 - sum(seeing.values()) / max(sum(each.values()), 1e-12))
+        freed *= ways / rest if seeing else 1.0
+        ways, pairs = ways + freed, pairs - freed
+        self.pairs.update(self._divide_pairs(pairs, seeing, sizes, columns))
         shares = {
             (name, column.name): (
                 told_cells(column)
@@ -218,6 +219,20 @@ class Budget:
         total = sum(shares.values())
         for item, share in shares.items():
             self.one_ways[item] = ways * share / total
+
+    def _divide_pairs(
+        self,
+        amount: float,
+        each: Mapping[str, float],
+        sizes: Mapping[str, TableSize],
+        columns: Mapping[str, list[Column]],
+    ) -> dict[str, PairBudget]:
+        """Divide an amount ∝ ``each``."""
+        total = max(sum(each.values()), 1e-12)
+        return {
+            name: self._pair_budget(name, amount * value / total, sizes[name].weight, columns)
+            for name, value in each.items()
+        }
 
     def _asked(self, top: str, columns: Mapping[str, list[Column]]) -> list[tuple[str, Column]]:
         """Columns whose one-way is measured; degrees of roots and unique keys follow from sizes."""
@@ -259,6 +274,8 @@ class Budget:
         if 2 * each > amount / 2:
             picks = 0
         star = len(star_of(self.target, table, columns[table]))
+        if star:
+            picks = min(picks, star)
         if not picks + star:
             return PairBudget()
         left = amount - picks * each

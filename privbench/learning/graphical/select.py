@@ -36,7 +36,7 @@ SIGNIFICANT = 2.5
 FINER = 2.0
 #: Noise of a pair of the target column, as a share of the table's weight, up to which it is measured
 #: at a finer level.
-VISIBLE = 0.02
+VISIBLE = 0.05
 #: Shape of the prior of a cell's rate, in rows, whose mean is what independence expects.
 SMOOTH = 0.5
 
@@ -273,7 +273,8 @@ class PairLearner:
         level = item.candidate.level
         counts = shrink(item.noisy, item.sd, item.prediction, self.law)
         rows, columns = (self.variables[at].mass(level) for at in (i, j))
-        return Pair(i, j, level, rake(counts, rows, columns), item.gap, item.power)
+        gap = self.weight if item.candidate.ends in self.star else item.gap
+        return Pair(i, j, level, rake(counts, rows, columns), gap, item.power)
 
     def _groups(self, place: int, level: int) -> NDArray[np.integer[Any]]:
         """Groups of a column on evenly spaced rows, kept for a round."""
@@ -352,14 +353,14 @@ class PairLearner:
         return measured(self.session, questions)
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
-        """Measure pairs and keep those that differ from the model; how many do."""
+        """Measure pairs; keep those that differ from the model, and all of the target column."""
         asked = [(candidate, self.budget.first) for candidate in chosen]
         answers = self._ask(asked, f"pair of {self.table}")
         hits = 0
         for candidate, (noisy, sd) in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
             gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
-            if self._significant(noisy, sd, prediction):
+            if self._significant(noisy, sd, prediction) or candidate.ends in self.star:
                 hits += 1
                 guess, power = self._associated(candidate, noisy, sd, prediction)
                 self.found.append(Measured(candidate, noisy, sd, guess, gap, power))
