@@ -31,7 +31,7 @@ from privbench.synthesizers import get, names
 #: What a cell's process is called with.
 Arguments = Callable[[Job], tuple[Any, ...]]
 #: Modules that a process of a cell begins with.
-_BEFORE = ["privbench.bench.cell", "privbench.synthesizers.junction", "sklearn.ensemble"]
+_BEFORE = ["privbench.bench.cell", "privbench.synthesizers.graphical", "sklearn.ensemble"]
 _NO_DATABASES = "peers take single tables, not databases."
 #: Seconds beyond a cell's limit, for scores of rows that came late.
 _GRACE = 60.0

@@ -1,7 +1,7 @@
 """The circuit of a released model, small enough to be drawn.
 
-The circuit of a junction tree has a sum node over the bins of a column for every state of the
-columns above it: thousands of nodes. Drawn are the columns that are asked about and those where
+The circuit of a tree of columns has a sum node over the groups of a column for every state of the
+column above it: thousands of nodes. Drawn are the columns that are asked about and those where
 their branches part, in the circuit's own order; sum nodes of one column that come together once the
 other columns are summed out are one node, and its bins are put together to two or three branches of
 about equal probability. Nothing of this reads a row: structure and probabilities are the model's.
@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from privbench.circuit import Circuit, marginal, probabilities
 from privbench.encoding import Codec
 from privbench.learning.bins import Ints
-from privbench.learning.junction.model import TableLaw
 from privbench.metrics.heattree import Kind, Node
 from privbench.metrics.routes import Route, drawable, route_of
 from privbench.metrics.summary import Floats
 from privbench.synthesizers.base import FittedModel
 from privbench.synthesizers.graphical import GraphicalModel
-from privbench.synthesizers.junction_model import JunctionModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,27 +61,8 @@ def modelled_tables(
             key: ModelledTable(item.circuit, codecs[key], item.above, item.bins)
             for key, item in fitted.outlines.items()
         }
-    if not isinstance(fitted, JunctionModel):
-        circuits = fitted.circuits.items()
-        return {key: ModelledTable(circuit, codecs[key]) for key, circuit in circuits}
-    return {
-        key: ModelledTable(
-            fitted.circuits[key],
-            codecs[key],
-            _above(law),
-            {name: bins.of for name, bins in zip(law.domains, law.bins, strict=True)},
-        )
-        for key, law in fitted.laws.items()
-    }
-
-
-def _above(law: TableLaw) -> dict[str, str | None]:
-    names, given = list(law.domains), len(law.given)
-    found: dict[str, str | None] = {}
-    for number, name in enumerate(names, given):
-        place = law.tree.layout.above(number)
-        found[name] = None if place is None or place < given else names[place - given]
-    return found
+    circuits = fitted.circuits.items()
+    return {key: ModelledTable(circuit, codecs[key]) for key, circuit in circuits}
 
 
 #: Branches of the first sum node on a path, of the second, …; least probability of a branch.

@@ -33,7 +33,7 @@ from privbench.postgres.ddl import Ddl
 from privbench.schema import Schema
 
 FORMAT = "privbench-model"
-VERSION = 2
+VERSION = 3
 #: What reading a damaged archive raises; RuntimeError: encrypted, or an unknown compression.
 _UNREADABLE = (
     OSError,

@@ -1,4 +1,4 @@
-"""The graphical synthesizer (experimental): a graphical model per table, given its owners."""
+"""The default synthesizer: a graphical model per table, given its owners."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class GraphicalModel:
             store(arrays, parts, "reference", index)
             references.append({"table": table, "key": key, **state})
         header = {
-            "synthesizer": "graphical",
+            "synthesizer": "privbench",
             "public_rows": dict(self.public_rows),
             "tables": tables,
             "references": references,
@@ -268,7 +268,7 @@ class GraphicalOptions(Options):
 class GraphicalSynthesizer(Synthesizer[GraphicalOptions]):
     """Graphical models of tables, conditioned on their owners."""
 
-    name: ClassVar[str] = "graphical"
+    name: ClassVar[str] = "privbench"
     options_type: ClassVar[type[Options]] = GraphicalOptions
 
     def fit(

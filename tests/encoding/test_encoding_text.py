@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from privbench.learning.junction.oneway import Raw, denoise_one_way
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
@@ -17,7 +18,6 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
 )
 from privbench.encoding.text import TextCodec
-from privbench.learning.junction.oneway import Raw, denoise_one_way
 from privbench.rng import generator
 from privbench.schema import ColumnType
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from privbench.errors import ModelError
-from privbench.learning.fanlaw import constant
 from privbench.learning.junction.copulas import copula, expected, gumbel, joe
 from privbench.learning.junction.fans import joint_law
 from privbench.learning.junction.implied import blocks_of, implied
 from privbench.learning.junction.pool import Pool
 from privbench.learning.junction.ties import find_ties, tie
 from privbench.learning.junction.tilts import Races, Seen, preferences
+
+from privbench.errors import ModelError
+from privbench.learning.fanlaw import constant
 from privbench.learning.keys import KeyModel
 from privbench.learning.pulls import Pull, Term, attraction, largest_first, popularity, winners
 from privbench.rng import generator

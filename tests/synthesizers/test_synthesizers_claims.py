@@ -13,6 +13,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from privbench.synthesizers.junction import JunctionSynthesizer
 
 from privbench.domain import Domain
 from privbench.privacy import (
@@ -27,7 +28,6 @@ from privbench.privacy import (
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Histogram, PairScores, Total
 from privbench.privacy.query import Query
-from privbench.synthesizers.junction import JunctionSynthesizer
 
 #: NULL, a special cell, and a domain that is measured on a coarse grid and refined.
 DOMAINS = {

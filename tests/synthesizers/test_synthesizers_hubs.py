@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from privbench.synthesizers.junction import JunctionSynthesizer
 
 from privbench.domain import Domain
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
-from privbench.synthesizers.junction import JunctionSynthesizer
 
 VOTERS, POSTS = 3000, 4000
 #: Mean number of votes of a post of each kind.

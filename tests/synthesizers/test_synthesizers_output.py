@@ -22,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from privbench.learning.junction.learner import Learner
+from privbench.synthesizers.junction import JunctionSynthesizer
 from scipy.stats import beta
 
 from privbench.domain import Domain
-from privbench.learning.junction.learner import Learner
 from privbench.privacy import (
     Accountant,
     DatabaseSpec,
@@ -37,7 +38,6 @@ from privbench.privacy import (
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import PairScores, Total
 from privbench.privacy.query import GRID, Query
-from privbench.synthesizers.junction import JunctionSynthesizer
 
 SLACK = 1e-9
 DOMAINS = {"kind": Domain(2, nullable=True), "bit": Domain(2), "step": Domain(3, ordered=True)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from privbench.synthesizers.junction import JunctionSynthesizer
+from privbench.synthesizers.junction_parents import parents_part
 
 from privbench.domain import Domain
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.synthesizers.base import PlanInput
-from privbench.synthesizers.junction import JunctionSynthesizer
-from privbench.synthesizers.junction_parents import parents_part
 
 USERS = 3000
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from privbench.synthesizers.junction import JunctionSynthesizer
 
 from privbench.domain import Domain
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
-from privbench.synthesizers.junction import JunctionSynthesizer
 
 USERS = 4000
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from privbench.synthesizers.junction import JunctionSynthesizer
+from privbench.synthesizers.junction_rules import counts_rows
 
 from privbench.domain import Domain
 from privbench.learning.shares import key_item, rows_item
@@ -12,8 +14,6 @@ from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Total
 from privbench.synthesizers.base import PlanInput, spare_amounts
 from privbench.synthesizers.common import Fitting, amounts, faint
-from privbench.synthesizers.junction import JunctionSynthesizer
-from privbench.synthesizers.junction_rules import counts_rows
 
 UNITS = 150
 
