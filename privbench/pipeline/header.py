@@ -39,6 +39,8 @@ MAX_TABLES, MAX_COLUMNS, MAX_PARTS = 10_000, 1600, 10_000
 #: Texts other than names: labels of columns, values of lists, CHECKs.
 MAX_TEXT, MAX_LABELS = 2**20, 2**20
 
+#: Name and version of the format of a model file.
+VERSION = "privbench-model", 3
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SYSTEM = re.compile(r"pg_|information_schema\Z")
 _ESCAPED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
@@ -302,7 +304,7 @@ class Header(_Strict):
     """The fields of ``header.json``, but for the hashes' own agreement with the members."""
 
     format: Literal["privbench-model"]
-    version: Literal[2]
+    version: Literal[3]
     promise: _Promise
     schema_: _Schema = Field(alias="schema")
     config: dict[str, JsonValue]
@@ -331,10 +333,7 @@ def parse(data: bytes) -> dict[str, Any]:
         _text(found)
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
-    if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (
-        "privbench-model",
-        2,
-    ):
+    if not isinstance(found, dict) or (found.get("format"), found.get("version")) != VERSION:
         raise ModelError(
             "this is not a model of this version of privbench.", remedy="Fit it again."
         )

@@ -32,8 +32,6 @@ from privbench.pipeline.archive import Archive, array_member, public_member
 from privbench.postgres.ddl import Ddl
 from privbench.schema import Schema
 
-FORMAT = "privbench-model"
-VERSION = 3
 #: What reading a damaged archive raises; RuntimeError: encrypted, or an unknown compression.
 _UNREADABLE = (
     OSError,
@@ -151,8 +149,8 @@ class Model:
 
     def _header(self, members: Mapping[str, bytes]) -> Json:
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": VERSION[0],
+            "version": VERSION[1],
             "promise": {**vars(self.promise), "roots": list(self.promise.roots)},
             "schema": self.schema.to_json(),
             "config": self.config,

@@ -494,7 +494,7 @@ def test_an_internal_error_shows_no_values(desk, monkeypatch):
     monkeypatch.setattr("privbench.pipeline.extract._read_private", explode)
     refused(desk.fit(), 5, "rows could not be read", "ValueError")
     monkeypatch.undo()
-    monkeypatch.setattr("privbench.synthesizers.junction.JunctionSynthesizer.fit", explode)
+    monkeypatch.setattr("privbench.synthesizers.graphical.GraphicalSynthesizer.fit", explode)
     result = desk.fit()
     refused(result, 5, "internal error: ValueError", "-v", "private")
     assert "Secret" not in result.stderr

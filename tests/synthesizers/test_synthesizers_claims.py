@@ -13,7 +13,6 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from privbench.synthesizers.junction import JunctionSynthesizer
 
 from privbench.domain import Domain
 from privbench.privacy import (
@@ -28,6 +27,7 @@ from privbench.privacy import (
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Histogram, PairScores, Total
 from privbench.privacy.query import Query
+from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 #: NULL, a special cell, and a domain that is measured on a coarse grid and refined.
 DOMAINS = {
@@ -105,7 +105,7 @@ def queries(kinds: Kinds, neighbours: str, accounting: str, folder, seed: int = 
     database = build(kinds, neighbours)
     session = open_session(database, accountant, folder, "t", noise=SeededNoise(seed))
     total = float(session.measure(Total("t"), 0.02 * session.amount_total, "total t")[0])
-    JunctionSynthesizer().fit(session, {"t": max(total, 1.0)}, 0.98 * session.amount_total)
+    GraphicalSynthesizer().fit(session, {"t": max(total, 1.0)}, 0.98 * session.amount_total)
     session.close()
     return [step.query for step in session.trace]
 
@@ -156,12 +156,12 @@ def test_no_claim_is_passed_on_any_neighbour_of_any_tiny_table(neighbours, accou
 
 @NEIGHBOURS
 def test_a_fit_of_every_stage_was_replayed(neighbours, tmp_path):
-    """The queries above include coarse, scanned and fine one-ways, selections and pair tables."""
+    """The queries above include one-ways, measured twice, selections and pair tables."""
     asked = queries(FITTED["three kinds"], neighbours, "pure", tmp_path)
     histograms = [query for query in asked if isinstance(query, Histogram)]
-    assert sum(query.columns == ("many",) for query in histograms) == 3
-    assert sum(len(query.axes) == 2 for query in histograms) == 3
-    assert sum(isinstance(query, PairScores) for query in asked) == 3
+    assert sum(query.columns == ("many",) for query in histograms) == 2
+    assert any(len(query.axes) == 2 for query in histograms)
+    assert any(isinstance(query, PairScores) for query in asked)
 
 
 class HalfTheClaim(PairScores):

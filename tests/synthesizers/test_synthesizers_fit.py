@@ -14,7 +14,7 @@ from privbench.synthesizers import PlanInput, get, names, roots_of, spare_amount
 
 PUBLIC = {"countries": 12}
 BIT = Domain(2)
-ALL = pytest.mark.parametrize("name", ["graphical", "independent", "privbench", "privbench-paper"])
+ALL = pytest.mark.parametrize("name", ["independent", "privbench", "privbench-paper"])
 
 
 def fit(name, started, options=None):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from privbench.synthesizers.junction import JunctionSynthesizer
 
 from privbench.domain import Domain
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 VOTERS, POSTS = 3000, 4000
 #: Mean number of votes of a post of each kind.
@@ -43,7 +43,7 @@ def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(begin):
     found = []
     for seed in (1, 2, 3, 4, 5):
         session, totals, amount = begin(votes(), 20.0, noise=seed)
-        model = JunctionSynthesizer().fit(session, totals, amount)
+        model = GraphicalSynthesizer().fit(session, totals, amount)
         made = model.sample(1.0, seed).tables
         kind = made["posts"].codes["kind"]
         counts = np.bincount(made["votes"].parents["post"], minlength=len(kind))

