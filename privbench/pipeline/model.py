@@ -149,8 +149,8 @@ class Model:
 
     def _header(self, members: Mapping[str, bytes]) -> Json:
         return {
-            "format": VERSION[0],
-            "version": VERSION[1],
+            "format": header.VERSION[0],
+            "version": header.VERSION[1],
             "promise": {**vars(self.promise), "roots": list(self.promise.roots)},
             "schema": self.schema.to_json(),
             "config": self.config,
