@@ -51,7 +51,6 @@ _TESTED = (
 PROOFS: dict[str, Proof] = {
     "privbench": Proof("sound", _TESTED),
     "independent": Proof("sound", _TESTED),
-    "graphical": Proof("sound", f"{_TESTED} Experimental."),
     "privbench-paper": Proof(
         "sound",
         f"The gaps in the published proof are closed: noisy centres and sizes. {_TESTED}",
