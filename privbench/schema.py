@@ -159,11 +159,15 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints."""
+    """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints.
+
+    A ``declared`` one is a rule of the config: the source has no such constraint, its clones do.
+    """
 
     name: str
     expression: str
     columns: tuple[str, ...] = ()
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,12 +309,17 @@ class Schema:
         raise SchemaError(f"there is no table {wanted}.", remedy=f"Tables: {known} …")
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back; comments are left out (P4)."""
+        """A JSON object that `from_json` reads back; comments are left out (P4).
+
+        Who declared a CHECK is left out too: in the model's DDL all are constraints alike.
+        """
         data = asdict(self)
         for table in data["tables"]:
             table.pop("comment")
             table.pop("loose")
             table.pop("periods")
+            for check in table["checks"]:
+                check.pop("declared")
         return data
 
     @classmethod

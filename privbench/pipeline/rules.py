@@ -1,0 +1,111 @@
+"""Rules of the config as CHECK constraints of the tables that they speak of.
+
+A rule is public: its owner declares it, and whether the source's rows keep it is never asked. From
+here on it is a CHECK like any other: the encoding reads it, the model's DDL makes it, and a load
+repairs the rows that break it. Rules are judged as the expressions of a stranger are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+
+import psycopg
+from psycopg import sql
+
+from privbench.config import Config
+from privbench.errors import ConfigError
+from privbench.pgsql import Node, SqlError
+from privbench.pgsql.judge import NotAllowed, shown
+from privbench.pgsql.written import canonical, judged
+from privbench.pipeline.header import expression
+from privbench.postgres.connect import Connection
+from privbench.schema import Check, Schema, Table, TableName
+
+#: What the constraints of rules are called, before a number.
+PREFIX = "privbench_rule_"
+
+
+def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema:
+    """The schema with the config's rules as CHECKs of its tables.
+
+    Args:
+        connection: To the source, whose server resolves what a rule names; no row is read.
+        schema: What the catalog states.
+        config: Its rules.
+
+    Raises:
+        ConfigError: A rule is of no table, or is no condition on columns of its table.
+    """
+    rules: dict[TableName, list[str]] = defaultdict(list)
+    for key, texts in config.rules.items():
+        rules[TableName.parse(key)] += texts
+    for name in rules:
+        if name not in schema:
+            raise ConfigError(
+                "[rules] names this table, but the schema has no such table (or it is excluded).",
+                table=str(name),
+                remedy="Take its rules out of the config.",
+            )
+    tables = (
+        replace(table, checks=(*table.checks, *_checks(connection, table, rules[table.name])))
+        if table.name in rules
+        else table
+        for table in schema
+    )
+    return replace(schema, tables=tuple(tables))
+
+
+def _checks(connection: Connection, table: Table, rules: Iterable[str]) -> Iterator[Check]:
+    # A clone of a clone has the constraints of earlier rules.
+    named = (*table.checks, *table.unique_sets, *table.foreign_keys)
+    taken = {item.name for item in named}
+    names = (name for number in count(1) if (name := f"{PREFIX}{number}") not in taken)
+    for text, name in zip(rules, names, strict=False):
+        try:
+            yield _check(connection, table, name, text)
+        except (NotAllowed, SqlError, ValueError, psycopg.Error) as error:
+            raise ConfigError(
+                f"the rule {' '.join(text.split())[:200]!r} cannot be kept: {_reason(error)}.",
+                table=table.key,
+                remedy="A rule is a condition on the table's columns by PostgreSQL's own functions "
+                "and operators, as a CHECK is.",
+            ) from None
+
+
+def _check(connection: Connection, table: Table, name: str, text: str) -> Check:
+    judged(expression(text))
+    # In brackets, so that no reader of CHECKs takes its first word for something else.
+    text = expression(f"({canonical(text)})")
+    columns = _columns(judged(text), table)
+    # Parsed and never run. A CHECK may hold what WHERE may, but for queries and system columns.
+    asked = sql.SQL("PREPARE privbench_rule AS SELECT FROM {} WHERE {}")
+    place = sql.Identifier(table.name.schema, table.name.name)
+    with connection.transaction():
+        connection.execute(asked.format(place, sql.SQL(text)))
+        connection.execute("DEALLOCATE privbench_rule")
+    return Check(name, text, columns, declared=True)
+
+
+def _columns(tree: Node, table: Table) -> tuple[str, ...]:
+    """The columns that a rule reads, in the table's order.
+
+    Raises:
+        NotAllowed: It reads something else, or nothing.
+    """
+    read = {node.names("fields") for node in tree.walk() if node.kind == "ColumnRef"}
+    known = [column.name for column in table.columns]
+    unknown = sorted(read - {(name,) for name in known})
+    if unknown or not read:
+        what = f"{shown(unknown[0])}, which is no column of the table" if unknown else "no column"
+        raise NotAllowed(f"it reads {what}")
+    return tuple(name for name in known if (name,) in read)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, psycopg.Error):
+        # The server has read the rule and the catalog: its message holds nothing of rows.
+        return error.diag.message_primary or "the server refuses it"
+    return str(error).rstrip(".")
