@@ -67,12 +67,19 @@ def canonical(text: str) -> str:
 
     Backslashes stand in plain strings, as PostgreSQL prints them.
 
+    Raises:
+        SqlError: It is nested too deeply to be written.
+
     >>> canonical(r"Zip !~ '^\d' -- no digits")
     "zip !~ '^\\d'"
     """
     import postgast
+    from google.protobuf.message import DecodeError
 
-    written = postgast.deparse(postgast.parse(f"SELECT {text}")).removeprefix("SELECT ")
+    try:
+        written = postgast.deparse(postgast.parse(f"SELECT {text}")).removeprefix("SELECT ")
+    except (DecodeError, postgast.PgQueryError):
+        raise SqlError("it is nested too deeply.") from None
     made, at = "", 0
     for token in tokens(written):
         plain = token.text
