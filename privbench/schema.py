@@ -204,6 +204,7 @@ class Table:
         partitions: Leaf partitions of a partitioned table.
         partition_key: ``pg_get_partkeydef`` of a partitioned table.
         comment: The table's comment; read for hints by `privbench.roles`, never released.
+        labels: Columns with a security label of PostgreSQL Anonymizer, and the label; likewise.
         loose: Columns of foreign keys that are left out, since their target is; never released.
         periods: Columns of PERIOD foreign keys but for the period: rows are given targets in the
             load, and nothing of them is measured but NULL; never released.
@@ -222,6 +223,7 @@ class Table:
     comment: str | None = None
     loose: tuple[str, ...] = ()
     periods: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
@@ -318,6 +320,7 @@ class Schema:
             table.pop("comment")
             table.pop("loose")
             table.pop("periods")
+            table.pop("labels")
             for check in table["checks"]:
                 check.pop("declared")
         return data

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 
-import psycopg
-from psycopg import sql
+from psycopg import pq, sql
 
 from privbench.config import Config
 from privbench.errors import ConfigError
@@ -22,6 +21,7 @@ from privbench.pgsql.judge import NotAllowed, shown
 from privbench.pgsql.written import canonical, judged
 from privbench.pipeline.header import expression
 from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
 from privbench.schema import Check, Schema, Table, TableName
 
 #: What the constraints of rules are called, before a number.
@@ -66,9 +66,9 @@ def _checks(connection: Connection, table: Table, rules: Iterable[str]) -> Itera
     for text, name in zip(rules, names, strict=False):
         try:
             yield _check(connection, table, name, text)
-        except (NotAllowed, SqlError, ValueError, psycopg.Error) as error:
+        except (NotAllowed, SqlError, ValueError) as error:
             raise ConfigError(
-                f"the rule {' '.join(text.split())[:200]!r} cannot be kept: {_reason(error)}.",
+                f"the rule {_line(text)!r} cannot be kept: {_line(str(error).rstrip('.'))}.",
                 table=table.key,
                 remedy="A rule is a condition on the table's columns by PostgreSQL's own functions "
                 "and operators, as a CHECK is.",
@@ -80,13 +80,25 @@ def _check(connection: Connection, table: Table, name: str, text: str) -> Check:
     # In brackets, so that no reader of CHECKs takes its first word for something else.
     text = expression(f"({canonical(text)})")
     columns = _columns(judged(text), table)
-    # Parsed and never run. A CHECK may hold what WHERE may, but for queries and system columns.
-    asked = sql.SQL("PREPARE privbench_rule AS SELECT FROM {} WHERE {}")
-    place = sql.Identifier(table.name.schema, table.name.name)
-    with connection.transaction():
-        connection.execute(asked.format(place, sql.SQL(text)))
-        connection.execute("DEALLOCATE privbench_rule")
+    _resolve(connection, table, text)
     return Check(name, text, columns, declared=True)
+
+
+def _resolve(connection: Connection, table: Table, text: str) -> None:
+    """Have the server look up what a rule names, as it would for a CHECK; nothing is run.
+
+    WHERE takes what a CHECK does, and beside that the queries and system columns that were refused.
+
+    Raises:
+        NotAllowed: It refuses; it has seen the rule and the catalog, so it speaks of no row.
+    """
+    place = sql.Identifier(table.name.schema, table.name.name)
+    asked = sql.SQL("SELECT FROM {} WHERE {}").format(place, sql.SQL(text))
+    with database_errors("resolving a rule", table.key), connection.transaction():
+        result = connection.pgconn.prepare(b"", asked.as_bytes(None))
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+            raise NotAllowed(said.decode(errors="replace"))
 
 
 def _columns(tree: Node, table: Table) -> tuple[str, ...]:
@@ -104,8 +116,6 @@ def _columns(tree: Node, table: Table) -> tuple[str, ...]:
     return tuple(name for name in known if (name,) in read)
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, psycopg.Error):
-        # The server has read the rule and the catalog: its message holds nothing of rows.
-        return error.diag.message_primary or "the server refuses it"
-    return str(error).rstrip(".")
+def _line(text: str) -> str:
+    """A text of somebody's as part of one line for people."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]

@@ -72,6 +72,7 @@ HOSTILE = {
     # What PostgreSQL's own reading of the names refuses.
     "a": "argument of WHERE must be type boolean",
     "a > 'x'": "invalid input syntax for type integer",
+    "a > 'x\n\x1b[2J'": r"invalid input syntax for type integer: \"x \[2J\"",
     "a ~ 'x'": "operator does not exist: integer ~ unknown",
     "sum(a) > 0": "aggregate functions are not allowed",
     "row_number() OVER () > a": "it holds a node|it calls row_number|window functions are not",
