@@ -49,20 +49,21 @@ def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema
                 table=str(name),
                 remedy="Take its rules out of the config.",
             )
+    # No name twice: tables inherit constraints, and a clone of a clone has those of earlier rules.
+    taken = {check.name for table in schema for check in table.checks}
+    names = (name for number in count(1) if (name := f"{PREFIX}{number}") not in taken)
     tables = (
-        replace(table, checks=(*table.checks, *_checks(connection, table, rules[table.name])))
-        if table.name in rules
-        else table
+        replace(
+            table, checks=(*table.checks, *_checks(connection, table, names, rules[table.name]))
+        )
         for table in schema
     )
     return replace(schema, tables=tuple(tables))
 
 
-def _checks(connection: Connection, table: Table, rules: Iterable[str]) -> Iterator[Check]:
-    # A clone of a clone has the constraints of earlier rules.
-    named = (*table.checks, *table.unique_sets, *table.foreign_keys)
-    taken = {item.name for item in named}
-    names = (name for number in count(1) if (name := f"{PREFIX}{number}") not in taken)
+def _checks(
+    connection: Connection, table: Table, names: Iterator[str], rules: Iterable[str]
+) -> Iterator[Check]:
     for text, name in zip(rules, names, strict=False):
         try:
             yield _check(connection, table, name, text)
