@@ -51,7 +51,7 @@ def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema
             )
     # No name twice: tables inherit constraints, and a clone of a clone has those of earlier rules.
     taken = {check.name for table in schema for check in table.checks}
-    names = (name for number in count(1) if (name := f"{PREFIX}{number}") not in taken)
+    names = (free for number in count(1) if (free := f"{PREFIX}{number}") not in taken)
     tables = (
         replace(
             table, checks=(*table.checks, *_checks(connection, table, names, rules[table.name]))
