@@ -263,8 +263,10 @@ def test_a_fit_gives_the_same_model_when_workers_count(
 
 
 def test_the_harness_outlives_what_counted(make_database: Any, tmp_path: Any) -> None:
-    """Neighbours are evaluated when the fit's snapshot is closed."""
+    """Neighbours are evaluated when the fit's snapshot is closed; rows break the config's rules."""
     source = make_database()
     market.create(source, 20)
-    traced = trace(source, market.config(tmp_path, epsilon=5.0).counting_on("engine"))
+    rules = {"purchase": ["paid", "placed >= '2021-01-01'"], "line": ["quantity <= 2"]}
+    config = market.config(tmp_path, epsilon=5.0).model_copy(update={"rules": rules})
+    traced = trace(source, config.counting_on("engine"))
     assert check_trace(traced, ordinary=1, gone=0).ok
