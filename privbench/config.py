@@ -253,6 +253,9 @@ class SourceConfig(_Section):
 class Config(_Section):
     r"""The whole file.
 
+    Attributes:
+        rules: SQL conditions on columns of one table that every row of the clone keeps.
+
     >>> Config.loads('[privacy]\nepsilon = 3.2').privacy.epsilon
     3.2
     """
@@ -263,6 +266,7 @@ class Config(_Section):
     counting: CountingConfig = CountingConfig()
     synthesizer: SynthesizerConfig = SynthesizerConfig()
     tables: dict[str, TableConfig] = {}
+    rules: dict[str, Annotated[list[str], Field(max_length=1000)]] = {}
     source: SourceConfig | None = None
 
     @classmethod

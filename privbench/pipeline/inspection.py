@@ -9,12 +9,13 @@ from itertools import groupby
 from privbench import roles
 from privbench.config import ColumnConfig, Config
 from privbench.encoding import CoverageLine, role_of
+from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.pipeline.literals import literals, require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, read_catalog
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.reading import reading
-from privbench.schema import Schema, TableName
+from privbench.schema import Schema, Table, TableName
 from privbench.sources import staged
 
 
@@ -39,11 +40,14 @@ class Inspection:
         schema, sections = self.catalog.schema, self.config.tables.items()
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
         said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
+        masked = ", ".join(f"{t.key}.{name}" for t in schema for name in roles.masks(t))
+        hinted = f"Masked for PostgreSQL Anonymizer, which was taken for a hint: {masked}."
         public = {str(TableName.parse(name)) for name, item in sections if item.role == "public"}
         return "\n\n".join(
             [
                 f"{_counted(schema)}. Identity: {self.catalog.identity}.",
                 *([said] if loose else []),
+                *([hinted] if masked else []),
                 roles.render(self.proposal, frozenset(public)),
                 render_coverage(self.coverage, whole=whole, width=width),
             ]
@@ -72,27 +76,37 @@ def inspect(
         catalog = read_catalog(connection, config, access=False)
     proposal = roles.propose(catalog.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
-    filled = _without_loose(filled, catalog.schema)
+    filled = _with_columns(filled, catalog.schema)
     return Inspection(catalog, proposal, filled, prepare(catalog.schema, filled).coverage())
 
 
-def _without_loose(config: Config, schema: Schema) -> Config:
-    """Columns with keys of tables that are left out are skipped, if the config does not say more.
+def _with_columns(config: Config, schema: Schema) -> Config:
+    """The config with what the catalog tells of columns beyond their types, where it says nothing.
 
-    Their values would tell which record it is that many rows refer to, and nobody would pay for it.
+    Keys of tables that are left out are skipped: their values would tell which record it is that
+    many rows refer to, and nobody would pay for it. Masked columns are what their masks hint at.
     """
     tables = dict(config.tables)
     for name, section in config.tables.items():
-        table = schema.table(name) if name in schema and section.role == "private" else None
-        skipped = {
-            column: ColumnConfig(kind="skip")
-            for column in (table.loose if table else ())
-            if table and role_of(table, table.column(column)) == "modelled"
-        }
-        if skipped:
-            columns = {**skipped, **section.columns}
+        if name in schema and section.role == "private":
+            columns = {**_told(schema.table(name)), **section.columns}
             tables[name] = section.model_copy(update={"columns": columns})
     return config.model_copy(update={"tables": tables})
+
+
+def _told(table: Table) -> dict[str, ColumnConfig]:
+    """What the catalog tells of a table's modelled columns beyond their types."""
+    found: dict[str, ColumnConfig | None] = {}
+    for name, made in roles.masks(table).items():
+        column = table.column(name)
+        text, nullable = column.type.base in TEXT_BASES, not column.not_null
+        found[name] = roles.column_hint(made, text=text, nullable=nullable)
+    found |= dict.fromkeys(table.loose, ColumnConfig(kind="skip"))
+    return {
+        name: hint
+        for name, hint in found.items()
+        if hint is not None and role_of(table, table.column(name)) == "modelled"
+    }
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,10 @@ class LoadReport:
     def _remark(self, name: str) -> str:
         if name in self.public:
             return "  PUBLIC: COPIED VERBATIM"
-        lost = self.dropped.get(name, 0)
-        return f"  ({lost:,} more had no valid key left or broke a rule)" if lost else ""
+        changed, lost = self.repaired.get(name, 0), self.dropped.get(name, 0)
+        said = [f"{changed:,} changed to keep a rule"] if changed else []
+        said += [f"{lost:,} more had no valid key left or broke a rule"] if lost else []
+        return f"  ({'; '.join(said)})" if said else ""
 
 
 def load(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privbench.config import Config
+from privbench.pipeline.rules import with_rules
 from privbench.postgres.access import check_access
 from privbench.postgres.connect import OF_FILES, Connection, Identity, identity
 from privbench.postgres.introspect import introspect
@@ -37,15 +38,16 @@ def require_identity(source: str, config: Config) -> None:
 
 
 def read_catalog(connection: Connection, config: Config, *, access: bool = True) -> Catalog:
-    """Introspect the chosen schemas.
+    """Introspect the chosen schemas, with the config's rules as CHECKs.
 
     Args:
         connection: To the source.
-        config: Says which schemas and tables.
+        config: Says which schemas and tables, and their rules.
         access: Also check that every table may be read, and runs nothing of users when it is.
 
     Raises:
         AccessDenied: A right is missing; the error names the GRANT.
+        ConfigError: A rule cannot be kept.
         SchemaError: A named schema or table does not exist, or reading a table runs a function of
             users.
     """
@@ -54,4 +56,5 @@ def read_catalog(connection: Connection, config: Config, *, access: bool = True)
     if access:
         check_access(connection, schema)
         refuse_computing(connection, [table.name for table in schema])
+    schema = with_rules(connection, schema, config)
     return Catalog(schema, identity(connection, config.database.identity))
