@@ -10,6 +10,8 @@ state="${STATE:?folder for ledger, models and reports}"
 model="$state/shop.privbench"
 month="$(date --utc +%Y-%m)"
 report="$state/reports/$(date +%F)"
+metrics="$state/metrics"
+mkdir -p "$metrics"
 
 # One run at a time, whoever starts it.
 exec 9>"$state/nightly.lock"
@@ -22,7 +24,8 @@ privbench check privbench.toml "service=prod"
 if [ ! -e "$state/released-$month" ]; then
     code=0
     privbench --log-format json fit "service=prod" -c privbench.toml \
-        --ledger "$state/ledger" --max-epsilon-per-month 3.2 -o "$model" --force || code=$?
+        --ledger "$state/ledger" --max-epsilon-per-month 3.2 -o "$model" --force \
+        --metrics "$metrics/shop-fit.prom" || code=$?
     case "$code" in
         0) touch "$state/released-$month" ;;
         4) echo "no budget for a new model: going on with the old one" >&2 ;;
@@ -30,9 +33,10 @@ if [ ! -e "$state/released-$month" ]; then
     esac
 fi
 
-privbench load "$model" "service=clone" --replace
+privbench load "$model" "service=clone" --replace --metrics "$metrics/shop-load.prom"
 
 # The same folder goes on with a comparison that was broken off. Nothing in it may leave the house.
 privbench --log-format json compare "service=prod" "service=clone" \
     -c privbench.toml -w workload.sql -o "$report" \
-    --fail-if 'qerror.p95 > 10' --fail-if 'integrity.violations > 0' --junit "$report/gates.xml"
+    --fail-if 'qerror.p95 > 10' --fail-if 'integrity.violations > 0' --junit "$report/gates.xml" \
+    --metrics "$metrics/shop-compare.prom"
