@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from privbench.config import Config
 from privbench.errors import UsageError
@@ -94,7 +95,7 @@ def compare(
     on_result: OnResult | None = None,
     distributions: bool = True,
     tell: Tell = silent,
-    stage: Callable[[str], AbstractContextManager[None]] = nullcontext,
+    stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     trust: Trust = NONE,
     rebound: Workload | None = None,
 ) -> ComparisonDocument:
