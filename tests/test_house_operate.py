@@ -6,6 +6,7 @@ by click.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import stat
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 NIGHTLY = ROOT / "docs" / "examples" / "nightly"
 DOCKER = ROOT / "docker"
 SCRIPT = NIGHTLY / "nightly.sh"
+IMAGE = ROOT / ".github" / "workflows" / "image.yml"
 WORK = {"check", "fit", "load", "compare"}
 
 
@@ -123,6 +125,7 @@ def test_schedules_are_those_of_a_day_or_a_week(job: str) -> None:
         ("github-workflows", NIGHTLY / "github-actions.yml"),
         ("gitlab-ci", NIGHTLY / "gitlab-ci.yml"),
         ("compose-spec", DOCKER / "compose.yaml"),
+        ("github-workflows", IMAGE),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -213,6 +216,23 @@ def test_compose_names_what_is_there(parse_line: Callable[[str], None]) -> None:
     assert all((ROOT / path).is_file() for path in copied)
 
 
+def test_the_workflow_builds_what_is_there_and_gives_commands_that_click_takes(
+    parse_line: Callable[[str], None],
+) -> None:
+    workflow = _load(IMAGE)
+    assert (ROOT / workflow["env"]["COMPOSE_FILE"]).is_file()
+    run = re.sub(r"\\\n\s*", "", "\n".join(_texts(workflow)))
+    assert "docker compose build" in run
+    # What follows the service's name is a command of the program, unless another is named.
+    calls = re.findall(r"^docker compose run (.*?)(privbench .+)$", run, re.M)
+    lines = [line for options, line in calls if "--entrypoint" not in options]
+    assert len(lines) == 2
+    for line in lines:
+        parse_line(line)
+    for paths in (workflow[True]["push"]["paths"], workflow[True]["pull_request"]["paths"]):
+        assert all((ROOT / path.removesuffix("/**")).exists() for path in paths)
+
+
 def test_image_copies_what_is_there_and_runs_without_rights() -> None:
     text = re.sub(r"\\\n", " ", (DOCKER / "Dockerfile").read_text(encoding="utf-8"))
     words = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
@@ -222,5 +242,9 @@ def test_image_copies_what_is_there_and_runs_without_rights() -> None:
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     assert not set(ignored) & set(sources)
     users = [line[1] for line in words if line[0] == "USER"]
-    assert users[-1] == "privbench"
+    assert users[-1] == "1000:1000"
+    # A ledger that no command names lies on a volume all the same.
+    (home,) = re.findall(r"XDG_STATE_HOME=(\S+)", text)
+    (volumes,) = [json.loads(" ".join(line[1:])) for line in words if line[0] == "VOLUME"]
+    assert f"{home}/privbench" in volumes
     assert next(line for line in words if line[0] == "ENTRYPOINT")[1] == '["privbench"]'
