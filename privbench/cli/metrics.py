@@ -54,8 +54,10 @@ def metrics_option(command: Command) -> Command:
         except BaseException as error:
             try:
                 write(exit_code(error))
-            except PrivbenchError as problem:
-                LOG.warning("%s", problem)
+            except Exception as problem:
+                # What the command ended with is what must be told.
+                said = problem if isinstance(problem, PrivbenchError) else type(problem).__name__
+                LOG.warning("no metrics: %s", said)
             raise
         write(0)
         return found

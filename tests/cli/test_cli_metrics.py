@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import market
 import psycopg
 import pytest
 from click.testing import CliRunner
@@ -14,6 +13,24 @@ from prometheus_client.parser import text_string_to_metric_families as older_par
 from privbench import __version__, pipeline
 from privbench.cli import main
 
+SCHEMA = """
+CREATE TABLE person (id integer PRIMARY KEY, age integer NOT NULL CHECK (age BETWEEN 0 AND 99));
+CREATE TABLE visit (id integer PRIMARY KEY, person_id integer NOT NULL REFERENCES person);
+INSERT INTO person SELECT i, i % 80 FROM generate_series(1, 400) i;
+INSERT INTO visit SELECT i, 1 + i % 400 FROM generate_series(1, 900) i;
+"""
+CONFIG = """
+[database]
+identity = "clinic"
+[privacy]
+epsilon = 200.0
+delta = 1e-6
+accounting = "zcdp"
+[tables."public.person"]
+own = []
+[tables."public.visit"]
+own = ["person_id"]
+"""
 RUN = {"run_info", "run_exit_code", "run_end_time_seconds", "run_stage_seconds"}
 LEDGER = {"ledger_epsilon", "ledger_cap_epsilon", "ledger_left_epsilon", "ledger_delta"}
 RELEASE = {"release_epsilon", "release_delta", "release_spent", "release_left"}
@@ -31,13 +48,13 @@ EXIT_CODES = {"clone": 0, "fit": 4, "load": 0, "compare": 1}
 def made(make_database, tmp_path_factory):
     """Exit codes, folder and target of a clone, a fit past its cap, a load and a comparison."""
     folder, source = tmp_path_factory.mktemp("metrics"), make_database()
-    market.create(source, 40)
+    with psycopg.connect(source) as connection:
+        connection.execute(SCHEMA)
     target = make_database()
-    config, workload = folder / "market.toml", folder / "w.sql"
-    zcdp = '[privacy]\naccounting = "zcdp"\n'
-    config.write_text(market.CONFIG.replace("[privacy]\n", zcdp), encoding="utf-8")
-    workload.write_text("SELECT count(*) FROM customer;", encoding="utf-8")
-    release = ["-c", config, "--epsilon", 200, "--max-epsilon-per-month", 300, "--ledger",
+    config, workload = folder / "config.toml", folder / "w.sql"
+    config.write_text(CONFIG, encoding="utf-8")
+    workload.write_text("SELECT count(*) FROM person;", encoding="utf-8")
+    release = ["-c", config, "--max-epsilon-per-month", 300, "--ledger",
                folder / "ledger", "--synthesizer", "independent"]  # fmt: skip
     commands = {
         "clone": ["clone", source, target, *release, "-o", folder / "m"],
@@ -148,9 +165,21 @@ def test_files_of_several_runs_may_lie_in_one_folder(made):
             assert said.setdefault(family.name, family.documentation) == family.documentation
 
 
+def test_metrics_that_fail_do_not_hide_what_the_command_ended_with(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "no space is left")
+
+    monkeypatch.setattr("privbench.cli.metrics.write_text", full)
+    words = ["load", str(tmp_path / "absent"), "host=/nowhere", "--metrics", str(tmp_path / "m")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "there is no model at" in result.stderr
+    assert "no metrics: cannot write" in result.stderr
+
+
 @pytest.mark.parametrize("place", ["absent/m.prom", "."])
 def test_a_file_that_cannot_be_written_is_refused_before_budget_is_spent(made, tmp_path, place):
-    config, model, ledger = made[1] / "market.toml", tmp_path / "m", tmp_path / "ledger"
+    config, model, ledger = made[1] / "config.toml", tmp_path / "m", tmp_path / "ledger"
     words = ["fit", "host=/nowhere", "-c", config, "--ledger", ledger, "-o", model]
     words += ["--metrics", tmp_path / place]
     result = CliRunner().invoke(main, [str(word) for word in words])
