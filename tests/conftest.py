@@ -1,6 +1,7 @@
 """Servers and databases for the tests. Nothing is mocked: every server is a real PostgreSQL.
 
-Beside them, `parse_line`: command lines in prose and examples are ones that click takes.
+Beside them, `parse_line`: command lines in prose and examples are ones that click takes; and
+`browse`: pages are opened in a browser.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import logging
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import click
 import psycopg
@@ -22,6 +25,10 @@ from psycopg import conninfo, sql
 from privbench.cli import main
 from privbench.postgres import embedded
 from privbench.postgres.embedded import Server
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from browsing import browse  # noqa: F401 - a fixture
 
 DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
 _serial = itertools.count()

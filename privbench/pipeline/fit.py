@@ -22,7 +22,7 @@ from privbench.pipeline.literals import literals, require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.progress import Reporter
+from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.source import Catalog, read_catalog, require_identity
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.reading import reading
@@ -193,13 +193,15 @@ def _open(draft: Draft) -> None:
     ledger = Ledger.open(config.ledger.path, known.required(), known.covers)
     for other in ledger.others:
         draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
+    cap = Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month)
+    draft.reporter.spending = spending = Spending(ledger, cap, draft.accountant)
     release = ledger.open_release(
         Fit(config_hash(draft.config, draft.catalog), definition, _noise(config).private),
         draft.accountant,
-        cap=Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month),
+        cap=cap,
         resume=draft.resume,
     )
-    draft.release = release
+    draft.release = spending.release = release
     if release.lost:
         whole = with_lost(draft.accountant, release.lost)
         draft.reporter.exceed(
