@@ -248,15 +248,19 @@ def test_a_fit_gives_the_same_model_when_workers_count(
     make_database: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tables count as large, so that workers read and count every one."""
-    distributed = pytest.importorskip("distributed")
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
     source = make_database()
     market.create(source, 400)
     here = fitted(source, "local", tmp_path, monkeypatch)
     monkeypatch.setitem(Snapshot.parts.__kwdefaults__, "least", 1)
     monkeypatch.setattr("privbench.privacy.workers.LEAST_ROWS", 50)
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as cluster:
+    memory = "distributed.worker.memory"
+    with (
+        dask.config.set({f"{memory}.target": False, f"{memory}.spill": False}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+    ):
         assert fitted(source, cluster.scheduler_address, tmp_path, monkeypatch) == here
 
 
