@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -206,9 +207,8 @@ class Files:
             self._table(_named(schema, name), f"source.{_quoted(schema)}.{_quoted(name)}")
             for schema, name in pairs
         ]
-        _refuse_twice(listed)
         self.declared = tuple(_declared(row, listed) for row in declared)
-        return _some(listed, path)
+        return _checked(listed, path)
 
     def _list(self, path: Path) -> list[FileTable]:
         if not path.is_dir():
@@ -223,12 +223,6 @@ class Files:
         listed = []
         for first, files in sorted(parts.items()):
             name = TableName("public", first.removesuffix(".parquet"))
-            if name.name != first and name.name in parts:
-                raise SchemaError(
-                    f"there are both {name.name!r} and {first!r}.",
-                    table=str(name),
-                    remedy="Rename one, or put its files into the other, a folder.",
-                )
             texts = [_literal(str(file)) for file in files]
             table = self._table(name, f"read_parquet([{', '.join(texts)}])")
             # DuckDB would drop the columns that the first file lacks, and round to its types.
@@ -236,7 +230,7 @@ class Files:
             if len({frozenset(self._columns(name, item)) for item in alone}) > 1:
                 raise SchemaError("its files have different columns or types.", table=str(name))
             listed.append(table)
-        return _some(listed, path)
+        return _checked(listed, path)
 
     def _lock(self, folders: Sequence[Path]) -> None:
         """From here on nothing but these folders can be opened, whatever a file asks for."""
@@ -325,22 +319,19 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _some(tables: list[FileTable], path: Path) -> list[FileTable]:
+def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
+    """The tables, of which there are some, each with a name of its own."""
     if not tables:
         raise SchemaError(f"{path} holds no tables.")
-    return tables
-
-
-def _refuse_twice(tables: Sequence[FileTable]) -> None:
-    names = [table.name for table in tables]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(table.name for table in tables).items():
+        if count > 1:
             raise SchemaError(
-                "schemas 'main' and 'public' both hold a table of this name, and 'main' becomes "
-                "'public'.",
+                f"{path} holds two tables of this name.",
                 table=str(name),
-                remedy="Rename one.",
+                remedy="Rename one: schema 'main' becomes 'public', and both a file t.parquet and "
+                "a folder of files, t or t.parquet, are table 't'.",
             )
+    return tables
 
 
 def _refuse_name(name: str, table: str, what: str) -> None:
