@@ -105,12 +105,14 @@ class Workers:
             raise ConnectionFailed(f"no Dask scheduler answers at {address} ({refused}).")
         try:
             self._client.wait_for_workers(1, timeout=WAIT)
-        except TimeoutError:
+            # A worker that never spills holds all in a plain dictionary. A lambda travels whole,
+            # to workers without privbench too.
+            held = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
+        except OSError:
             self.close()
-            raise ConnectionFailed(f"the Dask scheduler at {address} has no workers.") from None
-        # A worker that never spills holds all in a plain dictionary. A lambda travels whole, to
-        # workers without privbench too.
-        held = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
+            raise ConnectionFailed(
+                f"the Dask scheduler at {address} has no workers that answer."
+            ) from None
         if not all(held.values()):
             self.close()
             raise ConfigError(
