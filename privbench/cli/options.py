@@ -226,7 +226,7 @@ _RELEASE = (
     click.option(
         "--count-on",
         metavar="WHERE",
-        help="Where rows are counted: local, engine, or a Dask scheduler as tcp://host:port.",
+        help="Where rows are counted: local, or by a Dask scheduler as tcp://host:port.",
     ),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
     click.option(

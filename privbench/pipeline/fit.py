@@ -15,7 +15,6 @@ from privbench.errors import ConfigError, LedgerError
 from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
-from privbench.pipeline.engine import EngineCounter
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee
 from privbench.pipeline.literals import literals, require_reviewed
@@ -154,11 +153,7 @@ def _threshold_delta(plan: FitPlan) -> float | None:
 def _extract(draft: Draft) -> None:
     """Read rows and DDL from one snapshot; the source is not needed afterwards."""
     workers = _workers(draft)
-    engine = draft.config.counting.where == "engine"
-    with ExitStack() as reading_alone:
-        # An engine that counts goes on to see the rows that were read.
-        kept = draft.counting if engine else reading_alone
-        snapshot = kept.enter_context(Snapshot(draft.source))
+    with Snapshot(draft.source) as snapshot:
         snapshot.hold(draft.plan.schema)
         refuse_computing(snapshot.connection, [table.name for table in draft.plan.schema])
         draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
@@ -168,9 +163,6 @@ def _extract(draft: Draft) -> None:
             lambda: extract(snapshot, draft.plan, draft.reporter, workers),
             "the source's rows could not be read",
         )
-    if engine:
-        database = draft.data.database
-        database.counter = EngineCounter(draft.plan, database, snapshot.ask)
     draft.session = Session(
         draft.data.database, draft.accountant, _there(draft.release), _noise(draft.config)
     )
