@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 
 from psycopg import sql
 from sqlglot import exp, parse_one
@@ -122,8 +123,7 @@ def _ordered(
     A sentinel is one where the type has that special value; of integers it is a number like others.
     """
     edges, domain = recoding.edges, recoding.domain
-    width = edges[1] - edges[0]
-    if len(edges) > MOST_ARMS and edges != tuple(range(edges[0], edges[-1] + 1, width)):
+    if len(edges) > MOST_ARMS and not _equal_cells(edges):
         return None
     last = len(edges) - 2
     null = domain.null_code or 0
@@ -156,10 +156,14 @@ def _ordered(
     return Pushed(value, code)
 
 
+def _equal_cells(edges: Sequence[int]) -> bool:
+    return len({high - low for low, high in pairwise(edges)}) == 1
+
+
 def _cell(point: exp.Expression, edges: Sequence[int]) -> exp.Expression:
     """The position of a point between its edges."""
-    width = edges[1] - edges[0]
-    if tuple(edges) == tuple(range(edges[0], edges[-1] + 1, width)):
+    if _equal_cells(edges):
+        width = edges[1] - edges[0]
         steps = exp.paren(exp.Sub(this=point, expression=exp.paren(_number(edges[0]))))
         return divided(steps, _number(width))
     return steps_of(point, edges[1:-1], range(len(edges) - 1))
