@@ -67,13 +67,11 @@ class ListReader(ColumnReader):
         )
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The grid point where the type has a grid, else the text."""
         if self.scale is not None:
             return [(self.scale.select(identifier), self.alias())]
         return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Position of every value in the public list."""
         array, scale = batch[self.alias()], self.scale
         if scale is not None:
             listed: pa.Array = pa.array([scale.parse(value) for value in self.values], pa.int64())
@@ -89,18 +87,15 @@ class ListReader(ColumnReader):
         return {self.name: codes.astype(domain.dtype)}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Cells of the public domain."""
         domain = self.domain
         return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the list."""
         return ListCodec(
             self.name, self.column.type, self.nullable, self.values, self.ordered, self.other, True
         )
 
     def describe(self) -> tuple[str, str]:
-        """How many values, and who said so."""
         return f"{len(self.values)} public values", self.why
 
 
@@ -118,32 +113,26 @@ class LabelReader(ColumnReader):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The category list."""
         return (CategoriesNeed(self.name, self.per_unit),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The text, cut just past the longest category."""
         text = sql.SQL(self.column.type.text_form).format(identifier)
         cut = sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(MAX_LABEL + 1))
         return [(cut, self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """A dictionary of the batch."""
         return {self.name: label_piece(batch[self.alias()])}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Labels with one private dictionary."""
         return {self.name: collect_labels([piece[self.name] for piece in pieces])}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the released list."""
         values = released_labels(released, self.name)
         return ListCodec(
             self.name, self.column.type, self.nullable, values or (self.filler,), False, True, False
         )
 
     def describe(self) -> tuple[str, str]:
-        """A released list."""
         return "categories, released list", "used by enough units, under δ"
 
 
@@ -198,7 +187,6 @@ class ListCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """One domain."""
         return {
             self.column: list_domain(
                 len(self.values), ordered=self.ordered, other=self.other, nullable=self.nullable
@@ -207,7 +195,6 @@ class ListCodec(Codec):
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The list, where it was released."""
         if self.settled:
             return {}
         return {self.column: LabelsRecoding(self.values, self.other, self.nullable)}

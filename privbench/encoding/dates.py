@@ -86,7 +86,6 @@ class _Calendar(Scale):
 
     @property
     def usual(self) -> tuple[str, str]:
-        """Thirty years."""
         return ("2000-01-01", "2030-01-01")
 
     @property
@@ -97,7 +96,6 @@ class _Calendar(Scale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Years 1 to 9999."""
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
@@ -127,7 +125,6 @@ class _Calendar(Scale):
         """The grid point of a finite value within the limits."""
 
     def read(self, array: pa.Array) -> Points:
-        """Grid points and sentinels."""
         points = int64_points(array)
         raw = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
         points[raw == NEG_INF] = NEG_INF
@@ -171,7 +168,6 @@ class _Calendar(Scale):
         return text
 
     def points_of(self, array: pa.Array) -> Points:
-        """Grid points and sentinels of typed arrays or of their text."""
         if not pa.types.is_string(array.type):
             return int64_points(array.cast(self._storage).cast(pa.int64()))
         low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
@@ -209,11 +205,6 @@ class DateScale(_Calendar):
         return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
 
     def parse(self, text: str) -> int:
-        """Days since 1970-01-01.
-
-        Raises:
-            ValueError: Not an ISO date.
-        """
         return days(text)
 
     @property
@@ -237,7 +228,6 @@ class TimestampScale(_Calendar):
 
     @property
     def step(self) -> int:
-        """Microseconds that the precision keeps."""
         return int(10 ** (6 - self.precision))
 
     def _point(self, identifier: sql.Composable) -> sql.Composable:
@@ -246,11 +236,6 @@ class TimestampScale(_Calendar):
         ).format(identifier)
 
     def parse(self, text: str) -> int:
-        """Microseconds since 1970-01-01, UTC where no offset is given.
-
-        Raises:
-            ValueError: Not an ISO timestamp.
-        """
         return microseconds(text)
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:

@@ -45,7 +45,6 @@ class DecimalsNeed:
 
     @property
     def candidates(self) -> Steps:
-        """Number of decimals of every cell but that of zero."""
         return np.array(self.told, dtype=np.int64)
 
 

@@ -92,26 +92,18 @@ class FloatScale(Scale):
 
     @property
     def hides_frequent_values(self) -> bool:
-        """All."""
         return True
 
     @property
     def decimal_choices(self) -> range:
-        """Six, and more than those."""
         return range(MORE + 1)
 
     def with_decimals(self, decimals: int) -> FloatScale:
-        """The same grid, with cells and draws on a decimal grid.
-
-        Raises:
-            ValueError: Not 0 to 6 decimals.
-        """
         scale = replace(self, decimals=decimals)
         scale.decimal_grid  # noqa: B018  (refuses other numbers)
         return scale
 
     def count_decimals(self, points: Points) -> Points:
-        """See `Scale.count_decimals`."""
         return grid_decimals(points, value(points), single=self.base == "float4")
 
     @property
@@ -121,7 +113,6 @@ class FloatScale(Scale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Images of the largest numbers."""
         lo, hi = image(np.array([-self.top, self.top])).tolist()
         return lo, hi
 
@@ -138,18 +129,12 @@ class FloatScale(Scale):
         ).format(c=identifier)
 
     def read(self, array: pa.Array) -> Points:
-        """Images and sentinels."""
         floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         points = _points(np.asarray(floats), self.limits)
         points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
         return points
 
     def parse(self, text: str) -> int:
-        """The image of a number.
-
-        Raises:
-            ValueError: Not a finite number.
-        """
         number = float(text)
         if not np.isfinite(number):
             raise ValueError("not a finite number")
@@ -170,7 +155,6 @@ class FloatScale(Scale):
         return pa.array(numbers, mask=null)
 
     def points_of(self, array: pa.Array) -> Points:
-        """Images of the floats."""
         return self.read(array)
 
     def candidates(self) -> Points:
@@ -235,7 +219,6 @@ class FloatScale(Scale):
         cells: int = LINEAR,
         inner: Sequence[int] = (),
     ) -> list[int]:
-        """See `Scale.edges`; on a decimal grid, those of integers."""
         ends = self._ends(lo, hi)
         if ends is None:
             return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
@@ -243,7 +226,6 @@ class FloatScale(Scale):
         return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=again))
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        """The range, widened to the decimal grid; the range itself without one in reach."""
         if self.decimal_grid is None or not self._near(lo, hi):
             return lo, hi
         low, high = self.decimal_grid.first(value(np.array([lo, hi])))
@@ -252,7 +234,6 @@ class FloatScale(Scale):
         return low, high
 
     def first_aligned(self, lo: int) -> int:
-        """The first point of the decimal grid that is not below a point, if it is in reach."""
         if self.decimal_grid is None or not self._near(lo, lo):
             return lo
         return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
@@ -272,7 +253,6 @@ class FloatScale(Scale):
         return int(image(np.array([least], dtype=np.float64))[0])
 
     def holds_one_value(self, low: int, high: int) -> bool:
-        """Whether a cell ``[low, high)`` holds a single number of the column."""
         if self.decimal_grid is None:
             return low == 0 and high <= self._after_zero
         return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1

@@ -50,7 +50,6 @@ class IntegerScale(Scale):
 
     @property
     def whole(self) -> bool:
-        """All of them."""
         return True
 
     @property
@@ -65,31 +64,21 @@ class IntegerScale(Scale):
         return ("0", "10") if self.base == "int2" else ("0", "100")
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The column as int8."""
         return sql.SQL("{}::bigint").format(identifier)
 
     def read(self, array: pa.Array) -> Points:
-        """The integers."""
         return int64_points(array)
 
     def parse(self, text: str) -> int:
-        """An integer, also written ``3.0``; a fraction is rounded down.
-
-        Raises:
-            ValueError: Not a number.
-        """
         return grid_number(text, 0, self.limits)
 
     def parse_up(self, text: str) -> int:
-        """The least integer that is not below the literal."""
         return grid_number(text, 0, self.limits, up=True)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """An Arrow integer array of the type's own width."""
         return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
 
     def points_of(self, array: pa.Array) -> Points:
-        """The integers."""
         return int64_points(array)
 
     def candidates(self) -> Points:
@@ -97,7 +86,6 @@ class IntegerScale(Scale):
         return log_grid(*self.limits)
 
     def coarser(self) -> tuple[Points, ...]:
-        """Two points an octave, and one."""
         return octave_grids(*self.limits)
 
 
@@ -137,7 +125,6 @@ class NumericScale(Scale):
 
     @property
     def whole(self) -> bool:
-        """Those without digits after the point."""
         return self.scale <= 0
 
     @property
@@ -157,17 +144,11 @@ class NumericScale(Scale):
         return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
 
     def with_decimals(self, decimals: int) -> Self:
-        """The same grid, with cells at multiples and draws of multiples.
-
-        Raises:
-            ValueError: The type has no such values.
-        """
         if decimals not in (self.decimal_choices or ()):
             raise ValueError("values of this type have no such decimals")
         return replace(self, decimals=decimals)
 
     def count_decimals(self, points: Points) -> Points:
-        """See `Scale.count_decimals`."""
         assert self.decimal_choices is not None
         return trailing_zeros(points, self.digits, self.decimal_choices)
 
@@ -178,11 +159,9 @@ class NumericScale(Scale):
 
     @property
     def step(self) -> int:
-        """Distance of neighbouring values, in grid points."""
         return self.unit
 
     def has_value(self, lo: int, hi: int) -> bool:
-        """Whether a multiple other than zero lies in ``[lo, hi)``."""
         return (self.first_aligned(lo) or self.unit) < hi
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
@@ -204,7 +183,6 @@ class NumericScale(Scale):
         cells: int = LINEAR,
         inner: Sequence[int] = (),
     ) -> list[int]:
-        """See `Scale.edges`; of the multiples, counted one by one."""
         low, high = self._counted(lo), self._counted(hi)
         again = sorted({self._counted(edge) for edge in inner})
         return self._points(
@@ -212,20 +190,16 @@ class NumericScale(Scale):
         )
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """See `Scale.tails`; of the multiples, counted one by one."""
         below, above = super().tails(self._counted(lo), self._counted(hi), cells)
         return self._points(below), self._points(above)
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        """The multiples around a range."""
         return lo // self.unit * self.unit, self.first_aligned(hi)
 
     def first_aligned(self, lo: int) -> int:
-        """The first multiple that is not below a point."""
         return self._counted(lo) * self.unit
 
     def holds_one_value(self, low: int, high: int) -> bool:
-        """Whether a cell ``[low, high)`` holds a single multiple."""
         return self._counted(high) - self._counted(low) == 1
 
     def _counted(self, point: int) -> int:
@@ -256,22 +230,15 @@ class NumericScale(Scale):
         )
 
     def read(self, array: pa.Array) -> Points:
-        """Unscaled integers."""
         points = int64_points(array)
         # int64_points moves values off the sentinels; SQL wrote NaN's on purpose.
         points[np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)) == NAN] = NAN
         return points
 
     def parse(self, text: str) -> int:
-        """The unscaled integer of a decimal literal, rounded down to the grid.
-
-        Raises:
-            ValueError: Not a number.
-        """
         return grid_number(text, self.digits, self.limits)
 
     def parse_up(self, text: str) -> int:
-        """The same, rounded up."""
         return grid_number(text, self.digits, self.limits, up=True)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
@@ -289,7 +256,6 @@ class NumericScale(Scale):
         return pc.if_else(null, pa.scalar(None, pa.string()), text)
 
     def points_of(self, array: pa.Array) -> Points:
-        """Unscaled integers of decimals or of their text."""
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
             nan = pc.equal(array, "NaN").fill_null(False)
             text = pc.if_else(nan, "0", array)
@@ -313,7 +279,6 @@ class NumericScale(Scale):
         return np.array(sorted(points), dtype=np.int64)
 
     def coarser(self) -> tuple[Points, ...]:
-        """Two points an octave of steps, and one."""
         return octave_grids(*self.limits)
 
 
@@ -328,19 +293,12 @@ class MoneyScale(NumericScale):
     specials: ClassVar[tuple[str, ...]] = ()
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The number of hundredths as int8."""
         return super().select(sql.SQL("({}::numeric)").format(identifier))
 
     def parse(self, text: str) -> int:
-        """Hundredths of a literal.
-
-        Raises:
-            ValueError: Not a number.
-        """
         return super().parse(text.translate(_BARE))
 
     def parse_up(self, text: str) -> int:
-        """The same, rounded up."""
         return super().parse_up(text.translate(_BARE))
 
 

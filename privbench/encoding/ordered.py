@@ -76,12 +76,10 @@ class OrderedCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """One ordered domain."""
         return {self.column: self.recoding.domain}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The edges, where bounds were released."""
         return {} if self.settled else {self.column: self.recoding}
 
     def decode(
@@ -119,7 +117,6 @@ class OrderedCodec(Codec):
         return lows, highs
 
     def to_json(self) -> dict[str, Any]:
-        """Edges, consecutive ones as a range; decimals only where some were released."""
         edges, core = self.recoding.edges, self.recoding.core
         unit = edges[-1] - edges[0] == len(edges) - 1
         own = super().to_json()
@@ -134,12 +131,6 @@ class OrderedCodec(Codec):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote.
-
-        Raises:
-            ValueError: Edges that are no edges, or more than a million; decimals that the type does
-                not have.
-        """
         edges = integers(data["edges"])
         if data["unit"]:
             if not 0 < edges[1] - edges[0] <= 1_000_000:
@@ -247,11 +238,9 @@ class OrderedReader(ColumnReader):
         return RangeDefault(self.scale, self.range, self._title, self.column.default, self._of_type)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """One expression: the grid point."""
         return [(self.scale.select(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Codes where the range is public, else grid points."""
         points = self.scale.read(batch[self.alias()])
         if self.range.settled:
             return {self.name: self._recoding.apply(points)}
@@ -260,14 +249,12 @@ class OrderedReader(ColumnReader):
         return {self.name: points}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Cells where the range is public, else grids."""
         if self.range.settled:
             domain = self._recoding.domain
             return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
         return {name: Grid(concatenate(pieces, name, np.int64)) for name in self.attributes}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the public or released range."""
         decimals = None
         if self.range.settled:
             recoding = self._recoding
@@ -367,7 +354,6 @@ class OrderedReader(ColumnReader):
         )
 
     def describe(self) -> tuple[str, str]:
-        """Public range, or released bounds."""
         kind = f"{self.column.type.sql} on a public grid"
         if self.range.settled:
             return f"{kind}, public range", "declared in the config, a CHECK or by the type"

@@ -49,16 +49,13 @@ class PartsReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those of all parts."""
         return tuple(name for part in self.parts for name in part.attributes)
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Those of all parts."""
         return tuple(need for part in self.parts for need in part.needs)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """One expression a part."""
         result = zip(self.parts, self.expressions(identifier), strict=True)
         return [
             (text, self.alias(f"p{place}"))
@@ -67,14 +64,12 @@ class PartsReader(ColumnReader):
         ]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """What the parts make of theirs."""
         result: dict[str, Any] = {}
         for place, part in enumerate(self.parts):
             result |= part.read({part.alias(): batch[self.alias(f"p{place}")]})
         return result
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """The attributes of all parts."""
         return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
 
 
@@ -117,14 +112,12 @@ class PointReader(PartsReader):
         return [sql.SQL("({})[{}]").format(identifier, sql.Literal(i)) for i in range(2)]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of both."""
         x, y = (part.finish(released) for part in self.parts)
         assert isinstance(x, OrderedCodec)
         assert isinstance(y, OrderedCodec)
         return PointCodec(self.name, self.column.type, self.nullable, x, y)
 
     def describe(self) -> tuple[str, str]:
-        """Released bounds."""
         return "point by its coordinates, bounds released", "no range is declared"
 
 
@@ -148,12 +141,10 @@ class PointCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """The domains of both."""
         return {**self.x.domains, **self.y.domains}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The edges of both."""
         return {**self.x.recodings, **self.y.recodings}
 
     def decode(
@@ -246,14 +237,12 @@ class RangeReader(PartsReader):
         return (_kind(identifier), *_expressions(identifier, base))
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of bound and size; the kinds are public."""
         lower, size = (part.finish(released) for part in self.parts[1:])
         assert isinstance(lower, OrderedCodec)
         assert isinstance(size, OrderedCodec)
         return RangeCodec(self.name, self.column.type, self.nullable, lower, size)
 
     def describe(self) -> tuple[str, str]:
-        """Released bounds."""
         how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
         return how, "no range is declared"
 
@@ -287,7 +276,6 @@ class RangeCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """The domains of all three."""
         kinds = {self._sort: _kinds(nullable=self.nullable)}
         return {**kinds, **self.lower.domains, **self.size.domains}
 
@@ -298,13 +286,11 @@ class RangeCodec(Codec):
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The edges of both."""
         return {**self.lower.recodings, **self.size.recodings}
 
     def decode(
         self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
     ) -> pa.Array:
-        """Range literals."""
         sort = codes[self._sort]
         start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
         bare, open_ = (

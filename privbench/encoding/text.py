@@ -112,7 +112,6 @@ class TextCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Label, length and shape, as far as they are modelled."""
         result = {}
         if self.labels is not None:
             result[self.column] = self._labels.domain
@@ -128,7 +127,6 @@ class TextCodec(Codec):
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The released labels."""
         return {} if self.labels is None else {self.column: self._labels}
 
     def decode(
@@ -255,7 +253,6 @@ class TextReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The label, the length and the shape, as far as they are read."""
         parts = (attribute(self.name, "length"), attribute(self.name, "shape"))
         return ((self.name,) if self.labelled else ()) + (parts if self.shaped else ())
 
@@ -266,7 +263,6 @@ class TextReader(ColumnReader):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The category list, where labels are read."""
         if not self.per_unit:
             return ()
         kind = is_kind(self.title)
@@ -280,7 +276,6 @@ class TextReader(ColumnReader):
         return (need,)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The first characters and the length."""
         kept = MAX_LABEL + 1 if self.labelled else MAX_LABEL // 2
         whole = sql.SQL(self.column.type.text_form).format(identifier)
         text = sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(kept))
@@ -288,7 +283,6 @@ class TextReader(ColumnReader):
         return [(text, self.alias()), *([(length, self.alias("n"))] if self.shaped else [])]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Dictionary, length cell and shape class of every text."""
         text = batch[self.alias()]
         pieces: dict[str, Any] = {}
         if self.labelled:
@@ -304,7 +298,6 @@ class TextReader(ColumnReader):
         return pieces
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Labels and cells."""
         result: dict[str, Attribute] = {}
         if self.labelled:
             result[self.name] = collect_labels([piece[self.name] for piece in pieces])
@@ -320,7 +313,6 @@ class TextReader(ColumnReader):
         return length_cells(length_edges(self.least, self.greatest), self.nullable, WORD)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the released labels, else of the usual ones."""
         usual = self.usual[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else usual
         return TextCodec(
@@ -333,7 +325,6 @@ class TextReader(ColumnReader):
         )
 
     def describe(self) -> tuple[str, str]:
-        """Labels and what stands in for the rest."""
         rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
         public = "usual labels" if self.named else "the default"
         rest = f"{public} or {rest}" if self.usual else rest

@@ -99,31 +99,22 @@ class TimeScale(Scale):
 
     @property
     def step(self) -> int:
-        """Microseconds that the precision keeps."""
         return int(10 ** (6 - self.precision))
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The microseconds of a day."""
         return 0, _DAY - 1
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """Microseconds since midnight as int8."""
         clock = sql.SQL("{}::time").format(identifier)
         return sql.SQL(
             "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
         ).format(clock)
 
     def read(self, array: pa.Array) -> Points:
-        """Microseconds since midnight."""
         return int64_points(array)
 
     def parse(self, text: str) -> int:
-        """Microseconds since midnight of ``HH:MM[:SS]``.
-
-        Raises:
-            ValueError: Not a time of day.
-        """
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
     def edges(
@@ -142,11 +133,9 @@ class TimeScale(Scale):
         return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Whole seconds, or the type's precision in a narrower cell."""
         return draw_time(lows, highs, rng, self.precision)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """time64; text with the offset +00 where the type has a zone."""
         null = marked(marks, "null", len(points))
         typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
         if not self.zoned:
@@ -154,7 +143,6 @@ class TimeScale(Scale):
         return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
 
     def points_of(self, array: pa.Array) -> Points:
-        """Microseconds since midnight."""
         if pa.types.is_string(array.type):
             clock = pc.replace_substring(array, "+00", "")
             moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
@@ -209,27 +197,19 @@ class IntervalScale(Scale):
         )
 
     def read(self, array: pa.Array) -> Points:
-        """Seconds."""
         return int64_points(array)
 
     def parse(self, text: str) -> int:
-        """Whole seconds.
-
-        Raises:
-            ValueError: Not an interval.
-        """
         lo, hi = self.limits
         return min(max(interval_seconds(text), lo), hi)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """Text such as ``90 seconds``; whole units."""
         null = marked(marks, "null", len(points))
         whole = points // _UNITS[self.unit]
         text = integer_array(whole, null, pa.int64()).cast(pa.string())
         return pc.binary_join_element_wise(text, self.unit + "s", " ")
 
     def points_of(self, array: pa.Array) -> Points:
-        """Seconds."""
         number = pc.replace_substring(array, f" {self.unit}s", "").cast(pa.int64())
         return int64_points(pc.multiply(number, _UNITS[self.unit]))
 
@@ -240,7 +220,6 @@ class IntervalScale(Scale):
         return np.unique(np.concatenate([log_grid(lo, hi), whole])).astype(np.int64)
 
     def coarser(self) -> tuple[Points, ...]:
-        """Two points an octave of seconds, and one."""
         return octave_grids(*self.limits)
 
 

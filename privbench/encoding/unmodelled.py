@@ -63,7 +63,6 @@ class FillReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The column's presence, where it is read and not certain."""
         return (self.name,) if self.measured and (self.nullable or self.blank) else ()
 
     @property
@@ -71,7 +70,6 @@ class FillReader(ColumnReader):
         return BLANKS[self.nullable] if self.blank else PRESENCE
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """``IS NULL``, the cell, or nothing."""
         if not self.attributes:
             return []
         if self.blank:
@@ -90,13 +88,11 @@ class FillReader(ColumnReader):
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Two cells, or nothing."""
         if not self.attributes:
             return {}
         return {self.name: Cells(concatenate(pieces, self.name, np.uint8), self._domain)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec; it needs no release."""
         return FillCodec(
             self.name,
             self.column.type,
@@ -107,7 +103,6 @@ class FillReader(ColumnReader):
         )
 
     def describe(self) -> tuple[str, str]:
-        """What stands in, and why."""
         return self.how, self.why
 
 
@@ -134,7 +129,6 @@ class FillCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Presence, or nothing."""
         return {self.column: self._domain} if self.measured else {}
 
     @property
@@ -143,7 +137,6 @@ class FillCodec(Codec):
 
     @property
     def omitted(self) -> bool:
-        """Whether the column's own default is to apply."""
         return self.filler == "default"
 
     def decode(
@@ -293,16 +286,13 @@ class SizedReader(ColumnReader):
     room: int | None = None
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The size."""
         return [(sql.SQL(_SIZES[self.measure][0]).format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """The cell of every size."""
         cells = length_cells(self._edges, self.nullable)
         return {self.name: cells.apply(int64_points(batch[self.alias()]))}
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Public cells of sizes."""
         domain = _size_domain(self._edges, self.nullable)
         return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
 
@@ -316,11 +306,9 @@ class SizedReader(ColumnReader):
         return length_edges(0, top)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec; it needs no release."""
         return SizedCodec(self.name, self.column.type, self.nullable, self.measure, self._edges)
 
     def describe(self) -> tuple[str, str]:
-        """A placeholder of measured size."""
         return "valid filler of measured size", f"values of {self.column.type.sql} are never copied"
 
 
@@ -341,13 +329,11 @@ class SizedCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Cells of sizes."""
         return {self.column: _size_domain(self.edges, self.nullable)}
 
     def decode(
         self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
     ) -> pa.Array:
-        """Values as text, NULL where the code says so."""
         cell = codes[self.column].astype(np.int64)
         null = null_mask(codes[self.column], self.domains[self.column])
         edges = np.array(self.edges, dtype=np.int64)
