@@ -126,11 +126,7 @@ class ColumnReader(ABC):
 
     @abstractmethod
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec, once every need is released.
-
-        Args:
-            released: What was released, by attribute.
-        """
+        """The codec, once every need is released."""
 
     @abstractmethod
     def describe(self) -> tuple[str, str]:
@@ -243,11 +239,7 @@ def attribute(column: str, part: str) -> str:
 
 
 def row_count(codes: Mapping[str, AnyCodes], rows: int | None) -> int:
-    """Number of rows to decode.
-
-    Raises:
-        ValueError: There are neither codes nor a number of rows.
-    """
+    """Number of rows to decode."""
     for values in codes.values():
         return len(values)
     if rows is None:

@@ -71,9 +71,6 @@ class BoundsNeed:
     def asked(self, seen: float) -> tuple[Self, ...]:
         """What to ask instead: with few rows, noise leaves only few cells worth having.
 
-        Args:
-            seen: Rows in noise scales of one histogram.
-
         Returns:
             One need, or two for dates: of few cells, and of all, which share the budget. Where
             many cells hold little each, the first says where they lie; where rows lie close
@@ -267,9 +264,6 @@ class RangeDefault:
 
         The name's suggestion first, then a CHECK's ends, if they are near; where nothing is left of
         the usual range, two octaves from the nearer public end on.
-
-        Args:
-            points: Candidates of the ends.
         """
         if self.named is not None:
             return self.named

@@ -135,15 +135,6 @@ def suggested_labels(
 ) -> tuple[str, ...]:
     """Labels to look for in a column of which no list is known, the most usual first.
 
-    Args:
-        column: The column's name. The choice follows names alone.
-        least: Least length of a label.
-        greatest: Greatest length, or None.
-        table: The table's name, which says what columns such as ``name`` hold.
-
-    Returns:
-        Distinct labels of fitting lengths; none where the name suggests none.
-
     >>> suggested_labels("gender", greatest=1)[:2], suggested_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'US'))
     >>> suggested_labels("name", table="Countries")[:2], suggested_labels("name", table="people")
@@ -178,10 +169,6 @@ class SuggestedRange:
 
 def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
     """The range to take for a column of numbers by its name; None without a suggestion.
-
-    Args:
-        column: The column's name.
-        whole: Whether its values are whole numbers.
 
     >>> suggested_range("birthYear").high, suggested_range("points")
     ('2030', None)
@@ -232,11 +219,6 @@ def default_label(column: Column, least: int, greatest: int) -> str | None:
     """The literal that a column of text has by default; None without one of fitting length.
 
     Rows that take it are to be expected, and it travels with the DDL.
-
-    Args:
-        column: The column.
-        least: Least length of a text.
-        greatest: Greatest length.
 
     >>> from privbench.schema import ColumnType
     >>> zone = Column("zone", 1, ColumnType("text", "text"), default="'It''s UTC'::text")

@@ -37,9 +37,6 @@ def days(text: str) -> int:
 
     >>> days("1970-01-03")
     2
-
-    Raises:
-        ValueError: Not an ISO date of the years 1 to 9999.
     """
     return int(np.datetime64(text.strip()[:10], "D").astype(np.int64))
 
@@ -49,9 +46,6 @@ def microseconds(text: str) -> int:
 
     >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
     (1000000, 0)
-
-    Raises:
-        ValueError: Not an ISO timestamp.
     """
     text = text.strip().replace(" ", "T", 1)
     offset = 0
@@ -257,14 +251,7 @@ def precision_of(type_: ColumnType) -> int:
 
 
 def draw_time(lows: Points, highs: Points, rng: np.random.Generator, precision: int) -> Points:
-    """Uniform whole seconds in ``[low, high)`` microseconds; finer where no second fits.
-
-    Args:
-        lows: First microsecond of each cell.
-        highs: One past the last.
-        rng: Source of randomness.
-        precision: Digits of the second that may be used, 0 to 6.
-    """
+    """Uniform whole seconds in ``[low, high)`` microseconds; finer where no second fits."""
     drawn = rng.integers(lows, highs, dtype=np.int64)
     for step in (10 ** (6 - precision), 1_000_000):
         first, last = -(-lows // step), -(-highs // step)

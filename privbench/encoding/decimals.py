@@ -111,10 +111,6 @@ class DecimalGrid:
 def decimals_of(numbers: Floats, *, single: bool = False) -> Steps:
     """The fewest decimals that give every number back; `ZERO` for 0, `MORE` where six do not.
 
-    Args:
-        numbers: Finite, shape (rows,).
-        single: Whether they were read from 32-bit floats.
-
     >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
     [-9, 0, 2, 7, 0]
     """
@@ -135,13 +131,7 @@ def decimals_of(numbers: Floats, *, single: bool = False) -> Steps:
 
 
 def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
-    """`decimals_of` of the points that are values; sentinels stay.
-
-    Args:
-        points: Grid points and sentinels, shape (rows,).
-        numbers: The float of every point, shape (rows,); of no meaning for sentinels.
-        single: See `decimals_of`.
-    """
+    """`decimals_of` of the points that are values; sentinels stay."""
     result = points.copy()
     real = (points > NEG_INF) & (points < POS_INF)
     result[real] = decimals_of(numbers[real], single=single)
@@ -150,14 +140,6 @@ def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
 
 def trailing_zeros(points: Steps, digits: int, choices: range) -> Steps:
     """How many decimals integers in units of ``10**-digits`` have; multiples of ten count as −1.
-
-    Args:
-        points: Grid points and sentinels, shape (rows,); sentinels stay what they are.
-        digits: Decimals that the grid keeps, the end of ``choices``.
-        choices: Numbers of decimals to distinguish, ascending.
-
-    Returns:
-        Of every point the least in ``choices`` that does, `ZERO` for 0.
 
     >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
     [1, 2, -9, -1]

@@ -64,11 +64,7 @@ class OrderedCodec(Codec):
 
     @property
     def scale(self) -> Scale:
-        """The type's grid, with the released decimals.
-
-        Raises:
-            ValueError: The type has no grid, or its values no such decimals.
-        """
+        """The type's grid, with the released decimals."""
         scale = scale_of(self.type)
         if scale is None:
             raise ValueError(f"type {self.type.sql} has no grid")

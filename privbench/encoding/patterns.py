@@ -102,13 +102,7 @@ _WORD = 8
 def pattern_of(
     expression: str, column: str, *, alone: bool = False
 ) -> tuple[type[exp.Expr], str] | None:
-    """The kind and text of a pattern (``~``, ``~*``, LIKE, ILIKE) that a CHECK demands of a column.
-
-    Args:
-        expression: The CHECK.
-        column: The column's name, or ``VALUE`` in a domain.
-        alone: Whether the CHECK may say nothing else.
-    """
+    """The kind and text of a pattern (``~``, LIKE) that a CHECK demands, `alone` or with more."""
     parts = conjuncts(expression)
     if alone and len(parts) != 1:
         return None

@@ -317,9 +317,6 @@ def fill(filler: str, type_: ColumnType, rows: int, rng: np.random.Generator) ->
         type_: The column's type.
         rows: Number of values.
         rng: Source of randomness.
-
-    Raises:
-        ValueError: There is no such filler.
     """
     name, _, rest = filler.partition(":")
     if filler == "null":

@@ -76,15 +76,7 @@ class PartsReader(ColumnReader):
 def ordered_part(
     table: str, column: Column, part: str, type_: ColumnType, *, not_null: bool = False
 ) -> OrderedReader:
-    """The reader of a part of a column that has a type with a grid.
-
-    Args:
-        table: The table.
-        column: The column.
-        part: Name of the part.
-        type_: Its type.
-        not_null: Whether no row is without it.
-    """
+    """The reader of a part of a column that has a type with a grid."""
     named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
     scale = scale_of(type_)
     assert scale is not None
@@ -266,11 +258,7 @@ class RangeCodec(Codec):
     size: OrderedCodec
 
     def __post_init__(self) -> None:
-        """Refuse a type without a size.
-
-        Raises:
-            ValueError: The bounds are of no type that has one.
-        """
+        """Refuse a type without a size."""
         if not self.type.parts or self.type.parts[0].base not in _SIZES:
             raise ValueError(f"ranges of type {self.type.sql} have no size")
 

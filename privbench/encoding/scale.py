@@ -171,19 +171,11 @@ class Scale(ABC):
         return sorted(edges)
 
     def with_decimals(self, decimals: int) -> Scale:
-        """The same grid for values of so many decimals (scales with `decimal_choices`).
-
-        Raises:
-            ValueError: The type has no such values.
-        """
+        """The same grid for values of so many decimals (scales with `decimal_choices`)."""
         raise ValueError("values of this type have no decimals to release")
 
     def count_decimals(self, points: Points) -> Points:
-        """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimal_choices`).
-
-        Raises:
-            ValueError: The type has no such values.
-        """
+        """How many decimals each value has, `ZERO` for 0; sentinels stay."""
         raise ValueError("values of this type have no decimals to release")
 
     def has_value(self, lo: int, hi: int) -> bool:
@@ -239,14 +231,7 @@ class Scale(ABC):
 
 
 def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
-    """Distances of the ends of cells, each wider by a factor than the one before.
-
-    Args:
-        width: Of the first cell.
-        factor: Above 1.
-        cells: How many.
-        each: Of these, every how manyth end is kept.
-    """
+    """Distances of the ends of cells, each wider by a factor than the one before."""
     return [round(width * (factor**k - 1) / (factor - 1)) for k in range(each, cells + 1, each)]
 
 
@@ -295,17 +280,8 @@ def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
 def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = False) -> int:
     """The grid point of a decimal literal on a grid of 10^-step, within the limits.
 
-    Args:
-        text: The literal.
-        step: Digits after the point that the grid keeps.
-        limits: Least and greatest grid point.
-        up: Whether to round up; else down.
-
     >>> grid_number("1.5", 0, (0, 9)), grid_number("1.5", 0, (0, 9), up=True)
     (1, 2)
-
-    Raises:
-        ValueError: Not a finite number.
     """
     try:
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)

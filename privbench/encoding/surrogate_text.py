@@ -213,16 +213,7 @@ class _Layout:
 
 
 def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) -> pa.Array:
-    """One generated ASCII string for every row.
-
-    Args:
-        shapes: Shape class codes (`privbench.encoding.surrogate_text.SHAPES`), shape (rows,).
-        lengths: Lengths in characters, shape (rows,).
-        rng: Source of randomness.
-
-    Returns:
-        An Arrow string array (large_string past 2 GiB), each of exactly the length asked for.
-    """
+    """One generated ASCII string for every row."""
     parts: list[pa.Array] = []
     rows: list[NDArray[np.int64]] = []
     for code, name in enumerate(SHAPES):

@@ -45,11 +45,7 @@ def times(surrogates: Surrogates, rows: int) -> NDArray[np.int64]:
 
 
 def surrogates_from_json(data: Any) -> Surrogates | None:
-    """The blocks that a model holds.
-
-    Raises:
-        ValueError: They are no blocks: a model may hold anything.
-    """
+    """The blocks that a model holds."""
     if data is None:
         return None
     result = tuple((count, float(share)) for count, share in data)
@@ -76,22 +72,14 @@ def providers() -> frozenset[str]:
 
 
 def known_provider(provider: Any) -> str:
-    """A provider that a model names.
-
-    Raises:
-        ValueError: It is not one of `providers`.
-    """
+    """A provider that a model names."""
     if provider not in providers():
         raise ValueError("there is no such provider of made-up text")
     return str(provider)
 
 
 def declared(provider: str, *, table: str, column: str) -> Semantic:
-    """The semantic type that the config names.
-
-    Raises:
-        ConfigError: It is not one of `providers`.
-    """
+    """The semantic type that the config names."""
     if provider not in providers():
         raise ConfigError(
             f"there is no provider {provider!r} of made-up text.",
@@ -116,20 +104,7 @@ def _one(maker: Faker, provider: str) -> str | None:
 def made_semantic(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """Values of a semantic type: different ones where few rows share one, else from a pool.
-
-    Args:
-        provider: Faker's name of the type.
-        rows: Number of values.
-        rng: Seeds the pool and draws from it.
-        max_length: Longer values are cut.
-
-    Returns:
-        An Arrow string array.
-
-    Raises:
-        ValueError: There is no such type: a model may name any.
-    """
+    """Values of a semantic type: different ones where few rows share one, else from a pool."""
     if provider in _OWN:
         return made_distinct(provider, rows, rng, max_length)
     pool = _pool(provider, rows, rng, max_length)

@@ -359,9 +359,6 @@ def text_reader(
         checked: Whether a CHECK or a partition key may speak of the column: usual labels might
             not be among what it allows.
         room: Greatest length that the column's indexes can hold, or None.
-
-    Raises:
-        ConfigError: Categories without a list at δ = 0, or an unknown semantic type.
     """
     if config.kind == "categories" and delta == 0:
         raise no_delta(table.key, column)

@@ -45,9 +45,6 @@ def clock_seconds(text: str) -> float:
 
     >>> clock_seconds("-01:30:00")
     -5400.0
-
-    Raises:
-        ValueError: Not a time of day.
     """
     result = _CLOCK.search(text)
     if result is None:
@@ -64,9 +61,6 @@ def interval_seconds(text: str) -> int:
     (90000, 7200, 90)
     >>> interval_seconds("1 year") == interval_seconds("360 days")
     True
-
-    Raises:
-        ValueError: Not an interval.
     """
     if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", text):
         return int(np.floor(float(text)))

@@ -155,11 +155,7 @@ class FillCodec(Codec):
 
 
 def fallback_reader(table: str, column: Column) -> ColumnReader:
-    """For types that are never modelled.
-
-    Raises:
-        SchemaError: No valid value of the type is known, and none may be left out.
-    """
+    """For types that are never modelled."""
     filler = filler_of(column.type)
     if filler is not None:
         how = "random, made by construction" if filler == "uuid" else "valid filler, NULL rate only"
@@ -178,11 +174,7 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
 
 
 def skip_reader(table: str, column: Column) -> ColumnReader:
-    """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read.
-
-    Raises:
-        SchemaError: The column allows none of these.
-    """
+    """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read."""
     why = 'kind = "skip"'
     if not column.not_null:
         return FillReader(table, column, "null", False, "NULL, not read", why)
@@ -194,11 +186,7 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
 
 
 def period_reader(table: str, column: Column) -> ColumnReader:
-    """For a reference by a PERIOD foreign key: the load gives every row a target.
-
-    Raises:
-        SchemaError: No valid value of the type is known to stand in until then.
-    """
+    """For a reference by a PERIOD foreign key: the load gives every row a target."""
     problem = f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured."
     filler = _stand_in(table, column, problem, "Leave one of the tables out.")
     how = "a synthetic row that holds the period, NULL rate only"
@@ -350,13 +338,7 @@ def _size_domain(edges: tuple[int, ...], nullable: bool) -> Domain:
 
 
 def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
-    """The reader of a type whose size is measured, or None for other types.
-
-    Args:
-        table: The table's key.
-        column: The column.
-        room: Bytes that an index leaves for a value, or None.
-    """
+    """The reader of a type whose size is measured, or None for other types."""
     measure = size_kind(column.type)
     return None if measure is None else SizedReader(table, column, measure, room)
 

@@ -84,12 +84,7 @@ class ValueSpace:
         return np.asarray(result.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def from_points(self, points: Indices, *, text: bool = False) -> pa.Array:
-        """Values at grid points or list positions.
-
-        Args:
-            points: Grid points, or positions in the list.
-            text: Whether values that have a special text form (``infinity``) come as text.
-        """
+        """Values at grid points or list positions."""
         if self.scale is not None:
             real = self._listed[points] if self.values else points
             none = np.zeros(len(points), dtype=np.bool_)
@@ -130,14 +125,7 @@ def _start(column: Column, scale: Scale) -> tuple[int, int]:
 def modelled_values(
     table: Table, column: Column, codec: Codec | None, rows: int
 ) -> ValueSpace | None:
-    """The values that a column can take, by its type, its CHECKs and its codec; None if unknown.
-
-    Args:
-        table: The table.
-        column: The column.
-        codec: Its codec, where it is modelled: a declared list or range stays in force.
-        rows: How many distinct values are needed; decides the width of texts.
-    """
+    """The values that a column can take, by its type, its CHECKs and its codec; None if unknown."""
     scale = scale_of(column.type)
     if isinstance(codec, ListCodec):
         grid = scale if codec.settled else None

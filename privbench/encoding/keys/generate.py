@@ -143,16 +143,7 @@ def fill_deferred_key(
     parent_keys: Sequence[pa.Array],
     rng: np.random.Generator,
 ) -> KeyedTable:
-    """Fill in a key that was deferred to break a cycle, now that its parent's rows exist.
-
-    Args:
-        table: The table.
-        keyed: Its rows so far.
-        key: The deferred key.
-        index: Parent row of every kept row, negative for none.
-        parent_keys: The parent's key values.
-        rng: Source of randomness.
-    """
+    """Fill in a key that was deferred to break a cycle, now that its parent's rows exist."""
     work = TableRows(table, keyed.columns, {key.name: index}, rng, keyed.rows)
     work.fixed = set(table.key_columns) & set(keyed.columns)
     fill_reference(work, key, dict(zip(key.columns, parent_keys, strict=True)))
@@ -205,11 +196,7 @@ def _is_uuid_text(table: Table, column: Column) -> bool:
 
 
 def _number(work: TableRows, column: Column, index: Indices) -> bool:
-    """Give a key column the values of some numbers; rows past the last value are dropped.
-
-    Returns:
-        Whether distinct numbers gave distinct values.
-    """
+    """Give a key column the values of some numbers; rows past the last value are dropped."""
     space = value_space(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)
     if pattern is not None and not (space and space.values) and work.rows:
@@ -334,9 +321,6 @@ def generate_keys(
 
     Returns:
         The tables by name; in each, parents count the kept rows of the parent table.
-
-    Raises:
-        SchemaError: A key refers to a table that is neither private nor public.
     """
     rows = _viable(tables, rows)
     wanted = _referred_columns(tables)

@@ -23,12 +23,7 @@ DANGLING = -3
 
 
 def remap(parents: Indices, keep: Mask) -> Indices:
-    """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`.
-
-    Args:
-        parents: Row indices into all rows of the parent table, negative for none.
-        keep: Which of the parent's rows are kept.
-    """
+    """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`."""
     moved = np.where(keep, np.cumsum(keep) - 1, DANGLING)
     # One more entry, reached by the index −1, stands for "no reference".
     table = np.append(moved, NONE)
@@ -61,12 +56,6 @@ def shared_groups(
 ) -> tuple[Indices, Indices, Mask]:
     """Groups by the columns that earlier keys have set.
 
-    Args:
-        fixed: The child's values of those columns, each of shape (rows,).
-        referred: The parent's columns that they must equal, each of shape (parents,).
-        rows: Number of child rows.
-        parents: Number of parent rows.
-
     Returns:
         Group of every child row, group of every parent row (equal groups agree), and the child
         rows with a NULL among the fixed columns, which refer to nothing.
@@ -88,11 +77,7 @@ def _joint(child: pa.Array, parent: pa.Array) -> Indices:
 def without_repeats(
     index: Indices, child_groups: Indices, parent_groups: Indices, rng: np.random.Generator
 ) -> Indices:
-    """Parents without replacement: later repeats take unused parents of their own group.
-
-    Returns:
-        The indices; `NONE` where the group's parents are used up.
-    """
+    """Parents without replacement: later repeats take unused parents of their own group."""
     used = index >= 0
     taken = np.zeros(len(parent_groups), dtype=np.bool_)
     taken[index[used]] = True
@@ -141,13 +126,6 @@ def take_key(
 
     A row without a reference has NULL where the column allows it (all columns under MATCH FULL),
     and elsewhere the value of some parent that has one, of each in turn.
-
-    Args:
-        table: The referencing table.
-        key: The foreign key.
-        index: Parent row of every row, negative for none.
-        referred: The parent's values by the *referencing* column's name.
-        columns: Which columns to fill.
     """
     none = index < 0
     if not none.any():
@@ -167,10 +145,6 @@ def take_key(
 
 def surviving_ancestors(index: Indices, alive: Mask) -> Indices:
     """Parents among the rows themselves once some rows are gone: those of gone parents.
-
-    Args:
-        index: Parent row of every row, negative for none.
-        alive: Rows that stay.
 
     Returns:
         The nearest ancestor that stays; negative where there is none, `DANGLING` where gone rows
@@ -200,11 +174,6 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     The parent agrees on the columns that earlier keys have filled; where it does not, another one
     is drawn among those that do. Where there is none, the reference is NULL if it may be, else the
     row is dropped.
-
-    Args:
-        work: The table in the making.
-        key: The foreign key.
-        referred: The parent's values by referencing column.
     """
     work.referred[key.name] = referred
     count = len(next(iter(referred.values())))

@@ -72,14 +72,7 @@ def dependency_order(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def swap_between_rows(work: TableRows, low: str, high: str, *, strict: bool) -> None:
-    """Bring two columns in an order that a CHECK demands, as far as exchanges do.
-
-    Args:
-        work: The table in the making.
-        low: The column with the lesser values.
-        high: The column with the greater values.
-        strict: Whether equal values are out of order.
-    """
+    """Bring two columns in an order that a CHECK demands, as far as exchanges do."""
     both = _points(work, low, high)
     space = work.space(low)
     if both is not None and space is not None and space.scale is not None:
@@ -140,11 +133,6 @@ def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> I
 
     Two rows of which one has the lesser value on the left and the greater on the right exchange the
     right ones, if either is out of order: that never adds to what all rows are out of order by.
-
-    Args:
-        left: Values that should not exceed those on the right, of shape (rows,).
-        right: Values, of shape (rows,).
-        rng: Chooses partners.
 
     Returns:
         A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
