@@ -22,7 +22,7 @@ from psycopg import sql
 from privbench.domain import Domain
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.decimals import Decimals, DecimalsNeed
-from privbench.privacy.data import Attribute, Recoding
+from privbench.privacy.data import Attribute, Cells, Grid, Labels, Recoding
 from privbench.privacy.spec import PART
 from privbench.schema import Column, ColumnType
 
@@ -120,9 +120,29 @@ class ColumnReader(ABC):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """One batch of selected columns, by alias, as a piece of every attribute."""
 
-    @abstractmethod
+    @property
+    def cells(self) -> dict[str, Domain]:
+        """Domains of the attributes that are read as codes, since their cells are public."""
+        return {}
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the main attribute is read as labels."""
+        return False
+
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
         """All pieces, in order, as attributes of the private database."""
+        result: dict[str, Attribute] = {}
+        cells = self.cells
+        for name in self.attributes:
+            if name in cells:
+                codes = _concatenate(pieces, name, cells[name].dtype)
+                result[name] = Cells(codes, cells[name])
+            elif name == self.name and self.labelled:
+                result[name] = _labels([piece[name] for piece in pieces])
+            else:
+                result[name] = Grid(_concatenate(pieces, name, np.int64))
+        return result
 
     @abstractmethod
     def finish(self, released: Mapping[str, Released]) -> Codec:
@@ -254,10 +274,20 @@ def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
     return np.asarray(codes == domain.null_code, dtype=np.bool_)
 
 
-def concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:
-    """All pieces of one attribute as one vector; an empty vector where there are none."""
+def _concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:
     parts = [np.asarray(piece[name]) for piece in pieces]
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
+
+
+def _labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
+    """All pieces with one dictionary."""
+    if not pieces:
+        return Labels(np.empty(0, dtype=np.int32), [])
+    whole = pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.chunk(0)
+    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Labels(codes.astype(np.int32, copy=False), whole.dictionary)
 
 
 _TYPE_FIELDS = ("sql", "base", "kind", "category", "length", "precision", "scale", "element")
@@ -267,24 +297,20 @@ def type_to_json(type_: ColumnType) -> dict[str, Any]:
     """What a codec must know of a type, as a JSON object."""
     return {
         **{name: getattr(type_, name) for name in _TYPE_FIELDS},
-        "parts": [_part_to_json(part) for part in type_.parts],
+        "parts": [
+            {**type_to_json(part), "labels": [*part.labels], "checks": [*part.domain_checks]}
+            for part in type_.parts
+        ],
     }
 
 
 def type_from_json(data: Mapping[str, Any]) -> ColumnType:
     """The type that `type_to_json` wrote (labels, domains and checks are kept of parts alone)."""
     known = {name: data[name] for name in _TYPE_FIELDS}
-    return ColumnType(**known, parts=tuple(_part_from_json(part) for part in data.get("parts", ())))
-
-
-def _part_to_json(type_: ColumnType) -> dict[str, Any]:
-    made = {"labels": list(type_.labels), "checks": list(type_.domain_checks)}
-    return {**type_to_json(type_), **made}
-
-
-def _part_from_json(data: Mapping[str, Any]) -> ColumnType:
-    return replace(
-        type_from_json(data),
-        labels=tuple(str(label) for label in data["labels"]),
-        domain_checks=tuple(str(check) for check in data["checks"]),
+    parts = (
+        replace(
+            type_from_json(part), labels=texts(part["labels"]), domain_checks=texts(part["checks"])
+        )
+        for part in data.get("parts", ())
     )
+    return ColumnType(**known, parts=tuple(parts))

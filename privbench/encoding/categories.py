@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,23 +19,16 @@ from privbench.encoding.base import (
     ColumnReader,
     Need,
     Released,
-    concatenate,
     null_mask,
     texts,
 )
 from privbench.encoding.scale import Scale, scale_of
-from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
-from privbench.schema import Column
+from privbench.privacy.data import LabelsRecoding, Recoding
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
 #: The longest text that can be a category, in characters.
 MAX_LABEL = 128
-
-
-def list_domain(count: int, *, ordered: bool, other: bool, nullable: bool) -> Domain:
-    """The domain of a public list of `count` values."""
-    return Domain(count, ordered, ("other",) if other else (), nullable)
 
 
 @dataclass(frozen=True)
@@ -62,9 +55,12 @@ class ListReader(ColumnReader):
     @property
     def domain(self) -> Domain:
         """The public domain."""
-        return list_domain(
-            len(self.values), ordered=self.ordered, other=self.other, nullable=self.nullable
-        )
+        other = ("other",) if self.other else ()
+        return Domain(len(self.values), self.ordered, other, self.nullable)
+
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: self.domain}
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         if self.scale is not None:
@@ -85,10 +81,6 @@ class ListReader(ColumnReader):
         null = array.is_null().to_numpy(zero_copy_only=False)
         codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
         return {self.name: codes.astype(domain.dtype)}
-
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        domain = self.domain
-        return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         return ListCodec(
@@ -123,8 +115,9 @@ class LabelReader(ColumnReader):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         return {self.name: label_piece(batch[self.alias()])}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        return {self.name: collect_labels([piece[self.name] for piece in pieces])}
+    @property
+    def labelled(self) -> bool:
+        return True
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         values = released_labels(released, self.name)
@@ -141,17 +134,6 @@ def label_piece(text: pa.Array) -> pa.DictionaryArray:
     long = pc.greater(pc.utf8_length(text), MAX_LABEL)
     short = pc.if_else(long.fill_null(False), pa.scalar(LONG, text.type), text)
     return short.cast(pa.string()).dictionary_encode()
-
-
-def collect_labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
-    """All pieces with one dictionary."""
-    if not pieces:
-        return Labels(np.empty(0, dtype=np.int32), [])
-    whole = pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0)
-    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Labels(codes.astype(np.int32, copy=False), whole.dictionary)
 
 
 def released_labels(released: Mapping[str, Released], name: str) -> tuple[str, ...]:
@@ -187,11 +169,8 @@ class ListCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        return {
-            self.column: list_domain(
-                len(self.values), ordered=self.ordered, other=self.other, nullable=self.nullable
-            )
-        }
+        other = ("other",) if self.other else ()
+        return {self.column: Domain(len(self.values), self.ordered, other, self.nullable)}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
@@ -216,13 +195,3 @@ class ListCodec(Codec):
             points = np.array([scale.parse(value) for value in self.values], dtype=np.int64)
             return scale.build(points[chosen], {"null": null})
         return pa.array(self.values, pa.string()).take(pa.array(chosen, mask=null))
-
-
-def boolean_reader(table: str, column: Column) -> ColumnReader:
-    """Exact public cells, false before true."""
-    return ListReader(table, column, ("false", "true"), True, False, "boolean")
-
-
-def enum_reader(table: str, column: Column) -> ColumnReader:
-    """Exact public cells in the order of the labels."""
-    return ListReader(table, column, column.type.labels, True, False, "labels of the enum type")

@@ -198,7 +198,7 @@ class DateScale(_Calendar):
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
 
-    def parse(self, text: str) -> int:
+    def parse(self, text: str, *, up: bool = False) -> int:
         return days(text)
 
     @property
@@ -207,15 +207,13 @@ class DateScale(_Calendar):
 
 
 @dataclass(frozen=True)
-class TimestampScale(_Calendar):
-    """timestamp and timestamptz, in microseconds (UTC).
+class Clock(Scale):
+    """What is counted in microseconds, and mostly lies on whole seconds.
 
     Attributes:
         zoned: Whether the type has a time zone.
         precision: Digits of the second that the type keeps, 0 to 6.
     """
-
-    per_day: ClassVar[int] = _DAY
 
     zoned: bool = False
     precision: int = 6
@@ -224,17 +222,29 @@ class TimestampScale(_Calendar):
     def step(self) -> int:
         return int(10 ** (6 - self.precision))
 
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Whole seconds where the cell holds one, else the type's own precision."""
+        drawn = rng.integers(lows, highs, dtype=np.int64)
+        for step in (self.step, 1_000_000):
+            first, last = -(-lows // step), -(-highs // step)
+            whole = rng.integers(first, np.maximum(last, first + 1), dtype=np.int64) * step
+            drawn = np.where(last > first, whole, drawn)
+        return drawn
+
+
+@dataclass(frozen=True)
+class TimestampScale(Clock, _Calendar):
+    """timestamp and timestamptz, in microseconds (UTC)."""
+
+    per_day: ClassVar[int] = _DAY
+
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         return sql.SQL(
             "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
         ).format(identifier)
 
-    def parse(self, text: str) -> int:
+    def parse(self, text: str, *, up: bool = False) -> int:
         return microseconds(text)
-
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Whole seconds where the cell holds one, else the type's own precision."""
-        return draw_time(lows, highs, rng, self.precision)
 
     def _text(self, typed: pa.Array) -> pa.Array:
         text = typed.cast(pa.timestamp("us")).cast(pa.string())
@@ -248,16 +258,6 @@ class TimestampScale(_Calendar):
 def precision_of(type_: ColumnType) -> int:
     """Digits of the second that a type keeps."""
     return 6 if type_.precision is None else type_.precision
-
-
-def draw_time(lows: Points, highs: Points, rng: np.random.Generator, precision: int) -> Points:
-    """Uniform whole seconds in ``[low, high)`` microseconds; finer where no second fits."""
-    drawn = rng.integers(lows, highs, dtype=np.int64)
-    for step in (10 ** (6 - precision), 1_000_000):
-        first, last = -(-lows // step), -(-highs // step)
-        whole = rng.integers(first, np.maximum(last, first + 1), dtype=np.int64) * step
-        drawn = np.where(last > first, whole, drawn)
-    return drawn
 
 
 register_scale(lambda _: DateScale(), "date")

@@ -134,7 +134,7 @@ class FloatScale(Scale):
         points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
         return points
 
-    def parse(self, text: str) -> int:
+    def parse(self, text: str, *, up: bool = False) -> int:
         number = float(text)
         if not np.isfinite(number):
             raise ValueError("not a finite number")

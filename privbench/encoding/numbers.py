@@ -25,7 +25,6 @@ from privbench.encoding.scale import (
     integer_array,
     log_grid,
     marked,
-    octave_grids,
     register_scale,
 )
 from privbench.privacy.recoding import NAN, NULL
@@ -66,14 +65,8 @@ class IntegerScale(Scale):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         return sql.SQL("{}::bigint").format(identifier)
 
-    def read(self, array: pa.Array) -> Points:
-        return int64_points(array)
-
-    def parse(self, text: str) -> int:
-        return grid_number(text, 0, self.limits)
-
-    def parse_up(self, text: str) -> int:
-        return grid_number(text, 0, self.limits, up=True)
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return grid_number(text, 0, self.limits, up=up)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
@@ -84,9 +77,6 @@ class IntegerScale(Scale):
     def candidates(self) -> Points:
         """Every integer near zero, then four points an octave."""
         return log_grid(*self.limits)
-
-    def coarser(self) -> tuple[Points, ...]:
-        return octave_grids(*self.limits)
 
 
 register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")
@@ -235,11 +225,8 @@ class NumericScale(Scale):
         points[np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)) == NAN] = NAN
         return points
 
-    def parse(self, text: str) -> int:
-        return grid_number(text, self.digits, self.limits)
-
-    def parse_up(self, text: str) -> int:
-        return grid_number(text, self.digits, self.limits, up=True)
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return grid_number(text, self.digits, self.limits, up=up)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """decimal128; strings where the column holds NaN or the grid is coarser than 1."""
@@ -278,9 +265,6 @@ class NumericScale(Scale):
         points |= {sign * i * unit for sign in (-1, 1) for i in range(65) if i * unit <= hi}
         return np.array(sorted(points), dtype=np.int64)
 
-    def coarser(self) -> tuple[Points, ...]:
-        return octave_grids(*self.limits)
-
 
 @dataclass(frozen=True)
 class MoneyScale(NumericScale):
@@ -295,11 +279,8 @@ class MoneyScale(NumericScale):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         return super().select(sql.SQL("({}::numeric)").format(identifier))
 
-    def parse(self, text: str) -> int:
-        return super().parse(text.translate(_BARE))
-
-    def parse_up(self, text: str) -> int:
-        return super().parse_up(text.translate(_BARE))
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return super().parse(text.translate(_BARE), up=up)
 
 
 def _plain(value: int, step: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -21,7 +21,6 @@ from privbench.encoding.base import (
     Need,
     Released,
     attribute,
-    concatenate,
     integers,
     null_mask,
     optional,
@@ -30,7 +29,7 @@ from privbench.encoding.base import (
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
 from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
-from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
+from privbench.privacy.data import EdgesRecoding, Recoding
 
 
 def _pair(value: Any) -> tuple[int, int]:
@@ -244,11 +243,9 @@ class OrderedReader(ColumnReader):
             return {self.name: points, self._decimals: self.scale.count_decimals(points)}
         return {self.name: points}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        if self.range.settled:
-            domain = self._recoding.domain
-            return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
-        return {name: Grid(concatenate(pieces, name, np.int64)) for name in self.attributes}
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: self._recoding.domain} if self.range.settled else {}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         decimals = None

@@ -9,13 +9,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding import dates, floats, numbers, times
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
-from privbench.encoding.categories import (
-    LabelReader,
-    ListCodec,
-    ListReader,
-    boolean_reader,
-    enum_reader,
-)
+from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.checks import (
     Limits,
     allowed,
@@ -85,9 +79,10 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if listed is not None:
         return listed
     if column.type.kind == "e" and column.type.labels:
-        return enum_reader(table.key, column)
+        labels = column.type.labels
+        return ListReader(table.key, column, labels, True, False, "labels of the enum type")
     if column.type.base == "bool":
-        return boolean_reader(table.key, column)
+        return ListReader(table.key, column, ("false", "true"), True, False, "boolean")
     if column.type.base in TEXT_BASES:
         unique = _unique(table, column)
         room = index_room(table, column.name)

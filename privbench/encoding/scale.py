@@ -98,21 +98,17 @@ class Scale(ABC):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The SQL expression (int8 or float8) from which `read` makes grid points."""
 
-    @abstractmethod
     def read(self, array: pa.Array) -> Points:
         """Grid points and sentinels of a selected batch, shape (rows,)."""
+        return int64_points(array)
 
     @abstractmethod
-    def parse(self, text: str) -> int:
-        """The grid point of a literal of the type.
+    def parse(self, text: str, *, up: bool = False) -> int:
+        """The grid point of a literal; between two of them the lower one, or with `up` the upper.
 
         Raises:
             ValueError: Not a literal of the type.
         """
-
-    def parse_up(self, text: str) -> int:
-        """Like `parse`, rounded up where the literal lies between two grid points."""
-        return self.parse(text)
 
     @abstractmethod
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
@@ -133,7 +129,9 @@ class Scale(ABC):
 
     def coarser(self) -> tuple[Points, ...]:
         """The same with ever fewer points, for columns of which few rows are seen."""
-        return ()
+        if not self.octaves:
+            return ()
+        return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
@@ -251,11 +249,6 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     # Columns of one type share it.
     result.flags.writeable = False
     return result
-
-
-def octave_grids(lo: int, hi: int) -> tuple[Points, ...]:
-    """Grids of two points an octave, and of one, within ``[lo, hi]``."""
-    return tuple(log_grid(lo, hi, per_octave=step, near=step) for step in (2, 1))
 
 
 def int64_points(array: pa.Array) -> Points:

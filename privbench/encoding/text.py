@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,13 +21,12 @@ from privbench.encoding.base import (
     Need,
     Released,
     attribute,
-    concatenate,
     integers,
     null_mask,
     optional,
     texts,
 )
-from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
+from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
 from privbench.encoding.checks import Limits, length_limits
 from privbench.encoding.column_names import (
     Semantic,
@@ -65,8 +64,6 @@ from privbench.encoding.unmodelled import FillReader
 from privbench.errors import ConfigError
 from privbench.privacy.data import (
     NULL,
-    Attribute,
-    Cells,
     EdgesRecoding,
     LabelsRecoding,
     Recoding,
@@ -297,16 +294,13 @@ class TextReader(ColumnReader):
             pieces[shape] = codes.astype(domain.dtype)
         return pieces
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        result: dict[str, Attribute] = {}
-        if self.labelled:
-            result[self.name] = collect_labels([piece[self.name] for piece in pieces])
-        if self.shaped:
-            lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
-            domains = (lengths, shape_domain(self.nullable))
-            for name, domain in zip(self.attributes[-2:], domains, strict=True):
-                result[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
-        return result
+    @property
+    def cells(self) -> dict[str, Domain]:
+        if not self.shaped:
+            return {}
+        length, shape = self.attributes[-2:]
+        lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
+        return {length: lengths, shape: shape_domain(self.nullable)}
 
     @property
     def _lengths(self) -> EdgesRecoding:

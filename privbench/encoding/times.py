@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.encoding.dates import draw_time, precision_of
+from privbench.encoding.dates import Clock, precision_of
 from privbench.encoding.scale import (
     LINEAR,
     Mask,
@@ -22,7 +22,6 @@ from privbench.encoding.scale import (
     integer_array,
     log_grid,
     marked,
-    octave_grids,
     register_scale,
 )
 from privbench.schema import ColumnType
@@ -78,22 +77,13 @@ def interval_seconds(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class TimeScale(Scale):
+class TimeScale(Clock):
     """Time of day in microseconds; the range is public, 00:00 to 24:00.
 
-    Attributes:
-        zoned: Whether the type has a time zone (the local time is what is kept, at UTC).
-        precision: Digits of the second that the type keeps.
+    Of a time with a zone the local time is what is kept, at UTC.
     """
 
     open_range: ClassVar[bool] = False
-
-    zoned: bool = False
-    precision: int = 6
-
-    @property
-    def step(self) -> int:
-        return int(10 ** (6 - self.precision))
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -105,10 +95,7 @@ class TimeScale(Scale):
             "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
         ).format(clock)
 
-    def read(self, array: pa.Array) -> Points:
-        return int64_points(array)
-
-    def parse(self, text: str) -> int:
+    def parse(self, text: str, *, up: bool = False) -> int:
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
     def edges(
@@ -125,9 +112,6 @@ class TimeScale(Scale):
         if bins is None and hi - lo > 8 * quarter:
             return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
         return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
-
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        return draw_time(lows, highs, rng, self.precision)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))
@@ -190,10 +174,7 @@ class IntervalScale(Scale):
             hi=sql.SQL(f"({hi})::double precision"),
         )
 
-    def read(self, array: pa.Array) -> Points:
-        return int64_points(array)
-
-    def parse(self, text: str) -> int:
+    def parse(self, text: str, *, up: bool = False) -> int:
         lo, hi = self.limits
         return min(max(interval_seconds(text), lo), hi)
 
@@ -212,9 +193,6 @@ class IntervalScale(Scale):
         lo, hi = self.limits
         whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]
         return np.unique(np.concatenate([log_grid(lo, hi), whole])).astype(np.int64)
-
-    def coarser(self) -> tuple[Points, ...]:
-        return octave_grids(*self.limits)
 
 
 def _unit_of(type_: ColumnType) -> str:

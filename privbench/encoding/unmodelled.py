@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, LiteralString
 
@@ -18,7 +18,6 @@ from privbench.encoding.base import (
     Codec,
     ColumnReader,
     Released,
-    concatenate,
     integers,
     null_mask,
     row_count,
@@ -34,13 +33,12 @@ from privbench.encoding.surrogate_text import (
     made_text,
 )
 from privbench.errors import SchemaError
-from privbench.privacy.data import Attribute, Cells
 from privbench.schema import Column, ColumnType
 
-#: One cell for "a value", one for NULL.
-PRESENCE = Domain(1, nullable=True)
-#: One cell for "a value", one for the empty text; with and without one for NULL.
-BLANKS = {nullable: Domain(2, nullable=nullable) for nullable in (False, True)}
+
+def _presence(nullable: bool, blank: bool) -> Domain:
+    """A cell for "a value", perhaps one for the empty text, and one for NULL."""
+    return Domain(2, nullable=nullable) if blank else Domain(1, nullable=True)
 
 
 @dataclass(frozen=True)
@@ -65,10 +63,6 @@ class FillReader(ColumnReader):
     def attributes(self) -> tuple[str, ...]:
         return (self.name,) if self.measured and (self.nullable or self.blank) else ()
 
-    @property
-    def _domain(self) -> Domain:
-        return BLANKS[self.nullable] if self.blank else PRESENCE
-
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         if not self.attributes:
             return []
@@ -87,10 +81,9 @@ class FillReader(ColumnReader):
             return {}
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        if not self.attributes:
-            return {}
-        return {self.name: Cells(concatenate(pieces, self.name, np.uint8), self._domain)}
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: _presence(self.nullable, self.blank)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
         return FillCodec(
@@ -129,11 +122,7 @@ class FillCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        return {self.column: self._domain} if self.measured else {}
-
-    @property
-    def _domain(self) -> Domain:
-        return BLANKS[self.nullable] if self.blank else PRESENCE
+        return {self.column: _presence(self.nullable, self.blank)} if self.measured else {}
 
     @property
     def omitted(self) -> bool:
@@ -147,7 +136,7 @@ class FillCodec(Codec):
         made = fill("null" if self.omitted else self.filler, self.type, count, rng)
         if not self.measured:
             return made
-        null = null_mask(codes[self.column], self._domain)
+        null = null_mask(codes[self.column], self.domains[self.column])
         if self.blank:
             empty = pa.array(np.asarray(codes[self.column] == 1))
             made = pc.if_else(empty, pa.scalar("", made.type), made)
@@ -280,9 +269,9 @@ class SizedReader(ColumnReader):
         cells = length_cells(self._edges, self.nullable)
         return {self.name: cells.apply(int64_points(batch[self.alias()]))}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        domain = _size_domain(self._edges, self.nullable)
-        return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: _size_domain(self._edges, self.nullable)}
 
     @property
     def _edges(self) -> tuple[int, ...]:
