@@ -29,19 +29,19 @@ from privbench.encoding.keys.columns import (
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.patterns import is_understood
-from privbench.encoding.ranges import PointCodec, RangeCodec, point_reader, range_reader
+from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
     FillCodec,
+    FillReader,
     SizedCodec,
     constant_of,
     fallback_reader,
     period_reader,
     sized_reader,
     skip_reader,
-    uuid_reader,
 )
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
@@ -102,11 +102,11 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base == "uuid":
-        return uuid_reader(table.key, column)
+        how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
+        return FillReader(table.key, column, "uuid", True, how, why)
     room = index_room(table, column.name)
     return (
-        range_reader(table.key, column)
-        or point_reader(table.key, column)
+        parts_reader(table.key, column)
         or sized_reader(table.key, column, room)
         or fallback_reader(table.key, column)
     )

@@ -212,12 +212,6 @@ def constant_of(column: Column) -> str | None:
     return filler_of(type_)
 
 
-def uuid_reader(table: str, column: Column) -> ColumnReader:
-    """Random values; only the rate of NULL is read."""
-    why = "a uuid carries nothing to model"
-    return FillReader(table, column, "uuid", True, "random version-4 uuid, NULL rate only", why)
-
-
 Sizes = NDArray[np.int64]
 
 #: Most elements of an array, and characters of a document, that are measured and generated.
@@ -317,7 +311,7 @@ class SizedCodec(Codec):
         inside = np.where(null, 0, np.minimum(cell, len(edges) - 2))
         sizes = rng.integers(edges[inside], edges[inside + 1], dtype=np.int64)
         sizes = np.minimum(np.where(null, 0, sizes), max(_MOST // max(len(sizes), 1), 1))
-        made = _MAKERS[self.measure](self.type, sizes, rng)
+        made = _sized(self.measure, self.type, sizes, rng)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
 
@@ -332,19 +326,32 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
     return None if measure is None else SizedReader(table, column, measure, room)
 
 
-def _arrays(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    result = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
-    if result is None:
-        raise ValueError(f"no element of {type_.sql} can be made")
-    return result
+def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+    """Values of the sizes that are asked for.
 
-
-def _bytes(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    return joined("\\x", _cut(2 * sizes, 16, rng))
-
-
-def _bits(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    return _cut(sizes, 2, rng)
+    Raises:
+        ValueError: No element of an array can be made.
+    """
+    match measure:
+        case "array":
+            made = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
+            if made is None:
+                raise ValueError(f"no element of {type_.sql} can be made")
+            return made
+        case "bytea":
+            return joined("\\x", _cut(2 * sizes, 16, rng))
+        case "varbit":
+            return _cut(sizes, 2, rng)
+        case "xml":
+            return joined("<a>", _words(sizes - 7, rng), "</a>")
+        case "tsvector":
+            places = np.concatenate([[0], np.cumsum(sizes)])
+            flat = joined("'", digits(rng.integers(36**4, size=int(places[-1])), 4), "'")
+            return pc.binary_join(pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat), " ")
+        case "json" | "jsonb":
+            long = joined('{"text": "', _words(sizes - 12, rng), '"}')
+            return pc.if_else(pa.array(sizes >= 12), long, "{}")
+    raise ValueError(f"no measure of size {measure!r}")
 
 
 def _cut(sizes: Sizes, base: int, rng: np.random.Generator) -> pa.Array:
@@ -359,29 +366,3 @@ def _words(sizes: Sizes, rng: np.random.Generator) -> pa.Array:
     """Letters, which need no escape in a document."""
     shape = np.full(len(sizes), SHAPES.index("lower"), dtype=np.int64)
     return made_text(shape, np.maximum(sizes, 0), rng)
-
-
-def _json(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    long = joined('{"text": "', _words(sizes - 12, rng), '"}')
-    return pc.if_else(pa.array(sizes >= 12), long, "{}")
-
-
-def _xml(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    return joined("<a>", _words(sizes - 7, rng), "</a>")
-
-
-def _vectors(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    places = np.concatenate([[0], np.cumsum(sizes)])
-    flat = joined("'", digits(rng.integers(36**4, size=int(places[-1])), 4), "'")
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat), " ")
-
-
-_MAKERS: dict[str, Callable[[ColumnType, Sizes, np.random.Generator], pa.Array]] = {
-    "array": _arrays,
-    "bytea": _bytes,
-    "varbit": _bits,
-    "json": _json,
-    "jsonb": _json,
-    "xml": _xml,
-    "tsvector": _vectors,
-}
