@@ -28,6 +28,8 @@ from privbench.schema import Column, ColumnType
 
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
+Codes = Mapping[str, AnyCodes]
+Rng = np.random.Generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +189,7 @@ class Codec(ABC):
         return False
 
     @abstractmethod
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Values for the column.
 
         Args:
@@ -258,7 +258,7 @@ def attribute(column: str, part: str) -> str:
     return f"{column}{PART}{part}"
 
 
-def row_count(codes: Mapping[str, AnyCodes], rows: int | None) -> int:
+def row_count(codes: Codes, rows: int | None) -> int:
     """Number of rows to decode."""
     for values in codes.values():
         return len(values)

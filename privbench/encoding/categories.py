@@ -13,12 +13,13 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     CategoriesNeed,
     Codec,
+    Codes,
     ColumnReader,
     Need,
     Released,
+    Rng,
     null_mask,
     texts,
 )
@@ -178,9 +179,7 @@ class ListCodec(Codec):
             return {}
         return {self.column: LabelsRecoding(self.values, self.other, self.nullable)}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """The listed values, typed where the type has an Arrow form."""
         domain = self.domains[self.column]
         given = codes[self.column].astype(np.int64)

@@ -20,6 +20,7 @@ from privbench.encoding.scale import (
     Mask,
     Points,
     Scale,
+    Spacing,
     grid_number,
     int64_points,
     integer_array,
@@ -164,20 +165,10 @@ class NumericScale(Scale):
         points[rest] = super().draw(lows[rest], highs[rest], rng)
         return points
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
-    ) -> list[int]:
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
         low, high = self._counted(lo), self._counted(hi)
-        again = sorted({self._counted(edge) for edge in inner})
-        return self._points(
-            super().edges(low, max(high, low + 1), bins=bins, cells=cells, inner=again)
-        )
+        inner = sorted({self._counted(edge) for edge in spacing.inner})
+        return self._points(super().edges(low, max(high, low + 1), replace(spacing, inner=inner)))
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         below, above = super().tails(self._counted(lo), self._counted(hi), cells)

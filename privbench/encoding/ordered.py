@@ -14,12 +14,13 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     CategoriesNeed,
     Codec,
+    Codes,
     ColumnReader,
     Need,
     Released,
+    Rng,
     attribute,
     integers,
     null_mask,
@@ -28,7 +29,7 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
 from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
-from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
+from privbench.encoding.scale import LINEAR, Points, Scale, Spacing, scale_of
 from privbench.privacy.data import EdgesRecoding, Recoding
 
 
@@ -77,9 +78,7 @@ class OrderedCodec(Codec):
     def recodings(self) -> dict[str, Recoding]:
         return {} if self.settled else {self.column: self.recoding}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """A value in the cell of every code; beyond the last cell, one near it."""
         values = codes[self.column]
         domain = self.recoding.domain
@@ -259,16 +258,9 @@ class OrderedReader(ColumnReader):
             values = released.get(shared.attribute, ()) if shared else ()
             assert isinstance(values, tuple)
             recoding = self._released_recoding(bounds, decimals, tuple(map(int, values)))
-        lo, hi = self.range.lo, self.range.hi
-        return OrderedCodec(
-            self.name,
-            self.column.type,
-            self.nullable,
-            recoding,
-            self.range.settled,
-            (lo, hi),
-            decimals,
-        )
+        limits, settled = (self.range.lo, self.range.hi), self.range.settled
+        head = (self.name, self.column.type, self.nullable)
+        return OrderedCodec(*head, recoding, settled, limits, decimals)
 
     def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.
@@ -293,7 +285,7 @@ class OrderedReader(ColumnReader):
         if hi - lo <= MAX_STEPS:
             edges = list(range(lo, hi + 1))
         else:
-            edges = self.scale.with_own_cells(self.scale.edges(lo, hi, bins=self.bins))
+            edges = self.scale.with_own_cells(self.scale.edges(lo, hi, Spacing(self.bins)))
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
@@ -305,7 +297,7 @@ class OrderedReader(ColumnReader):
             return scale, scale, scale
         # A usual range is cut at whole numbers, and says nothing of values far beyond.
         whole = self.scale.with_decimals(0)
-        many = len(whole.edges(bounds.lo, bounds.hi, cells=bounds.cells or LINEAR))
+        many = len(whole.edges(bounds.lo, bounds.hi, Spacing(cells=bounds.cells or LINEAR)))
         return scale, whole if many > _WHOLES else scale, self.scale
 
     def _released_recoding(
@@ -333,7 +325,7 @@ class OrderedReader(ColumnReader):
             below = [edge for edge in below if edge >= meant[0]]
             if default.hard:
                 above = [edge for edge in above if edge <= meant[1]]
-        inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
+        inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
         edges = {*below, *inside, *above, *_own_cells(scale, values)}
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values beside zero are common; a cell on both of its sides would hold them all.

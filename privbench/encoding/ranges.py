@@ -17,11 +17,12 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     Codec,
+    Codes,
     ColumnReader,
     Need,
     Released,
+    Rng,
     attribute,
     null_mask,
 )
@@ -148,9 +149,7 @@ class PointCodec(Codec):
     def recodings(self) -> dict[str, Recoding]:
         return {**self.x.recodings, **self.y.recodings}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a second coordinate that is NULL where the first is not is another row's."""
         x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
         known = y.is_valid().to_numpy(zero_copy_only=False)
@@ -260,9 +259,7 @@ class RangeCodec(Codec):
     def recodings(self) -> dict[str, Recoding]:
         return {**self.lower.recodings, **self.size.recodings}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         kind = codes[attribute(self.column, "kind")]
         start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
         bare, open_ = (
@@ -351,14 +348,14 @@ def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql
     return low, sql.SQL(f"CASE WHEN {known} THEN {size} END").format(c=column)
 
 
-def _points(codec: OrderedCodec, codes: Mapping[str, AnyCodes], rng: np.random.Generator) -> Points:
+def _points(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:
     """Grid points in the cells of some codes; any where the code says NULL."""
     lows, highs = codec.cells()
     chosen = codes[codec.column]
     return codec.scale.draw(lows[chosen], highs[chosen], rng)
 
 
-def _again(points: Points, missing: Mask, known: Mask, rng: np.random.Generator) -> None:
+def _again(points: Points, missing: Mask, known: Mask, rng: Rng) -> None:
     """Fill in missing points from other rows, drawn at random; in place."""
     if missing.any() and known.any():
         points[missing] = rng.choice(points[known], int(missing.sum()))

@@ -132,16 +132,11 @@ def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: A
     """Kinds that the type cannot have."""
     text = column.type.base in TEXT_BASES
     listable = text or scale is not None or column.type.base == "bool" or column.type.kind == "e"
+    fits = {"range": scale is not None, "text": text, "categories": listable, "values": listable}
     asked: str = "values" if config.values is not None else config.kind
-    wrong = {
-        "range": scale is None,
-        "text": not text,
-        "categories": not listable,
-        "values": not listable,
-    }.get(asked, False)
-    if not wrong and config.faker is not None and not text:
-        asked, wrong = "faker", True
-    if wrong:
+    if fits.get(asked, True) and config.faker is not None:
+        asked, fits = "faker", {"faker": text}
+    if not fits.get(asked, True):
         raise ConfigError(
             f"{asked!r} does not fit the type {column.type.sql}.",
             table=table.key,
@@ -161,11 +156,17 @@ def _listed(
     check = allowed(limits)
     if config.values is not None:
         values = tuple(dict.fromkeys(literal(value) for value in config.values))
-        _refuse_values(table, column, values, limits, scale)
+        bad = [value for value in values if not _valid(column, value, limits, scale)]
+        if bad:
+            raise ConfigError(
+                f"declared value {bad[0]!r} is not valid for {column.type.sql} and its CHECKs.",
+                table=table.key,
+                column=column.name,
+                remedy="Correct 'values'.",
+            )
         if scale is not None:
             values = _sorted(scale, values)
-        exact = column.type.kind == "e" or column.type.base == "bool"
-        ordered = scale is not None or exact
+        ordered = scale is not None or column.type.kind == "e" or column.type.base == "bool"
         return ListReader(table.key, column, values, ordered, True, "declared list")
     if not check or config.kind not in ("auto", "categories"):
         return None
@@ -184,25 +185,8 @@ def _sorted(scale: Scale, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(points[point] for point in sorted(points))
 
 
-def _refuse_values(
-    table: Table,
-    column: Column,
-    values: tuple[str, ...],
-    limits: tuple[Limits, ...],
-    scale: Scale | None,
-) -> None:
-    """Declared values that are not of the type, or that a CHECK forbids."""
-    bad = [value for value in values if not _valid(column, value, limits, scale)]
-    if bad:
-        raise ConfigError(
-            f"declared value {bad[0]!r} is not valid for {column.type.sql} and its CHECKs.",
-            table=table.key,
-            column=column.name,
-            remedy="Correct 'values'.",
-        )
-
-
 def _valid(column: Column, value: str, limits: tuple[Limits, ...], scale: Scale | None) -> bool:
+    """Whether a declared value is of the type, and no CHECK forbids it."""
     if scale is not None:
         try:
             scale.parse(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import ClassVar
@@ -37,6 +38,22 @@ LINEAR = 128
 #: Cells beyond released bounds, and beyond upper ones of scales with octaves: to 150,000 times
 #: the width of the range's twelfth.
 TAILS, LONG_TAILS = 6, 32
+
+
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """How a range is cut into cells.
+
+    Attributes:
+        bins: Number of equal cells, where the config says so.
+        cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
+            fewer, cells that grow are as many times wider.
+        inner: Edges to take instead, where rows are known to be many or few.
+    """
+
+    bins: int | None = None
+    cells: int = LINEAR
+    inner: Sequence[int] = ()
 
 
 class Scale(ABC):
@@ -137,32 +154,16 @@ class Scale(ABC):
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
-    ) -> list[int]:
-        """Cell edges over ``[lo, hi)``, both ends included.
-
-        Args:
-            lo: First grid point.
-            hi: One past the last.
-            bins: Number of equal cells, where the config says so.
-            cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
-                fewer, cells that grow are as many times wider.
-            inner: Edges to take instead, where rows are known to be many or few.
-        """
-        coarser = LINEAR // cells
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
+        """Cell edges over ``[lo, hi)``, both ends included."""
+        bins, inner = spacing.bins, spacing.inner
+        coarser = LINEAR // spacing.cells
         most = LEAST_UNITS if inner else max(UNIT_STEPS // coarser, LEAST_UNITS)
         if bins is None and hi - lo <= most:
             return list(range(lo, hi + 1))
         if bins is None and inner:
             return sorted({lo, hi, *(edge for edge in inner if lo < edge < hi)})
-        edges = set(self.linear(lo, hi, bins or cells))
+        edges = set(self.linear(lo, hi, bins or spacing.cells))
         if bins is None and self.octaves:
             grown = [edge for edge in self.octave_edges(lo, hi) if lo < edge < hi]
             edges |= set(grown[:: min(coarser, 4)])

@@ -17,9 +17,11 @@ from privbench.encoding.base import (
     AnyCodes,
     CategoriesNeed,
     Codec,
+    Codes,
     ColumnReader,
     Need,
     Released,
+    Rng,
     attribute,
     integers,
     null_mask,
@@ -126,9 +128,7 @@ class TextCodec(Codec):
     def recodings(self) -> dict[str, Recoding]:
         return {} if self.labels is None else {self.column: self._labels}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Labels and surrogate text; NULL where the first attribute says so."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
@@ -147,7 +147,7 @@ class TextCodec(Codec):
         both = pa.concat_arrays([pool, made])
         return both.take(pa.array(places, mask=null))
 
-    def _label_codes(self, codes: Mapping[str, AnyCodes], count: int) -> NDArray[np.int64]:
+    def _label_codes(self, codes: Codes, count: int) -> NDArray[np.int64]:
         """Position of the released label, −1 for other text."""
         if not self.labels:
             return np.full(count, -1, dtype=np.int64)
@@ -156,10 +156,10 @@ class TextCodec(Codec):
 
     def _made(
         self,
-        codes: Mapping[str, AnyCodes],
+        codes: Codes,
         chosen: NDArray[np.int64],
         surrogates: Surrogates | None,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> pa.Array:
         """Surrogate texts; rows that share one are alike in shape and length."""
         rows = len(chosen)
@@ -184,7 +184,7 @@ class TextCodec(Codec):
         return made.take(pa.array(taken))
 
     def _distinct(
-        self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator
+        self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng
     ) -> pa.Array:
         """One text each, all different as far as length allows; codes, where words run out."""
         made = made_text(shapes, lengths, rng)
@@ -200,9 +200,7 @@ class TextCodec(Codec):
         return made
 
 
-def _present(
-    codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
     """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not.
 
     A learner may sample a text that is there with the length of one that is not.

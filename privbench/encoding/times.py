@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,10 +14,10 @@ from psycopg import sql
 
 from privbench.encoding.dates import Clock, precision_of
 from privbench.encoding.scale import (
-    LINEAR,
     Mask,
     Points,
     Scale,
+    Spacing,
     int64_points,
     integer_array,
     log_grid,
@@ -98,20 +98,12 @@ class TimeScale(Clock):
     def parse(self, text: str, *, up: bool = False) -> int:
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
-    ) -> list[int]:
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
         """Quarters of an hour, unless the range is narrower or the config says otherwise."""
         quarter = _DAY // 96
-        if bins is None and hi - lo > 8 * quarter:
+        if spacing.bins is None and hi - lo > 8 * quarter:
             return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
-        return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
+        return super().edges(lo, hi, spacing)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         null = marked(marks, "null", len(points))

@@ -14,10 +14,11 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     Codec,
+    Codes,
     ColumnReader,
     Released,
+    Rng,
     integers,
     null_mask,
     row_count,
@@ -128,9 +129,7 @@ class FillCodec(Codec):
     def omitted(self) -> bool:
         return self.filler == "default"
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Valid values, NULL where the code says so; NULL throughout for an omitted column."""
         count = row_count(codes, rows)
         made = fill("null" if self.omitted else self.filler, self.type, count, rng)
@@ -302,9 +301,7 @@ class SizedCodec(Codec):
     def domains(self) -> dict[str, Domain]:
         return {self.column: _size_domain(self.edges, self.nullable)}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         cell = codes[self.column].astype(np.int64)
         null = null_mask(codes[self.column], self.domains[self.column])
         edges = np.array(self.edges, dtype=np.int64)
@@ -326,7 +323,7 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
     return None if measure is None else SizedReader(table, column, measure, room)
 
 
-def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
     """Values of the sizes that are asked for.
 
     Raises:
@@ -354,7 +351,7 @@ def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: np.random.Generat
     raise ValueError(f"no measure of size {measure!r}")
 
 
-def _cut(sizes: Sizes, base: int, rng: np.random.Generator) -> pa.Array:
+def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:
     """Random digits, as many as are asked for in every row."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     stream = digits(rng.integers(base, size=int(ends[-1])), 1, base).buffers()[2]
@@ -362,7 +359,7 @@ def _cut(sizes: Sizes, base: int, rng: np.random.Generator) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
 
 
-def _words(sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+def _words(sizes: Sizes, rng: Rng) -> pa.Array:
     """Letters, which need no escape in a document."""
     shape = np.full(len(sizes), SHAPES.index("lower"), dtype=np.int64)
     return made_text(shape, np.maximum(sizes, 0), rng)

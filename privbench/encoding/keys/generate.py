@@ -97,7 +97,7 @@ def fill_keys(
         rng: Source of randomness.
         rows: Number of rows.
         codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
-        deferred: Keys that are filled in later (`fill_deferred_key`), when their parent exists.
+        deferred: Keys that are filled in later (`_fill_deferred_key`), when their parent exists.
         wanted: Columns of deferred keys that others refer to already: they get surrogate keys.
         own: The key whose parents should change last.
 
@@ -135,7 +135,7 @@ def fill_keys(
     return _result(work, selves)
 
 
-def fill_deferred_key(
+def _fill_deferred_key(
     table: Table,
     keyed: KeyedTable,
     key: ForeignKey,
@@ -169,7 +169,7 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
         made = role_of(work.table, column) == "minted" or column.name in wanted
         if column.name in work.columns or not made:
             continue
-        if column.type.base == "uuid" or _is_uuid_text(work.table, column):
+        if _holds_uuids(work.table, column):
             work.columns[column.name] = random_uuids(work.rows, work.rng)
         elif is_discriminator(work.table, column) and not _counts_all(work, column):
             assert work.table.primary_key is not None
@@ -185,14 +185,14 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
 def _counts_all(work: TableRows, column: Column) -> bool:
     """Whether a sequence numbers all rows; not where its type has too few numbers above 0."""
     space = value_space(work.table, column, None, work.rows) if is_counted(column) else None
-    rows = int(np.count_nonzero(work.alive))
-    return space is not None and min(space.capacity, space.hi) >= rows
+    return space is not None and min(space.capacity, space.hi) >= np.count_nonzero(work.alive)
 
 
-def _is_uuid_text(table: Table, column: Column) -> bool:
-    """Whether a key is a text with room for a UUID and nothing else, and no CHECK says more."""
-    texts = column.type.base in ("varchar", "bpchar") and column.type.length == _UUID_LENGTH
-    return texts and not column_limits(table, column) and column_pattern(table, column) is None
+def _holds_uuids(table: Table, column: Column) -> bool:
+    """Whether a key is a UUID, or a text with room for one alone of which no CHECK says more."""
+    if column.type.base not in ("varchar", "bpchar") or column.type.length != _UUID_LENGTH:
+        return column.type.base == "uuid"
+    return not column_limits(table, column) and column_pattern(table, column) is None
 
 
 def _number(work: TableRows, column: Column, index: Indices) -> bool:
@@ -336,6 +336,10 @@ def generate_keys(
             if key.name not in step.deferred
         }
         columns = decoded.get(table.key, {})
+        # Of columns that others refer to, no key fills these at once.
+        keys = table.foreign_keys
+        later = {name for key in keys if key.name in step.deferred for name in key.columns}
+        now = {name for key in keys if key.name not in step.deferred for name in key.columns}
         made[table.key] = fill_keys(
             table,
             {name: values.slice(0, count) for name, values in columns.items()},
@@ -345,42 +349,35 @@ def generate_keys(
             rows=count,
             codecs=(codecs or {}).get(table.key),
             deferred=step.deferred,
-            wanted=_wanted(step, wanted),
+            wanted={name for name in later - now if (table.key, name) in wanted},
             own=(own or {}).get(table.key),
         )
         if not references and not step.deferred:
             made[table.key] = replace(made[table.key], parents={})
-    for step in steps:
-        for name in step.deferred:
-            _defer(
-                step.table, name, made, parents, rows, seed, _keys_of(made, private, public_keys)
-            )
+    for table, key in (
+        (step.table, step.table.foreign_key(n)) for step in steps for n in step.deferred
+    ):
+        # The load ends references to rows that go.
+        mine = made[table.key]
+        given = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
+        keys = _keys_of(made, private, public_keys)(key)
+        rng = generator(seed, "defer", table.key, key.name)
+        made[table.key] = _fill_deferred_key(table, mine, key, given, keys, rng)
     return made
-
-
-def _wanted(step: Step, wanted: set[tuple[str, str]]) -> set[str]:
-    """Columns of a table's deferred keys that others refer to, and no key fills at once."""
-    table, keys = step.table, step.table.foreign_keys
-    later = {name for key in keys if key.name in step.deferred for name in key.columns}
-    now = {name for key in keys if key.name not in step.deferred for name in key.columns}
-    return {name for name in later - now if (table.key, name) in wanted}
 
 
 def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
     """Row counts; a table that must refer to an empty one has to be empty itself."""
     counts = {table.key: int(rows.get(table.key, 0)) for table in tables}
-    changed = True
-    while changed:
-        changed = False
+    for _ in tables:
         for table in tables:
-            empty = any(
+            if any(
                 counts.get(str(key.ref_table), 1) == 0
                 and all(table.column(name).not_null for name in key.columns)
                 for key in table.foreign_keys
                 if not key.is_self
-            )
-            if empty and counts[table.key]:
-                counts[table.key], changed = 0, True
+            ):
+                counts[table.key] = 0
     return counts
 
 
@@ -413,19 +410,3 @@ def _keys_of(
         return public_keys(key)
 
     return keys
-
-
-def _defer(
-    table: Table,
-    name: str,
-    made: dict[str, KeyedTable],
-    parents: Mapping[str, Mapping[str, Indices]],
-    rows: Mapping[str, int],
-    seed: int | None,
-    keys: ParentKeys,
-) -> None:
-    """Fill in one deferred key; the load ends references to rows that go."""
-    key, mine = table.foreign_key(name), made[table.key]
-    index = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
-    rng = generator(seed, "defer", table.key, name)
-    made[table.key] = fill_deferred_key(table, mine, key, index, keys(key), rng)

@@ -64,7 +64,7 @@ def shared_groups(
     joint = combine(codes, rows + parents)
     null = np.zeros(rows, dtype=np.bool_)
     for child in fixed:
-        null |= child.is_null().to_numpy(zero_copy_only=False)
+        null |= ~known(child)
     return joint[:rows], joint[rows:], null
 
 
@@ -134,7 +134,7 @@ def take_key(
     result = {}
     for name in columns:
         values = referred[name]
-        filled = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        filled = np.flatnonzero(known(values))
         if table.column(name).not_null and len(filled):
             turn = filled[np.arange(len(index)) % len(filled)]
             result[name] = values.take(pa.array(np.where(none, turn, index)))
@@ -185,7 +185,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
         count,
     )
     # Nothing can refer to a row whose referenced columns are not all filled in.
-    empty = _with_null(referred)
+    empty: Mask = np.logical_or.reduce([~known(values) for values in referred.values()])
     theirs = np.where(empty, _NOBODY, theirs)
     work.targets[key.name] = np.flatnonzero(~empty)
     given = work.parents.get(key.name)
@@ -198,7 +198,8 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
         seen = np.flatnonzero(index >= 0)
         wrong[seen] |= mine[seen] != theirs[index[seen]]
     if wrong.any():
-        _redraw(work, index, mine, theirs, np.flatnonzero(wrong))
+        # The parent is gone, disagrees, or is missing and must not be.
+        index[wrong] = ParentSampler(index, theirs).draw(mine[wrong], work.rng)
     if one_to_one(work.table, key) and count:
         index = without_repeats(index, mine, theirs, work.rng)
     if not free:
@@ -223,23 +224,11 @@ def _fill(
     work.columns.update(result)
 
 
-def _with_null(referred: Mapping[str, pa.Array]) -> Mask:
-    """Parent rows with a NULL among the columns that a key refers to."""
-    nulls = [values.is_null().to_numpy(zero_copy_only=False) for values in referred.values()]
-    result: Mask = np.logical_or.reduce(nulls)
-    return result
-
-
 def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
     """Columns that can be NULL without touching another key."""
     if key.match == "f" and shared:
         return []
     return [name for name in nullable_columns(work.table, key) if name not in shared]
-
-
-def _redraw(work: TableRows, index: Indices, mine: Indices, theirs: Indices, rows: Indices) -> None:
-    """Draw again where the parent is gone, disagrees, or is missing and must not be."""
-    index[rows] = ParentSampler(index, theirs).draw(mine[rows], work.rng)
 
 
 def refill_self_reference(work: TableRows, key: ForeignKey) -> None:
