@@ -185,7 +185,8 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
 def _counts_all(work: TableRows, column: Column) -> bool:
     """Whether a sequence numbers all rows; not where its type has too few numbers above 0."""
     space = value_space(work.table, column, None, work.rows) if is_counted(column) else None
-    return space is not None and min(space.capacity, space.hi) >= np.count_nonzero(work.alive)
+    rows = int(np.count_nonzero(work.alive))
+    return space is not None and min(space.capacity, space.hi) >= rows
 
 
 def _holds_uuids(table: Table, column: Column) -> bool:
@@ -354,30 +355,31 @@ def generate_keys(
         )
         if not references and not step.deferred:
             made[table.key] = replace(made[table.key], parents={})
-    for table, key in (
-        (step.table, step.table.foreign_key(n)) for step in steps for n in step.deferred
-    ):
+    for table, name in ((step.table, name) for step in steps for name in step.deferred):
         # The load ends references to rows that go.
-        mine = made[table.key]
+        key, mine = table.foreign_key(name), made[table.key]
         given = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
-        keys = _keys_of(made, private, public_keys)(key)
-        rng = generator(seed, "defer", table.key, key.name)
-        made[table.key] = _fill_deferred_key(table, mine, key, given, keys, rng)
+        values = _keys_of(made, private, public_keys)(key)
+        rng = generator(seed, "defer", table.key, name)
+        made[table.key] = _fill_deferred_key(table, mine, key, given, values, rng)
     return made
 
 
 def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
     """Row counts; a table that must refer to an empty one has to be empty itself."""
     counts = {table.key: int(rows.get(table.key, 0)) for table in tables}
-    for _ in tables:
+    changed = True
+    while changed:
+        changed = False
         for table in tables:
-            if any(
+            empty = any(
                 counts.get(str(key.ref_table), 1) == 0
                 and all(table.column(name).not_null for name in key.columns)
                 for key in table.foreign_keys
                 if not key.is_self
-            ):
-                counts[table.key] = 0
+            )
+            if empty and counts[table.key]:
+                counts[table.key], changed = 0, True
     return counts
 
 
