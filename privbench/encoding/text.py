@@ -64,12 +64,7 @@ from privbench.encoding.surrogates import (
 )
 from privbench.encoding.unmodelled import FillReader
 from privbench.errors import ConfigError
-from privbench.privacy.data import (
-    NULL,
-    EdgesRecoding,
-    LabelsRecoding,
-    Recoding,
-)
+from privbench.privacy.data import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
 
 #: Longest text that is generated: noise may fill the top cells, and must not fill the disk.
@@ -155,11 +150,7 @@ class TextCodec(Codec):
         return np.where(given < len(self.labels), given, -1)
 
     def _made(
-        self,
-        codes: Codes,
-        chosen: NDArray[np.int64],
-        surrogates: Surrogates | None,
-        rng: Rng,
+        self, codes: Codes, chosen: NDArray[np.int64], surrogates: Surrogates | None, rng: Rng
     ) -> pa.Array:
         """Surrogate texts; rows that share one are alike in shape and length."""
         rows = len(chosen)
