@@ -29,6 +29,7 @@ from privbench.schema import Column, ColumnType
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
 Codes = Mapping[str, AnyCodes]
+Parsers = Mapping[str, Callable[[Any], Any]]
 Rng = np.random.Generator
 
 
@@ -165,9 +166,9 @@ class Codec(ABC):
         nullable: Whether the column may hold NULL.
     """
 
-    #: What a model names the codec, and what reads each field of its own from JSON.
+    #: What a model names the codec, and what reads fields from JSON that need more than their type.
     kind: ClassVar[str]
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    parsers: ClassVar[Parsers] = {}
 
     column: str
     type: ColumnType
@@ -205,8 +206,8 @@ class Codec(ABC):
         """A JSON object that `from_json` reads back; fields at their defaults are left out."""
         own = {
             field.name: _jsonable(getattr(self, field.name))
-            for field in fields(self)
-            if field.name in self.parsers and getattr(self, field.name) != field.default
+            for field in fields(self)[_HEAD:]
+            if getattr(self, field.name) != field.default
         }
         return {
             "codec": self.kind,
@@ -223,7 +224,11 @@ class Codec(ABC):
         Raises:
             KeyError, TypeError, ValueError: The object describes no such codec.
         """
-        own = {name: parse(data[name]) for name, parse in cls.parsers.items() if name in data}
+        own = {
+            field.name: (cls.parsers.get(field.name) or _PARSERS[str(field.type)])(data[field.name])
+            for field in fields(cls)[_HEAD:]
+            if field.name in data
+        }
         head = (str(data["column"]), type_from_json(data["type"]), bool(data["nullable"]))
         return cls(*head, **own)
 
@@ -249,6 +254,26 @@ def optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else parse(value)
 
 
+def pair(value: Any) -> tuple[int, int]:
+    """Two integers in a model."""
+    low, high = value
+    return int(low), int(high)
+
+
+#: Fields that every codec has, and what reads others by their type.
+_HEAD = 3
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "str": str,
+    "bool": bool,
+    "int | None": optional(int),
+    "tuple[int, int]": pair,
+    "tuple[int, ...]": integers,
+    "tuple[int, ...] | None": optional(integers),
+    "tuple[str, ...]": texts,
+    "tuple[str, ...] | None": optional(texts),
+}
+
+
 def attribute(column: str, part: str) -> str:
     """The name of a further attribute of a column.
 
@@ -256,15 +281,6 @@ def attribute(column: str, part: str) -> str:
     True
     """
     return f"{column}{PART}{part}"
-
-
-def row_count(codes: Codes, rows: int | None) -> int:
-    """Number of rows to decode."""
-    for values in codes.values():
-        return len(values)
-    if rows is None:
-        raise ValueError("a column without attributes needs the number of rows")
-    return rows
 
 
 def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:

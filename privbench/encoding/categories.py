@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,7 +21,6 @@ from privbench.encoding.base import (
     Released,
     Rng,
     null_mask,
-    texts,
 )
 from privbench.encoding.scale import Scale, scale_of
 from privbench.privacy.data import LabelsRecoding, Recoding
@@ -156,12 +155,6 @@ class ListCodec(Codec):
     """
 
     kind: ClassVar[str] = "list"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "values": texts,
-        "ordered": bool,
-        "other": bool,
-        "settled": bool,
-    }
 
     values: tuple[str, ...]
     ordered: bool

@@ -130,7 +130,9 @@ class FloatScale(Scale):
 
     def read(self, array: pa.Array) -> Points:
         floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-        points = _points(np.asarray(floats), self.limits)
+        nan = np.isnan(floats)
+        points = np.clip(image(np.where(nan, 0.0, floats)), *self.limits)
+        points[nan], points[floats == np.inf], points[floats == -np.inf] = NAN, POS_INF, NEG_INF
         points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
         return points
 
@@ -321,15 +323,6 @@ class FloatScale(Scale):
         steps = width * (2.0 ** np.arange(each, 7, each) - 1)
         below, above = np.maximum(a - steps, -self.top), np.minimum(b + steps, self.top)
         return sorted(set(image(below).tolist())), sorted(set(image(above).tolist()))
-
-
-def _points(floats: NDArray[np.float64], limits: tuple[int, int]) -> Points:
-    nan = np.isnan(floats)
-    points = np.clip(image(np.where(nan, 0.0, floats)), *limits)
-    points[nan] = NAN
-    points[floats == np.inf] = POS_INF
-    points[floats == -np.inf] = NEG_INF
-    return points
 
 
 def _numeric(type_: ColumnType) -> Scale:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -19,23 +19,20 @@ from privbench.encoding.base import (
     Codes,
     ColumnReader,
     Need,
+    Parsers,
     Released,
     Rng,
     attribute,
     integers,
     null_mask,
     optional,
+    pair,
     texts,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
 from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.scale import LINEAR, Points, Scale, Spacing, scale_of
 from privbench.privacy.data import EdgesRecoding, Recoding
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    low, high = value
-    return int(low), int(high)
 
 
 @dataclass(frozen=True)
@@ -50,12 +47,7 @@ class OrderedCodec(Codec):
     """
 
     kind: ClassVar[str] = "ordered"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "recoding": lambda made: made,
-        "settled": bool,
-        "limits": _pair,
-        "decimals": optional(int),
-    }
+    parsers: ClassVar[Parsers] = {"recoding": lambda made: made}
 
     recoding: EdgesRecoding
     settled: bool
@@ -130,7 +122,7 @@ class OrderedCodec(Codec):
             if not 0 < edges[1] - edges[0] <= 1_000_000:
                 raise ValueError("too many edges")
             edges = tuple(range(edges[0], edges[1] + 1))
-        core = optional(_pair)(data["core"])
+        core = optional(pair)(data["core"])
         recoding = EdgesRecoding(edges, texts(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -278,15 +279,9 @@ def _cased(case: str, length: int | None) -> Pattern:
 
 
 def _from_like(text: str) -> str:
-    """The regular expression of a LIKE pattern."""
-    made, escaped = "", False
-    for letter in text:
-        if letter == "\\" and not escaped:
-            escaped = True
-            continue
-        if letter in "%_" and not escaped:
-            made += "." if letter == "_" else ".*"
-        else:
-            made += f"\\{letter}" if letter in _SPECIAL else letter
-        escaped = False
+    """The regular expression of a LIKE pattern, in which a backslash makes a letter plain."""
+    made = ""
+    for part in re.findall(r"\\?.", text, re.DOTALL):
+        plain = f"\\{part[-1]}" if part[-1] in _SPECIAL else part[-1]
+        made += {"%": ".*", "_": "."}.get(part, plain)
     return f"^{made}$"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from privbench.encoding.base import (
     Codes,
     ColumnReader,
     Need,
+    Parsers,
     Released,
     Rng,
     attribute,
@@ -133,10 +134,7 @@ class PointCodec(Codec):
     """
 
     kind: ClassVar[str] = "point"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "x": OrderedCodec.from_json,
-        "y": OrderedCodec.from_json,
-    }
+    parsers: ClassVar[Parsers] = dict.fromkeys(("x", "y"), OrderedCodec.from_json)
 
     x: OrderedCodec
     y: OrderedCodec
@@ -237,10 +235,7 @@ class RangeCodec(Codec):
     """
 
     kind: ClassVar[str] = "range"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "lower": OrderedCodec.from_json,
-        "size": OrderedCodec.from_json,
-    }
+    parsers: ClassVar[Parsers] = dict.fromkeys(("lower", "size"), OrderedCodec.from_json)
 
     lower: OrderedCodec
     size: OrderedCodec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,13 +20,12 @@ from privbench.encoding.base import (
     Codes,
     ColumnReader,
     Need,
+    Parsers,
     Released,
     Rng,
     attribute,
-    integers,
     null_mask,
     optional,
-    texts,
 )
 from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
 from privbench.encoding.checks import Limits, length_limits
@@ -92,9 +91,7 @@ class TextCodec(Codec):
     """
 
     kind: ClassVar[str] = "text"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "labels": optional(texts),
-        "lengths": optional(integers),
+    parsers: ClassVar[Parsers] = {
         "provider": optional(known_provider),
         "surrogates": surrogates_from_json,
     }
@@ -127,7 +124,11 @@ class TextCodec(Codec):
         """Labels and surrogate text; NULL where the first attribute says so."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
-        label = self._label_codes(codes, len(null))
+        # The position of the released label, −1 for other text.
+        label = np.full(len(null), -1, dtype=np.int64)
+        if self.labels:
+            given = codes[self.column].astype(np.int64)
+            label = np.where(given < len(self.labels), given, -1)
         made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
         surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
         if surrogates == () and share < _NOISE:
@@ -141,13 +142,6 @@ class TextCodec(Codec):
         places[made_rows] = len(pool) + np.arange(len(made_rows))
         both = pa.concat_arrays([pool, made])
         return both.take(pa.array(places, mask=null))
-
-    def _label_codes(self, codes: Codes, count: int) -> NDArray[np.int64]:
-        """Position of the released label, −1 for other text."""
-        if not self.labels:
-            return np.full(count, -1, dtype=np.int64)
-        given = codes[self.column].astype(np.int64)
-        return np.where(given < len(self.labels), given, -1)
 
     def _made(
         self, codes: Codes, chosen: NDArray[np.int64], surrogates: Surrogates | None, rng: Rng
@@ -298,14 +292,9 @@ class TextReader(ColumnReader):
     def finish(self, released: Mapping[str, Released]) -> Codec:
         usual = self.usual[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else usual
-        return TextCodec(
-            self.name,
-            self.column.type,
-            self.nullable,
-            labels,
-            self._lengths.edges if self.shaped else None,
-            self.provider,
-        )
+        lengths = self._lengths.edges if self.shaped else None
+        head = (self.name, self.column.type, self.nullable)
+        return TextCodec(*head, labels, lengths, self.provider)
 
     def describe(self) -> tuple[str, str]:
         rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"

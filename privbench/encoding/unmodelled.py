@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, LiteralString
 
@@ -19,9 +19,7 @@ from privbench.encoding.base import (
     ColumnReader,
     Released,
     Rng,
-    integers,
     null_mask,
-    row_count,
 )
 from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
@@ -71,9 +69,8 @@ class FillReader(ColumnReader):
             cell = sql.SQL(
                 "(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::integer"
             )
-            return [
-                (cell.format(sql.SQL(self.column.type.text_form).format(identifier)), self.alias())
-            ]
+            text = sql.SQL(self.column.type.text_form).format(identifier)
+            return [(cell.format(text), self.alias())]
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
@@ -87,14 +84,8 @@ class FillReader(ColumnReader):
         return {self.name: _presence(self.nullable, self.blank)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        return FillCodec(
-            self.name,
-            self.column.type,
-            self.nullable,
-            self.filler,
-            bool(self.attributes),
-            self.blank,
-        )
+        head = (self.name, self.column.type, self.nullable)
+        return FillCodec(*head, self.filler, bool(self.attributes), self.blank)
 
     def describe(self) -> tuple[str, str]:
         return self.how, self.why
@@ -111,11 +102,6 @@ class FillCodec(Codec):
     """
 
     kind: ClassVar[str] = "fill"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "filler": str,
-        "measured": bool,
-        "blank": bool,
-    }
 
     filler: str
     measured: bool
@@ -131,7 +117,9 @@ class FillCodec(Codec):
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Valid values, NULL where the code says so; NULL throughout for an omitted column."""
-        count = row_count(codes, rows)
+        count = next((len(values) for values in codes.values()), rows)
+        if count is None:
+            raise ValueError("a column without attributes needs the number of rows")
         made = fill("null" if self.omitted else self.filler, self.type, count, rng)
         if not self.measured:
             return made
@@ -292,7 +280,6 @@ class SizedCodec(Codec):
     """
 
     kind: ClassVar[str] = "sized"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"measure": str, "edges": integers}
 
     measure: str
     edges: tuple[int, ...]
