@@ -100,16 +100,9 @@ def array_of(tree: exp.Expr) -> tuple[str, ...] | None:
     tree = bare(tree)
     if isinstance(tree, exp.Array):
         return texts_of(tree.expressions)
-    if isinstance(tree, exp.Literal) and str(tree.this).startswith("{"):
-        return _array_literal(str(tree.this))
-    return None
-
-
-def _array_literal(text: str) -> tuple[str, ...] | None:
-    inner = text[1:-1]
-    if any(mark in inner for mark in '"{}\\'):
-        return None
-    return tuple(part.strip() for part in inner.split(",")) if inner else None
+    text = str(tree.this) if isinstance(tree, exp.Literal) else ""
+    plain = text.startswith("{") and not any(mark in text[1:-1] for mark in '"{}\\')
+    return tuple(part.strip() for part in text[1:-1].split(",")) if plain and text[1:-1] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +146,8 @@ def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
 def order_of(tree: exp.Expr) -> Order | None:
     """The order that one conjunct demands, or None."""
     if isinstance(tree, exp.Or):
-        sides = [tree.left.unnest(), tree.right.unnest()]
-        rest = [side for side in sides if not is_null(side)]
-        return order_of(rest[0]) if len(rest) == 1 else None
+        part = not_null_part(tree)
+        return None if part is tree else order_of(part)
     if not isinstance(tree, (exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return None
     left, right = column_of(tree.left), column_of(tree.right)

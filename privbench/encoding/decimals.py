@@ -130,14 +130,6 @@ def decimals_of(numbers: Floats, *, single: bool = False) -> Steps:
     return result
 
 
-def grid_decimals(points: Steps, numbers: Floats, *, single: bool) -> Steps:
-    """`decimals_of` of the points that are values; sentinels stay."""
-    result = points.copy()
-    real = (points > NEG_INF) & (points < POS_INF)
-    result[real] = decimals_of(numbers[real], single=single)
-    return result
-
-
 def trailing_zeros(points: Steps, digits: int, choices: range) -> Steps:
     """How many decimals integers in units of ``10**-digits`` have; multiples of ten count as −1.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.encoding.bounds import parts
-from privbench.encoding.decimals import MORE, DecimalGrid, grid_decimals
+from privbench.encoding.decimals import MORE, DecimalGrid, decimals_of
 from privbench.encoding.numbers import IntegerScale, NumericScale
 from privbench.encoding.scale import LINEAR, Mask, Points, Scale, Spacing, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
@@ -104,7 +104,10 @@ class FloatScale(Scale):
         return scale
 
     def count_decimals(self, points: Points) -> Points:
-        return grid_decimals(points, value(points), single=self.base == "float4")
+        result = points.copy()
+        real = (points > NEG_INF) & (points < POS_INF)
+        result[real] = decimals_of(value(points[real]), single=self.base == "float4")
+        return result
 
     @property
     def top(self) -> float:

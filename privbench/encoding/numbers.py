@@ -144,23 +144,19 @@ class NumericScale(Scale):
         return trailing_zeros(points, self.digits, self.decimal_choices)
 
     @property
-    def unit(self) -> int:
+    def step(self) -> int:
         """Grid points that values are multiples of."""
         return 1 if self.decimals is None else int(10 ** (self.digits - self.decimals))
 
-    @property
-    def step(self) -> int:
-        return self.unit
-
     def has_value(self, lo: int, hi: int) -> bool:
-        return (self.first_aligned(lo) or self.unit) < hi
+        return (self.first_aligned(lo) or self.step) < hi
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Uniform over the multiples in the cell; where there are none, over the cell."""
-        if self.unit == 1:
+        if self.step == 1:
             return super().draw(lows, highs, rng)
-        first, end = -(-lows // self.unit), -(-highs // self.unit)
-        points = self.unit * rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
+        first, end = -(-lows // self.step), -(-highs // self.step)
+        points = self.step * rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
         rest = end <= first
         points[rest] = super().draw(lows[rest], highs[rest], rng)
         return points
@@ -175,20 +171,20 @@ class NumericScale(Scale):
         return self._points(below), self._points(above)
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        return lo // self.unit * self.unit, self.first_aligned(hi)
+        return lo // self.step * self.step, self.first_aligned(hi)
 
     def first_aligned(self, lo: int) -> int:
-        return self._counted(lo) * self.unit
+        return self._counted(lo) * self.step
 
     def holds_one_value(self, low: int, high: int) -> bool:
         return self._counted(high) - self._counted(low) == 1
 
     def _counted(self, point: int) -> int:
         """Which multiple is the first that is not below a point."""
-        return -(-point // self.unit)
+        return -(-point // self.step)
 
     def _points(self, counted: Sequence[int]) -> list[int]:
-        return [place * self.unit for place in counted]
+        return [place * self.step for place in counted]
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -161,11 +161,6 @@ class OrderedReader(ColumnReader):
         return (self.name, self._decimals) if self._counted else (self.name,)
 
     @property
-    def _title(self) -> str:
-        """The name that suggestions are looked up by."""
-        return self.title or self.name
-
-    @property
     def _decimals(self) -> str:
         return attribute(self.name, "decimals")
 
@@ -221,7 +216,8 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _default(self) -> RangeDefault:
         """The range before rows are seen."""
-        return RangeDefault(self.scale, self.range, self._title, self.column.default, self._of_type)
+        title, default = self.title or self.name, self.column.default
+        return RangeDefault(self.scale, self.range, title, default, self._of_type)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         return [(self.scale.select(identifier), self.alias())]

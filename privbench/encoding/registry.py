@@ -84,12 +84,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if column.type.base == "bool":
         return ListReader(table.key, column, ("false", "true"), True, False, "boolean")
     if column.type.base in TEXT_BASES:
-        unique = _unique(table, column)
-        room = index_room(table, column.name)
-        checked = _spoken_of(table, column)
-        return text_reader(
-            table, column, config, delta, limits, unique=unique, checked=checked, room=room
-        )
+        return text_reader(table, column, config, delta, unique=_unique(table, column))
     if scale is not None and config.kind != "categories":
         known = public_range(table.key, column, scale, config, ends(limits))
         title = plain_name(column.name, table)
@@ -104,10 +99,9 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if column.type.base == "uuid":
         how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
         return FillReader(table.key, column, "uuid", True, how, why)
-    room = index_room(table, column.name)
     return (
         parts_reader(table.key, column)
-        or sized_reader(table.key, column, room)
+        or sized_reader(table.key, column, index_room(table, column.name))
         or fallback_reader(table.key, column)
     )
 
@@ -116,16 +110,6 @@ def _unique(table: Table, column: Column) -> bool:
     """Whether no two rows share a value of a column."""
     sets = kept_uniques(table) + folded_uniques(table)
     return any(item.columns == (column.name,) for item in sets)
-
-
-def _spoken_of(table: Table, column: Column) -> bool:
-    """Whether a CHECK, the column's domain or a partition key may speak of a column.
-
-    A CHECK that names no column speaks of the whole row.
-    """
-    named = any(column.name in check.columns or not check.columns for check in table.checks)
-    parted = table.partition_key is not None and column.name in table.partition_key
-    return named or parted or bool(column.type.domain_checks)
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

@@ -64,10 +64,11 @@ class Scale(ABC):
         octaves: Whether cells grow with the distance from the lower bound and from zero, which is
             grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
-        crowded: Whether points are so many that a value which many rows share hides in a cell.
+        hides_frequent_values: Whether points are so many that a value which many rows share
+            hides in a cell.
         fractions: Whether values may have any number of decimals.
-        decimals_told: Numbers of decimals that are worth a release, ascending, the last for values
-            that have none in common; None: nothing to release.
+        decimal_choices: Numbers of decimals that are worth a release, ascending, the last for
+            values that have none in common; None: nothing to release.
         whole: Whether all values are whole numbers, as flags and codes are.
     """
 
@@ -78,17 +79,14 @@ class Scale(ABC):
 
     @property
     def hides_frequent_values(self) -> bool:
-        """See the class's docstring."""
         return False
 
     @property
     def whole(self) -> bool:
-        """See the class's docstring."""
         return False
 
     @property
     def decimal_choices(self) -> range | None:
-        """See the class's docstring."""
         return None
 
     @property

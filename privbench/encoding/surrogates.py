@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from privbench.encoding.column_names import Semantic, packaged
 from privbench.encoding.keys.uniqueness import factorize, number_texts, ranks
 from privbench.errors import ConfigError
-
-if TYPE_CHECKING:
-    from faker import Faker
 
 #: Blocks of values that occur alike, the most frequent first: how many values, and the share that
 #: they have together of the rows without a label. 0 values: every row has one of its own.
@@ -90,17 +87,6 @@ def declared(provider: str, *, table: str, column: str) -> Semantic:
     return Semantic(provider, False)
 
 
-def _faker(seed: int) -> Faker:
-    maker: Faker = faker.Faker("en_US")
-    maker.seed_instance(seed)
-    return maker
-
-
-def _one(maker: Faker, provider: str) -> str | None:
-    value = getattr(maker, provider)()
-    return str(value) if isinstance(value, (str, int, float)) else None
-
-
 def made_semantic(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
@@ -123,7 +109,9 @@ def made_distinct(
 
 
 def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
-    known_provider(provider)
-    maker = _faker(int(rng.integers(2**62)))
-    made = [_one(maker, provider) or "" for _ in range(min(POOL, max(rows, 1)))]
-    return pa.array([value.replace("\x00", "")[:max_length] for value in made], pa.string())
+    maker = faker.Faker("en_US")
+    maker.seed_instance(int(rng.integers(2**62)))
+    make = getattr(maker, known_provider(provider))
+    made = [make() for _ in range(min(POOL, max(rows, 1)))]
+    texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in made)
+    return pa.array([text.replace("\x00", "")[:max_length] for text in texts], pa.string())

@@ -28,7 +28,7 @@ from privbench.encoding.base import (
     optional,
 )
 from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
-from privbench.encoding.checks import Limits, length_limits
+from privbench.encoding.checks import column_limits, length_limits
 from privbench.encoding.column_names import (
     Semantic,
     by_name,
@@ -39,6 +39,7 @@ from privbench.encoding.column_names import (
     plain_name,
     suggested_labels,
 )
+from privbench.encoding.keys.columns import index_room
 from privbench.encoding.keys.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
@@ -309,40 +310,26 @@ class TextReader(ColumnReader):
 
 
 def text_reader(
-    table: Table,
-    column: Column,
-    config: ColumnConfig,
-    delta: float,
-    limits: tuple[Limits, ...],
-    *,
-    unique: bool,
-    checked: bool = False,
-    room: int | None = None,
+    table: Table, column: Column, config: ColumnConfig, delta: float, *, unique: bool
 ) -> ColumnReader:
     """The reader of a text column without a declared list.
 
-    Args:
-        table: The table.
-        column: The column.
-        config: What the config says of it.
-        delta: δ of the release; 0 forbids labels.
-        limits: What CHECK constraints say.
-        unique: Whether the column alone is UNIQUE (its values cannot be categories then).
-        checked: Whether a CHECK or a partition key may speak of the column: usual labels might
-            not be among what it allows.
-        room: Greatest length that the column's indexes can hold, or None.
+    The values of a column that is UNIQUE by itself cannot be categories. Where a CHECK or a
+    partition key may speak of the column, usual labels might not be among what it allows.
     """
     if config.kind == "categories" and delta == 0:
         raise no_delta(table.key, column)
     declared_length = 63 if column.type.base == "name" else column.type.length
+    room = index_room(table, column.name)
     if room is not None:
         declared_length = min(declared_length or room, room)
-    least, greatest = length_limits(limits, declared_length)
+    least, greatest = length_limits(column_limits(table, column), declared_length)
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
     title = plain_name(column.name, table)
     kind = _semantic(table, column, title, config)
-    usual, named = _public_labels(table, column, title, (least, greatest), listed and not checked)
+    allowed = listed and not _spoken_of(table, column)
+    usual, named = _public_labels(table, column, title, (least, greatest), allowed)
     if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
         provider = None if kind is None else kind.provider
         return TextReader(
@@ -354,6 +341,16 @@ def text_reader(
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"made-up {kind.provider}, {rates}"
     return FillReader(table.key, column, f"faker:{kind.provider}", True, how, why, blank)
+
+
+def _spoken_of(table: Table, column: Column) -> bool:
+    """Whether a CHECK, the column's domain or a partition key may speak of a column.
+
+    A CHECK that names no column speaks of the whole row.
+    """
+    named = any(column.name in check.columns or not check.columns for check in table.checks)
+    parted = table.partition_key is not None and column.name in table.partition_key
+    return named or parted or bool(column.type.domain_checks)
 
 
 def _public_labels(

@@ -207,7 +207,7 @@ def test_selectivity_is_the_share_of_what_is_drawn(count, literal, low, high):
     codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(count)})
     result = shares(codec, [(literal, literal + 1)], null=False)
     lows, highs = codec.cells()
-    unit = codec.scale.unit
+    unit = codec.scale.step
     for code in range(codec.recoding.domain.values):
         inside = lows[code] <= literal < highs[code] and literal % unit == 0
         many = -(-int(highs[code]) // unit) - -(-int(lows[code]) // unit)

@@ -141,7 +141,7 @@ def modelled_values(
         return ValueSpace(column, scale, known.lo, known.hi)
     if column.type.base in TEXT_BASES:
         least, greatest = length_limits(limits, column.type.length)
-        width = max(_digits(rows), least, 1)
+        width = max(len(np.base_repr(max(rows - 1, 0), 36)), least, 1)
         width = width if greatest is None else min(width, greatest)
         return ValueSpace(column, None, 0, min(36**width, 2**62) - 1, width=width)
     return None
@@ -153,14 +153,6 @@ def _finite(column: Column, listed: tuple[str, ...] | None) -> tuple[str, ...]:
     if column.type.kind == "e":
         return column.type.labels
     return ("false", "true") if column.type.base == "bool" else ()
-
-
-def _digits(rows: int) -> int:
-    """Base-36 digits that number so many rows."""
-    count = 1
-    while 36**count < rows:
-        count += 1
-    return count
 
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
