@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
@@ -27,15 +26,13 @@ from privbench.encoding.keys.references import (
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
 from privbench.encoding.keys.table import TableRows
-from privbench.encoding.keys.uniqueness import ranks
+from privbench.encoding.keys.uniqueness import Indices, Mask, ranks
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.placeholders import random_uuids, value_space
 from privbench.errors import SchemaError
 from privbench.rng import generator
 from privbench.schema import Column, ForeignKey, Table, Unique
 
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 #: Characters of a UUID as text.
 _UUID_LENGTH = 36
 #: Rows that are numbered at a time, for memory alone.

@@ -6,15 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from privbench.encoding.keys.table import TableRows, known
-from privbench.encoding.keys.uniqueness import combine, factorize, ranks
+from privbench.encoding.keys.uniqueness import Indices, Mask, combine, factorize, ranks
 from privbench.forest import circle_heads
 from privbench.schema import ForeignKey, Table
-
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 #: No reference.
 NONE = -1

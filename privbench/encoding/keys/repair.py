@@ -8,17 +8,14 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
 from privbench.encoding.keys.table import TableRows, finite, known
-from privbench.encoding.keys.uniqueness import move_apart, number_texts, replace_rows
+from privbench.encoding.keys.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.schema import ForeignKey, Unique
-
-Indices = NDArray[np.int64]
 
 #: Rounds of exchanges, and good rows that take part for each bad one.
 _ROUNDS, _HELPERS = 16, 3
@@ -310,22 +307,18 @@ def _repair(work: TableRows, item: Unique) -> bool:
     """Repair one set; whether anything had to change."""
     if not work.duplicates(item).any():
         return False
-    spaces = _free_pools(work, item)
-    if not spaces:
-        _redraw(work, item)
-    elif spaces[0].gridded:
-        _spread(work, item, spaces[0])
-    else:
-        _renumber(work, item, spaces[0])
-    work.alive &= ~work.duplicates(item)
-    return True
-
-
-def _free_pools(work: TableRows, item: Unique) -> list[ValueSpace]:
-    """Columns that may change, the roomiest first."""
+    # Of the columns that may change, the roomiest does.
     names = [name for name in item.columns if name not in work.table.key_columns]
     spaces = [space for space in map(work.space, names) if space is not None]
-    return sorted(spaces, key=lambda space: -space.capacity)
+    space = max(spaces, key=lambda space: space.capacity, default=None)
+    if space is None:
+        _redraw(work, item)
+    elif space.scale is not None or space.values:
+        _spread(work, item, space)
+    else:
+        _renumber(work, item, space)
+    work.alive &= ~work.duplicates(item)
+    return True
 
 
 def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:
