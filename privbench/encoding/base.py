@@ -21,7 +21,6 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.privacy.data import Attribute, Cells, Grid, Labels, Recoding
 from privbench.privacy.spec import PART
 from privbench.schema import Column, ColumnType
@@ -31,6 +30,51 @@ AnyCodes = NDArray[np.integer[Any]]
 Codes = Mapping[str, AnyCodes]
 Parsers = Mapping[str, Callable[[Any], Any]]
 Rng = np.random.Generator
+
+
+#: Most decimals that are distinguished, what numbers with more count as, and what zero does: it has
+#: a cell of its own, and lies on every decimal grid.
+MOST, MORE, ZERO = 6, 7, -9
+#: Decimals to take where nothing is known of a column.
+USUAL = 2
+
+
+@dataclass(frozen=True)
+class DecimalsNeed:
+    """How many decimals an attribute's values have, to release before its cells are made.
+
+    One histogram over few public cells, zero and each number of decimals: the query of bounds
+    (`GridHistogram`), with its sensitivity. A row's number of decimals follows from that row's
+    value alone, so that a row adds its weight to one cell at most.
+
+    Attributes:
+        attribute: A `Grid` of small integers (see `Scale.count_decimals`), for this release alone.
+        told: Numbers of decimals to distinguish, ascending; the last is for numbers on no
+            decimal grid.
+        usual: What to say of a column where nothing but zeros is seen.
+        dear: Whether much is lost without a release: no, the usual ones are a fair guess.
+    """
+
+    attribute: str
+    told: range = range(MORE + 1)
+    usual: int = USUAL
+    dear: bool = False
+
+    @property
+    def candidates(self) -> NDArray[np.int64]:
+        return np.array(self.told, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Decimals:
+    """Released: the number of decimals that is enough for nearly all values.
+
+    Attributes:
+        count: One of those that the need distinguishes, its last for numbers on no decimal grid,
+            or None where the signal is below the noise. −2 means multiples of 100.
+    """
+
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

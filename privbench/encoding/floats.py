@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.encoding.base import MORE, MOST, ZERO
 from privbench.encoding.bounds import parts
-from privbench.encoding.decimals import MORE, DecimalGrid, decimals_of
 from privbench.encoding.numbers import IntegerScale, NumericScale
 from privbench.encoding.scale import LINEAR, Mask, Points, Scale, Spacing, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
@@ -56,6 +56,80 @@ def rounded_to(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDAr
         down = 10.0 ** np.clip(-digits, 0, 300)
         rounded: NDArray[np.float64] = np.rint(values * up / down) / up * down
     return rounded
+
+
+#: A double does not distinguish steps further from zero; numbers further are cut.
+_REACH, _HUGE = 2**53, 1e38
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalGrid:
+    """The floats nearest to the multiples of ``10**-decimals``; multiples are *steps*.
+
+    Attributes:
+        decimals: 0 to `MOST`.
+        single: Whether the floats have 32 bits.
+
+    >>> DecimalGrid(1).numbers(np.array([1, 2, 3])).tolist()
+    [0.1, 0.2, 0.3]
+    >>> DecimalGrid(1).first(np.array([0.1, 0.11, -0.3])).tolist()
+    [1, 2, -3]
+    """
+
+    decimals: int
+    single: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decimals <= MOST:
+            raise ValueError(f"decimals are 0 to {MOST}")
+
+    def numbers(self, steps: Points) -> NDArray[np.float64]:
+        """The float of every step: dividing two exact doubles gives the nearest double."""
+        result: NDArray[np.float64] = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
+        return result.astype(np.float32).astype(np.float64) if self.single else result
+
+    def first(self, numbers: NDArray[np.float64]) -> Points:
+        """The least step whose float is not below each number, for numbers `within` reach."""
+        near = np.clip(numbers, -_HUGE, _HUGE)
+        if self.single:
+            # Far out many steps share a float; its first one lies halfway from the float below.
+            upper = near.astype(np.float32)
+            upper = np.where(upper < near, np.nextafter(upper, np.float32(np.inf)), upper)
+            lower = np.nextafter(upper, np.float32(-np.inf))
+            near = (upper.astype(np.float64) + lower.astype(np.float64)) / 2
+        scaled = np.clip(near * 10.0**self.decimals, -_REACH, _REACH)
+        steps = np.rint(scaled).astype(np.int64)
+        for _ in range(2):
+            steps += self.numbers(steps) < numbers
+            steps -= self.numbers(steps - 1) >= numbers
+        return steps
+
+    def within(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where a double distinguishes steps."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
+
+
+def decimals_of(numbers: NDArray[np.float64], *, single: bool = False) -> Points:
+    """The fewest decimals that give every number back; `ZERO` for 0, `MORE` where six do not.
+
+    >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
+    [-9, 0, 2, 7, 0]
+    """
+    result = np.full(len(numbers), MORE, dtype=np.int64)
+    left = np.arange(len(numbers))
+    for count in range(MOST + 1):
+        rest = numbers[left]
+        decimal_grid = DecimalGrid(count, single)
+        near = np.rint(np.clip(rest * 10.0**count, -_REACH, _REACH)).astype(np.int64)
+        fits = decimal_grid.within(rest) & (decimal_grid.numbers(near) == rest)
+        if count == 0:
+            # Numbers beyond the reach of doubles are whole.
+            fits |= np.rint(rest) == rest
+        result[left[fits]] = count
+        left = left[~fits]
+    result[numbers == 0.0] = ZERO
+    return result
 
 
 #: Makes the cells of a decimal grid, whose steps are integers.

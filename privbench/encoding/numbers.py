@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.encoding.decimals import trailing_zeros
+from privbench.encoding.base import ZERO
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
@@ -28,7 +28,7 @@ from privbench.encoding.scale import (
     marked,
     register_scale,
 )
-from privbench.privacy.recoding import NAN, NULL
+from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
 _TYPES = {"int2": (16, pa.int16()), "int4": (32, pa.int32()), "int8": (64, pa.int64())}
 
@@ -268,6 +268,23 @@ class MoneyScale(NumericScale):
 
     def parse(self, text: str, *, up: bool = False) -> int:
         return super().parse(text.translate(_BARE), up=up)
+
+
+def trailing_zeros(points: Points, digits: int, choices: range) -> Points:
+    """How many decimals integers in units of ``10**-digits`` have; multiples of ten count as −1.
+
+    >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
+    [1, 2, -9, -1]
+    """
+    result = points.copy()
+    real = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
+    result[real] = digits
+    left = real
+    for count in reversed(choices[:-1]):
+        left = left[points[left] % 10 ** (digits - count) == 0]
+        result[left] = count
+    result[points == 0] = ZERO
+    return result
 
 
 def _plain(value: int, step: int) -> str:

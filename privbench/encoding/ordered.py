@@ -14,10 +14,13 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
+    USUAL,
     CategoriesNeed,
     Codec,
     Codes,
     ColumnReader,
+    Decimals,
+    DecimalsNeed,
     Need,
     Parsers,
     Released,
@@ -30,7 +33,6 @@ from privbench.encoding.base import (
     texts,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
-from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
 from privbench.encoding.scale import LINEAR, Points, Scale, Spacing, scale_of
 from privbench.privacy.data import EdgesRecoding, Recoding
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.keys.columns import folded_uniques, modelled, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
 from privbench.encoding.placeholders import maker_of

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import MORE, MOST, ZERO, Decimals
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.decimals import MORE, MOST, ZERO, Decimals
 from privbench.encoding.floats import value
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.registry import codec_from_json, reader

@@ -7,8 +7,8 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.keys.columns import modelled
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.errors import SchemaError
