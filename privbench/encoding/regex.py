@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 EXTRA = 8
 #: Longest text; an expression that asks for more is not understood.
 MOST = 1024
-#: Groups within groups.
+#: Groups, alternatives and repetitions within each other.
 DEPTH = 32
 
 _parser: Any = import_module("re._parser")
@@ -48,8 +48,9 @@ _POSIX = {
     "[:punct:]": r"!#%&*+,\-./:;=?@_",
     "[:xdigit:]": "0-9a-f",
 }
-#: A collating element, or a class of characters that is not known, within brackets.
-_FOREIGN = re.compile(r"\[[^][]*\[[.=:]")
+#: What PostgreSQL reads otherwise: a collating element, or a class of characters that is not known,
+#: within brackets; ``{,3}``, which is plain text.
+_FOREIGN = re.compile(r"\[[^][]*\[[.=:]|\{,")
 
 
 class Unknown(ValueError):

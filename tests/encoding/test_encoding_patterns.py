@@ -48,7 +48,8 @@ def test_made_texts_match_in_postgresql(server, make_database, text):
 @pytest.mark.parametrize(
     "text",
     [r"(a)\1", r"(?=a)b", r"\yword\y", "a{3,1}", "[b-a]", "(a", "a)", "*", "[", "[[:no:]]", "a^b",
-     "(" * 40 + "a" + ")" * 40, "((a{99}){99}){99}", f"a{{{MOST + 1}}}", "a$b", "\\"],
+     "(" * 40 + "a" + ")" * 40, "((a{99}){99}){99}", f"a{{{MOST + 1}}}", "a$b", "\\",
+     "a{,3}", "(?i)a", "[a-z]++", "[[.a.]]"],
 )  # fmt: skip
 def test_what_is_not_understood_is_said(text):
     with pytest.raises(Unknown):
