@@ -109,9 +109,9 @@ def made_distinct(
 
 
 def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
+    name = known_provider(provider)
     maker = faker.Faker("en_US")
     maker.seed_instance(int(rng.integers(2**62)))
-    make = getattr(maker, known_provider(provider))
-    made = [make() for _ in range(min(POOL, max(rows, 1)))]
+    made = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
     texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in made)
     return pa.array([text.replace("\x00", "")[:max_length] for text in texts], pa.string())
