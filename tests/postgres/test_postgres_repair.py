@@ -20,7 +20,8 @@ from privbench.postgres.repair import Repair
 CASES = repair_cases.read(Path(__file__).parent / "repair")
 #: What repairs set aside, or could leave behind: columns, constraints, domains, indexes.
 RULES = """
-SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated::text
+SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+  a.attgenerated::text
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind <> 'S'
 UNION ALL SELECT coalesce(nullif(conrelid, 0)::regclass::text, contypid::regtype::text), conname,
@@ -38,7 +39,7 @@ def ask(dsn, query):
 
 @pytest.fixture
 def loaded(each_server, emptied_on):
-    """``loaded(ddl, tables)``: the clone's DSN, whether its rules are the source's, what changed."""
+    """``loaded(ddl, tables)``: DSN of the clone, whether it has the source's rules, changes."""
 
     def load(ddl, tables, suspects=(), seed=None):
         source, target = emptied_on(each_server)
