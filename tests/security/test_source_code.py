@@ -58,7 +58,8 @@ ATTACKS = {
         "public",
     ),
     "operators of the catalog's types": (
-        f"""CREATE SCHEMA IF NOT EXISTS evil; CREATE FUNCTION evil.f(oid, oid) RETURNS boolean {BODY}
+        f"""CREATE SCHEMA IF NOT EXISTS evil;
+        CREATE FUNCTION evil.f(oid, oid) RETURNS boolean {BODY}
         CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.f);
         CREATE FUNCTION evil.f(name, name) RETURNS boolean {BODY}
         CREATE OPERATOR evil.= (LEFTARG = name, RIGHTARG = name, FUNCTION = evil.f);
