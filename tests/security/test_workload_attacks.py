@@ -90,13 +90,18 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def source(
-    each_server: Server, make_database_on: Callable[..., str], open_folder: Path
+    each_server: Server,
+    make_database_on: Callable[..., str],
+    emptied_on: Callable[[Server], tuple[str, str]],
+    open_folder: Path,
 ) -> Callable[[Attack], tuple[str, Path]]:
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
         file = open_folder / "written"
-        dsn = make_database_on(each_server)
+        own = re.search("ROLE|DATABASE|EXTENSION|SERVER|search_path", attack.made)
+        again = not own and not attack.extension
+        dsn = emptied_on(each_server)[0] if again else make_database_on(each_server)
         role = f"role_{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}"
         with psycopg.connect(dsn, autocommit=True) as connection:
             if attack.extension:
