@@ -134,7 +134,7 @@ ATTACKS = {
         ALTER DATABASE {database} SET default_transaction_deferrable = on;
         ALTER DATABASE {database} SET default_text_search_config = 'pg_catalog.german';
         ALTER DATABASE {database} SET DateStyle = 'German';
-        ALTER DATABASE {database} SET statement_timeout = 5;
+        ALTER DATABASE {database} SET statement_timeout = 40;
         ALTER DATABASE {database} SET idle_in_transaction_session_timeout = 200;
         ALTER DATABASE {database} SET client_encoding = 'LATIN1';""",
         '"$user", public',
