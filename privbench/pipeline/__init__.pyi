@@ -8,10 +8,8 @@ from .generating import generate_workload
 from .inspection import (
     Check,
     Inspection,
-    Look,
     check,
     inspect,
-    look,
     render_literals,
 )
 from .load import LoadReport, check_target, load
@@ -23,9 +21,10 @@ from .progress import Reporter
 from .rebinding import rebind, rebind_by_rank
 from .replaying import run
 from .sampling import sample
-from .source import require_identity
+from .source import Catalog, look, require_identity
 
 __all__ = [
+    "Catalog",
     "Check",
     "CloneReport",
     "DemoReport",
@@ -34,7 +33,6 @@ __all__ = [
     "Inspection",
     "LedgerReport",
     "LoadReport",
-    "Look",
     "Model",
     "PlanReport",
     "Promise",

@@ -18,13 +18,12 @@ from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.engine import EngineCounter
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee
-from privbench.pipeline.literals import literals, require_reviewed
+from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, read_catalog, require_identity
-from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
@@ -68,7 +67,6 @@ class Draft:
     catalog: Catalog
     accountant: Accountant
     counting: ExitStack = field(default_factory=ExitStack)
-    ddl: Ddl | None = None
     data: Extract | None = None
     release: Release | None = None
     session: Session | None = None
@@ -84,6 +82,7 @@ def fit(
     *,
     reporter: Reporter | None = None,
     resume: str | None = None,
+    seen: Catalog | None = None,
 ) -> Model:
     """Learn a model of a database under differential privacy, and write it to a file.
 
@@ -93,6 +92,8 @@ def fit(
         output: The model file.
         reporter: Told of stages; CONFIDENTIAL.
         resume: Id of a release that was killed.
+        seen: The catalog and the DDL, if they were read a moment ago: they travel. A table that
+            has been changed since is refused when it is locked.
 
     Returns:
         The model that was written.
@@ -107,7 +108,7 @@ def fit(
     require_writable(output)
     require_identity(source, config)
     with staged(source, config) as here:
-        draft = begin(here, config, reporter or Reporter(), resume)
+        draft = begin(here, config, reporter or Reporter(), resume, seen)
         try:
             for name, stage in STAGES:
                 with draft.reporter.stage(name):
@@ -122,18 +123,31 @@ def fit(
     return model
 
 
-def begin(source: str, config: Config, reporter: Reporter, resume: str | None = None) -> Draft:
-    """Check everything that can be checked before a row is read or budget is spent."""
+def begin(
+    source: str,
+    config: Config,
+    reporter: Reporter,
+    resume: str | None = None,
+    seen: Catalog | None = None,
+    *,
+    dump: bool = True,
+) -> Draft:
+    """Check everything that can be checked before a row is read or budget is spent.
+
+    Without `dump` the DDL is left out: what is begun so cannot be finished.
+    """
     privacy = config.privacy
     if privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
-    with reading(source) as connection:
-        catalog = read_catalog(connection, config)
-        catalog.identity.required()
-        if privacy.ddl_reviewed is not None:
-            require_reviewed(config, literals(dump_ddl(connection, catalog.schema)))
-    plan = prepare(catalog.schema, config)
+    if seen is None:
+        with reading(source) as connection:
+            dump = dump or privacy.ddl_reviewed is not None
+            seen = read_catalog(connection, config, dump=dump)
+    seen.identity.required()
+    if privacy.ddl_reviewed is not None:
+        require_reviewed(config, seen.literals)
+    plan = prepare(seen.schema, config)
     require_decided(plan)
     with Snapshot(source) as snapshot:
         snapshot.require_text(plan.schema)
@@ -143,7 +157,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
         privacy.delta,
         threshold_delta=_threshold_delta(plan),
     )
-    return Draft(source, config, reporter, resume, synthesizer, plan, catalog, accountant)
+    return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant)
 
 
 def _threshold_delta(plan: FitPlan) -> float | None:
@@ -152,7 +166,7 @@ def _threshold_delta(plan: FitPlan) -> float | None:
 
 
 def _extract(draft: Draft) -> None:
-    """Read rows and DDL from one snapshot; the source is not needed afterwards."""
+    """Read the rows from one snapshot; the source is not needed afterwards."""
     workers = _workers(draft)
     engine = draft.config.counting.where == "engine"
     with ExitStack() as reading_alone:
@@ -161,9 +175,6 @@ def _extract(draft: Draft) -> None:
         snapshot = kept.enter_context(Snapshot(draft.source))
         snapshot.hold(draft.plan.schema)
         refuse_computing(snapshot.connection, [table.name for table in draft.plan.schema])
-        draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
-        # This is the DDL that travels; the schema may have changed since the first look at it.
-        require_reviewed(draft.config, literals(draft.ddl))
         draft.data = shielded(
             lambda: extract(snapshot, draft.plan, draft.reporter, workers),
             "the source's rows could not be read",
@@ -281,7 +292,7 @@ def finish(draft: Draft) -> Model:
         state=state,
         arrays=arrays,
         events=[step.event.to_json() for step in session.trace],
-        ddl=_there(draft.ddl),
+        ddl=draft.catalog.ddl,
         public=dict(_there(draft.data).public),
     )
 

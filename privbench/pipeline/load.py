@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from privbench.errors import GateFailed, UsageError
 from privbench.pipeline.decode import CloneTable, decode
-from privbench.pipeline.inspection import Look
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
@@ -82,7 +82,7 @@ class LoadReport:
 
 
 def load(
-    model: str | Path,
+    model: str | Path | Model,
     target_dsn: str,
     *,
     scale: float = 1.0,
@@ -97,7 +97,7 @@ def load(
     """Write a model's clone into a database: all or nothing.
 
     Args:
-        model: The model file.
+        model: The model file, or the model that a fit has just made.
         target_dsn: An empty database.
         scale: Size of the clone.
         seed: Seed of the sampling.
@@ -115,9 +115,12 @@ def load(
         DatabaseError: The server refused.
     """
     teller = reporter or Reporter()
-    with teller.stage("read the model"):
-        found = Model.load(model)
-        found.ddl.script(trust=trust_programs)
+    if isinstance(model, Model):
+        found = model
+    else:
+        with teller.stage("read the model"):
+            found = Model.load(model)
+    found.ddl.script(trust=trust_programs)
     check_scale(scale)
     if dry_run:
         with (
@@ -234,7 +237,7 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
 def rehearse(
     source: str,
     target_dsn: str,
-    seen: Look,
+    seen: Catalog,
     *,
     replace: bool,
     as_role: str | None = None,
