@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 
 from privbench.config import Config
 from privbench.errors import ConfigError, LedgerError
-from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.engine import EngineCounter
 from privbench.pipeline.extract import Extract, extract
-from privbench.pipeline.foreseen import foresee
+from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, Promise, require_writable
