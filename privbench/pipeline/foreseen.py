@@ -12,9 +12,8 @@ from scipy.special import ndtri
 
 from privbench.config import PrivacyConfig
 from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
-from privbench.pipeline.domain_budget import total_amounts, totals_share
+from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Noise, believed
-from privbench.pipeline.domains import Rounds
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
     Accounting,
