@@ -107,7 +107,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
     laws = {
         name: believed(
-            plan.lists()[name][1],
+            rounds.lists[name][1],
             sizes[item.query.table].units,
             shown[name][1:],
             session.noise_scale(item.query, item.amount),
@@ -124,7 +124,11 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         for name, group in answers.items()
         if name in session.spec.tables
     }
-    named = _named(session, plan, answers)
+    named = {
+        name: released_list(need, cast(Listed, result), session.noise_scale(q.query, q.amount))
+        for name, (_, need) in rounds.lists.items()
+        for _, q, result in answers.get(name, [])
+    }
     released = _settle(session, plan, sizes, laws, answers, named)
     sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     heavy = _HEAVY[session.accounting]
@@ -132,7 +136,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         (table, need.attribute): rest_law(
             need, sizes[table], len(named.get(name, ())), shown.get(name), heavy * sds.get(name, 0)
         )
-        for name, (table, need) in plan.lists().items()
+        for name, (table, need) in rounds.lists.items()
         if need.grid is None
     }
     spent = root_sums(
@@ -180,16 +184,6 @@ def _settle(
         if isinstance(reader, OrderedReader)
     }
     return lend_ranges((item.table for item in plan.private), found, limits)
-
-
-def _named(session: Session, plan: FitPlan, answers: _Answers) -> dict[str, tuple[str, ...]]:
-    """The labels of every list that was asked for, by item."""
-    found = {}
-    for name, (_, need) in plan.lists().items():
-        for _, question, result in answers.get(name, []):
-            sd = session.noise_scale(question.query, question.amount)
-            found[name] = released_list(need, cast(Listed, result), sd)
-    return found
 
 
 def _codecs(

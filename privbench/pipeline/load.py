@@ -122,74 +122,55 @@ def load(
             found = Model.load(model)
     found.ddl.script(trust=trust_programs)
     check_scale(scale)
+    opened = partial(
+        Loader,
+        target_dsn,
+        found.schema,
+        found.ddl,
+        replace=replace,
+        progress=lambda step, rows: teller.advance(step, rows or 0),
+        trust=trust_programs,
+        as_role=as_role,
+    )
     if dry_run:
-        with (
-            teller.stage("rehearse the schema"),
-            Loader(
-                target_dsn,
-                found.schema,
-                found.ddl,
-                replace=replace,
-                trust=trust_programs,
-                as_role=as_role,
-            ) as loader,
-            loader.rehearsal(),
-        ):
+        with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
     with teller.stage("sample"):
         tables = [] if schema_only else decode(found, scale=scale, seed=seed)
-    with teller.stage("load"):
-        repaired, missing = _write(
-            found, tables, target_dsn, replace, trust_programs, as_role, teller, seed
-        )
+    with teller.stage("load"), opened() as loader:
+        repaired = _write(loader, tables, teller, seed)
     lost = repaired.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
         {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
         repaired.loose,
-        missing,
+        tuple(loader.lost),
         found.promise.private,
         repaired.changed,
     )
 
 
 def _write(
-    model: Model,
-    tables: list[CloneTable],
-    dsn: str,
-    replace: bool,
-    trusted: bool,
-    as_role: str | None,
-    teller: Reporter,
-    seed: int | None,
-) -> tuple[Repaired, tuple[str, ...]]:
-    """What the repairs did, and what of the schema the target lacks."""
-    with Loader(
-        dsn,
-        model.schema,
-        model.ddl,
-        replace=replace,
-        progress=lambda step, rows: teller.advance(step, rows or 0),
-        trust=trusted,
-        as_role=as_role,
-    ) as loader:
-        repair = Repair(
-            loader,
-            [item.table for item in tables if not item.public],
-            [item.table.key for item in tables if item.torn],
-            seed=seed,
-        )
-        filled = [item.without(loader.without_values(item.table)) for item in tables]
-        for item, batches in _batches([item for item in filled if item.columns]):
-            taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
-            repair.missing(item.table, item.rows - taken)
-        for item in filled:
-            if not item.columns:
-                loader.add_rows(item.table, item.rows)
-        repaired = repair.settle()
-        loader.finish()
-    return repaired, tuple(loader.lost)
+    loader: Loader, tables: list[CloneTable], teller: Reporter, seed: int | None
+) -> Repaired:
+    """Write all rows, repair them, and finish; what the repairs did."""
+    repair = Repair(
+        loader,
+        [item.table for item in tables if not item.public],
+        [item.table.key for item in tables if item.torn],
+        seed=seed,
+    )
+    filled = [item.without(loader.without_values(item.table)) for item in tables]
+    for item, batches in _batches([item for item in filled if item.columns]):
+        taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
+        repair.missing(item.table, item.rows - taken)
+    for item in filled:
+        if not item.columns:
+            loader.add_rows(item.table, item.rows)
+    repaired = repair.settle()
+    loader.finish()
+    return repaired
 
 
 def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:
