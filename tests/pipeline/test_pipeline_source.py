@@ -23,7 +23,7 @@ FORBIDDEN = re.compile(
 WRITING = re.compile(r"\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|ANALYZE|VACUUM)\s", re.I)
 
 
-@pytest.mark.parametrize("name", market.CORE)
+@pytest.mark.parametrize("name", market.BY_NAME)
 def test_the_source_is_gone_after_extract(server, make_database, tmp_path, name):
     source = make_database()
     market.create(source)
