@@ -42,8 +42,10 @@ def fit(
     """
     config = release.config()
     pipeline.require_writable(output, overwrite=force)
-    config, _ = accept(config, source, release)
-    fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
+    config, seen = accept(config, source, release)
+    fitted = pipeline.fit(
+        source, config, output, reporter=state.reporter, resume=release.resume, seen=seen
+    )
     lost = pipeline.render_losses(pipeline.losses(fitted))
     click.echo("\n".join(filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
 

@@ -10,10 +10,9 @@ from privbench import roles
 from privbench.config import ColumnConfig, Config
 from privbench.encoding import CoverageLine, role_of
 from privbench.encoding.surrogate_text import TEXT_BASES
-from privbench.pipeline.literals import literals, require_reviewed, seal
+from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, read_catalog
-from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.pipeline.source import Catalog, look, read_catalog
 from privbench.postgres.reading import reading
 from privbench.schema import Schema, Table, TableName
 from privbench.sources import staged
@@ -59,6 +58,7 @@ def inspect(
     *,
     base: Config | None = None,
     lookups: str = "private",
+    seen: Catalog | None = None,
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
@@ -66,18 +66,20 @@ def inspect(
         source: DSN of the source.
         base: Config whose decisions stay; it also says which tables are looked at.
         lookups: ``private``, or ``public`` to declare look-up candidates public.
+        seen: The catalog, if it was read a moment ago.
 
     Raises:
         DatabaseError: The source refused.
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    with staged(source, config, rows=False) as here, reading(here) as connection:
-        catalog = read_catalog(connection, config, access=False)
-    proposal = roles.propose(catalog.schema)
+    if seen is None:
+        with staged(source, config, rows=False) as here, reading(here) as connection:
+            seen = read_catalog(connection, config, access=False)
+    proposal = roles.propose(seen.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
-    filled = _with_columns(filled, catalog.schema)
-    return Inspection(catalog, proposal, filled, prepare(catalog.schema, filled).coverage())
+    filled = _with_columns(filled, seen.schema)
+    return Inspection(seen, proposal, filled, prepare(seen.schema, filled).coverage())
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:
@@ -147,44 +149,13 @@ def check(config: Config, source: str) -> Check:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
         DatabaseError: The source refused.
     """
-    with staged(source, config, rows=False) as here, reading(here) as connection:
-        catalog = read_catalog(connection, config)
-        plan = prepare(catalog.schema, config)
-        require_decided(plan)
-        travels = tuple(literals(dump_ddl(connection, catalog.schema)))
-    require_reviewed(config, travels)
+    seen = look(source, config)
+    plan = prepare(seen.schema, config)
+    require_decided(plan)
+    require_reviewed(config, seen.literals)
     named = {str(TableName.parse(name)) for name in config.tables}
-    undecided = tuple(table.key for table in catalog.schema if table.key not in named)
-    return Check(plan, undecided, travels)
-
-
-@dataclass(frozen=True)
-class Look:
-    """A source's tables and their DDL, as they are now.
-
-    Attributes:
-        schema: The chosen tables.
-        ddl: Their DDL.
-    """
-
-    schema: Schema
-    ddl: Ddl
-
-    @property
-    def literals(self) -> tuple[str, ...]:
-        """Statements of the schema that hold values, cut to the lines that do; they travel (P4)."""
-        return tuple(literals(self.ddl))
-
-
-def look(source: str, config: Config) -> Look:
-    """Read a source's catalog and DDL, no rows.
-
-    Raises:
-        DatabaseError: The source refused.
-    """
-    with staged(source, config, rows=False) as here, reading(here) as connection:
-        schema = read_catalog(connection, config).schema
-        return Look(schema, dump_ddl(connection, schema))
+    undecided = tuple(table.key for table in seen.schema if table.key not in named)
+    return Check(plan, undecided, seen.literals)
 
 
 def render_literals(lines: tuple[str, ...]) -> str:

@@ -16,6 +16,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from importlib.util import find_spec
 from typing import Any, Self
 
 import lazy_loader
@@ -31,8 +32,8 @@ from privbench.privacy.queries.regions import region_weights
 from privbench.privacy.query import Integers
 from privbench.privacy.shield import shielded
 
-#: Imported where a scheduler is given.
-distributed = lazy_loader.load("distributed")
+#: Imported where a scheduler is given; None where Dask is not installed.
+distributed: Any = lazy_loader.load("distributed") if find_spec("distributed") else None
 
 #: Seconds to wait for the scheduler, and for a first worker where there is none.
 WAIT = 30
@@ -88,15 +89,13 @@ class Workers:
     """
 
     def __init__(self, address: str) -> None:
-        try:
-            connect = distributed.Client
-        except ModuleNotFoundError:
+        if distributed is None:
             raise ConfigError(
                 "counting on workers needs Dask.", remedy="pip install 'privbench[dask]'."
-            ) from None
+            )
         refused: str | None = None
         try:
-            self._client = connect(
+            self._client = distributed.Client(
                 address, timeout=WAIT, set_as_default=False, direct_to_workers=True
             )
         except (OSError, ValueError, TypeError) as error:

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -27,8 +28,11 @@ from privbench.sources.types import postgres_type, selected
 
 if TYPE_CHECKING:
     import duckdb
-else:
+elif find_spec("duckdb"):
+    # Of a package that is missing, lazy_loader reads the source of every caller.
     duckdb = lazy_loader.load("duckdb")
+else:
+    duckdb = None
 
 _DSN = re.compile(r"(duckdb|parquet):(?://)?(.*)", re.DOTALL)
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -254,13 +258,12 @@ class Files:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    try:
-        connection = duckdb.connect(":memory:", config=_SETTINGS)
-    except ModuleNotFoundError:
+    if duckdb is None:
         raise UsageError(
             "DuckDB is not installed, which reads such files.",
             remedy="Install it with: pip install 'privbench[duckdb]'.",
-        ) from None
+        )
+    connection = duckdb.connect(":memory:", config=_SETTINGS)
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 

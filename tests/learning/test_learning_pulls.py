@@ -21,18 +21,6 @@ FIRST = 5000 * 0.5 ** np.arange(9) / (0.5 ** np.arange(9)).sum()
 SECOND = 5000 * 0.6 ** np.arange(7) / (0.6 ** np.arange(7)).sum()
 
 
-def comonotone():
-    """Counts of the law in which both grow together, shape (first, second)."""
-    ends = [np.concatenate([[0.0], np.cumsum(part)]) for part in (FIRST, SECOND)]
-    below = np.minimum(ends[0][:, None], ends[1])
-    return np.diff(np.diff(below, axis=0), axis=1)
-
-
-def drawn(truth, scale, noise, seed):
-    g = generator(seed, "table")
-    return truth + (g.laplace if noise == "laplace" else g.normal)(0, scale, truth.shape)
-
-
 # Which rows are referred to
 
 
@@ -87,53 +75,10 @@ def test_hubs_follow_weights_more_sharply_only_beyond_what_was_counted():
 BINS, UNITS = 8, 3000
 
 
-def race(factors, cap, scale, seed, noise="laplace", rest=0):
-    """Targets of a variable, what races by known factors, and a noisy law of that."""
-    g = generator(seed, "race")
-    bins = np.minimum(g.geometric(0.45, 12_000) - 1, BINS - 1)
-    if rest:
-        bins[g.random(12_000) < 0.3] = BINS
-    counts = np.where(g.random(12_000) < 0.15, g.geometric(0.3, 12_000), 0)
-    counts[:20] = 200
-    units = g.integers(0, UNITS, 12_000)
-    races = Races(counts, units, 2500.0, cap, g.exponential(size=(2, 12_000)))
-    truth = np.bincount(bins, races.mass(factors[bins]), minlength=BINS + rest)
-    seen = truth + (g.laplace if noise == "laplace" else g.normal)(0, scale, len(truth))
-    other = Races(counts, units, 2500.0, cap, g.exponential(size=(2, 12_000)))
-    sd = scale * (np.sqrt(2.0) if noise == "laplace" else 1.0)
-    return Seen.of(seen, sd, noise, bins, BINS, 0.0), other, truth
-
-
 # Values that rule each other out
 
 
-def excluding(rows=15_000):
-    """A pair table in which NULL in one column means NULL in the other, and its independent law."""
-    g = generator(1, "excluding")
-    truth = np.zeros((11, 9))
-    truth[:10, :8] = g.gamma(2.0, 1.0, (10, 8))
-    truth *= 0.7 * rows / truth.sum()
-    truth[10, 8] = 0.3 * rows
-    apart = np.outer(truth.sum(axis=1), truth.sum(axis=0)) / rows
-    return truth, apart
-
-
 # Places within bins
-
-
-def rank(values):
-    return np.argsort(np.argsort(values)).astype(float)
-
-
-def ordered_pair(rho, rows=400_000):
-    """Bins of two attributes of a Gaussian copula: narrow below, one wide bin in the tail."""
-    g = generator(1, "ties")
-    x = g.standard_normal(rows)
-    y = rho * x + np.sqrt(1 - rho**2) * g.standard_normal(rows)
-    edges = np.linspace(-2, 1, 40)
-    first, second = np.searchsorted(edges, x), np.searchsorted(edges, y)
-    table = np.bincount(first * 41 + second, minlength=41**2).reshape(41, 41).astype(float)
-    return table, x, y, first == 40, second == 40
 
 
 # Stored keys
