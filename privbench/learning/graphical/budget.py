@@ -24,7 +24,7 @@ from privbench.privacy.units import single
 #: that touch the tree and T its tables; half as much again: no difference beyond scatter.
 SIZES, ONE_WAYS, PAIRS, REFERENCES = 0.15, 0.25, 0.48, 0.4
 #: Share of one-ways in what tables leave that are too small to see a pair; the rest goes to pairs
-#: of other tables of their tree. At 1: a forum with 35 moderators 4.3 for 3.3; at 0: f1 7.4 for 5.5.
+#: of other tables of their tree. At 1: a forum of 35 moderators 4.3 for 3.3; at 0: f1 7.4 for 5.5.
 FREED = 0.5
 #: Share of one-ways, of them and the pairs, in a tree whose rows are to tell a target column from
 #: the others.
