@@ -199,9 +199,8 @@ class Budget:
         }
         each = {name: value ** (2 / 3) for name, value in wide.items()}
         self.pairs.update(self._divide_pairs(pairs, each, sizes, columns))
-        # A table too small to see a pair leaves its part to pairs of the others. With half of it for
-        # one-ways, queries on a forum with 35 moderators are off by 4.2 for 2.5, those on stats5 by
-        # 2.37 for 2.23.
+        # A table too small to see a pair leaves its part to pairs of the others. With half of it
+        # for one-ways, stats5 is off by 2.37 for 2.23.
         seeing = {name: value for name, value in each.items() if self.pairs[name].pairs}
         self.pairs.update(self._divide_pairs(pairs, seeing, sizes, columns))
         if not seeing:

@@ -116,7 +116,8 @@ def one_way(
     Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
     tails by their sum (`_tail`); special cells and NULL by themselves, special ones only if they
     stand above noise.
-    Then all are shrunk to the prediction, with a known sum where there is one. More than `WIDE`
+    Then all are shrunk to the prediction, with a known sum where there is one; cells of a tail stay
+    as predicted unless they stand far above noise. More than `WIDE`
     ordered cells are estimated by `halves` instead.
 
     Returns:
@@ -143,6 +144,11 @@ def one_way(
     rest[low:high] = not wide
     counts = np.empty(len(noisy))
     counts[rest] = shrink(noisy[rest], sd, prediction[rest], law, None if wide else total)
+    # Noise in a cell far out would else be most of its group, and take all rows of a heavy tail.
+    outer = np.ones(len(noisy), bool)
+    outer[low:high] = outer[domain.values :] = False
+    outer &= noisy < SURE * sd
+    counts[outer] = prediction[outer]
     if wide:
         held = float(noisy.sum()) if total is None else total
         counts[low:high] = halves(noisy[low:high], sd, max(held - float(counts[rest].sum()), sd))
