@@ -116,9 +116,9 @@ def one_way(
     Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
     tails by their sum (`_tail`); special cells and NULL by themselves, special ones only if they
     stand above noise.
-    Then all are shrunk to the prediction, with a known sum where there is one; cells of a tail stay
-    as predicted unless they stand far above noise. More than `WIDE`
-    ordered cells are estimated by `halves` instead.
+    Then all are shrunk to the prediction, with a known sum where there is one; cells of a tail hold
+    no more than predicted unless they stand far above noise. More than `WIDE` ordered cells are
+    estimated by `halves` instead.
 
     Returns:
         Shares, shape (cells,), that sum to 1.
@@ -148,7 +148,7 @@ def one_way(
     outer = np.ones(len(noisy), bool)
     outer[low:high] = outer[domain.values :] = False
     outer &= noisy < SURE * sd
-    counts[outer] = prediction[outer]
+    counts[outer] = np.minimum(counts, prediction)[outer]
     if wide:
         held = float(noisy.sum()) if total is None else total
         counts[low:high] = halves(noisy[low:high], sd, max(held - float(counts[rest].sum()), sd))
