@@ -139,7 +139,7 @@ def headers(honest, path, seed, cases):
     return sound
 
 
-@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 def test_headers_that_somebody_changed(honest, tmp_path, synthesizer):
     """Attack: odd values in any fields. Door: header. Exit 2, or a sound sample."""
     headers(honest[synthesizer], tmp_path / "m", 1, FEW)
@@ -147,7 +147,7 @@ def test_headers_that_somebody_changed(honest, tmp_path, synthesizer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 def test_thousands_of_headers(honest, tmp_path, synthesizer, seed):
     """Attack: odd values in any fields. Door: header. Exit 2, or a sound sample."""
     sound = headers(honest[synthesizer], tmp_path / "m", 100 + seed, MANY // 4)
@@ -194,7 +194,7 @@ def arrays(honest, path, seed, cases):
     return sound
 
 
-@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 def test_members_that_somebody_spoilt(honest, tmp_path, synthesizer):
     """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
     arrays(honest[synthesizer], tmp_path / "m", 1, FEW)
@@ -202,7 +202,7 @@ def test_members_that_somebody_spoilt(honest, tmp_path, synthesizer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 def test_thousands_of_members(honest, tmp_path, synthesizer, seed):
     """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
     arrays(honest[synthesizer], tmp_path / "m", 100 + seed, MANY // 4)
@@ -218,11 +218,11 @@ def archives(honest, path, seed, cases):
 
 def test_archives_that_somebody_spoilt(honest, tmp_path):
     """Attack: other bytes anywhere. Door: archive. Exit 2, or the same model."""
-    archives(honest["independent"], tmp_path / "m", 1, FEW)
+    archives(honest["privbench-paper"], tmp_path / "m", 1, FEW)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 def test_thousands_of_archives(honest, tmp_path, synthesizer):
     """Attack: other bytes anywhere. Door: archive. Exit 2, or the same model."""
     archives(honest[synthesizer], tmp_path / "m", 2, MANY)
@@ -241,7 +241,7 @@ def test_many_texts_that_somebody_spoilt(honest):
 
 def texts(honest, rng, cases):
     """Spoilt bytes of a public table, read."""
-    data = model_files.members(honest["independent"])["public/0.npy"]
+    data = model_files.members(honest["privbench-paper"])["public/0.npy"]
     for _ in range(cases):
         try:
             table = archive.read_table(spoilt(data, rng), ["code", "title"])
@@ -302,7 +302,7 @@ def loads(honest, path, dsn, seed, cases):
 
 def test_models_that_can_still_be_loaded(honest, make_database, tmp_path):
     """Attack: odd values that pass the header. Door: header. A clone or nothing."""
-    assert loads(honest["independent"], tmp_path / "m", make_database(), 1, 4)
+    assert loads(honest["privbench-paper"], tmp_path / "m", make_database(), 1, 4)
 
 
 @pytest.mark.slow
