@@ -49,6 +49,8 @@ def main() -> None:
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--as-is", action="store_true", help="leave Dask's settings of memory")
     given = parser.parse_args()
+    spilling = "distributed.worker.memory"
+    dask.config.set({f"{spilling}.target": False, f"{spilling}.spill": False})
     if not given.as_is:
         dask.config.set({"distributed.nanny.pre-spawn-environ": MEMORY})
     cells = {name: Cells(*pair) for name, pair in make(given.rows, given.columns).items()}

@@ -103,11 +103,10 @@ class CountingConfig(_Section):
 
     Attributes:
         where: ``local`` is this process; ``tcp://host:port`` or ``tls://host:port`` are the workers
-            of a Dask scheduler, which read and count parts of large tables; ``engine`` has the
-            source count what SQL can express, in the snapshot that it was read in.
+            of a Dask scheduler, which read and count parts of large tables.
     """
 
-    where: Annotated[str, Field(pattern=r"^(local|engine|(tcp|tls)://[^\s/]+:\d+)$")] = "local"
+    where: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^\s/]+:\d+)$")] = "local"
 
 
 class ColumnConfig(_Section):
@@ -253,6 +252,9 @@ class SourceConfig(_Section):
 class Config(_Section):
     r"""The whole file.
 
+    Attributes:
+        rules: SQL conditions on columns of one table that every row of the clone keeps.
+
     >>> Config.loads('[privacy]\nepsilon = 3.2').privacy.epsilon
     3.2
     """
@@ -263,6 +265,7 @@ class Config(_Section):
     counting: CountingConfig = CountingConfig()
     synthesizer: SynthesizerConfig = SynthesizerConfig()
     tables: dict[str, TableConfig] = {}
+    rules: dict[str, Annotated[list[str], Field(max_length=1000)]] = {}
     source: SourceConfig | None = None
 
     @classmethod
@@ -312,7 +315,7 @@ class Config(_Section):
         """A copy that has rows counted elsewhere.
 
         Raises:
-            ConfigError: Neither ``local`` nor ``engine`` nor the address of a scheduler.
+            ConfigError: Neither ``local`` nor the address of a scheduler.
         """
         try:
             return self.model_copy(update={"counting": CountingConfig(where=where)})

@@ -159,11 +159,15 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints."""
+    """A CHECK constraint; ``expression`` is what ``pg_get_expr`` prints.
+
+    A ``declared`` one is a rule of the config: the source has no such constraint, its clones do.
+    """
 
     name: str
     expression: str
     columns: tuple[str, ...] = ()
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ class Table:
         partitions: Leaf partitions of a partitioned table.
         partition_key: ``pg_get_partkeydef`` of a partitioned table.
         comment: The table's comment; read for hints by `privbench.roles`, never released.
+        labels: Columns with a security label of PostgreSQL Anonymizer, and the label; likewise.
         loose: Columns of foreign keys that are left out, since their target is; never released.
         periods: Columns of PERIOD foreign keys but for the period: rows are given targets in the
             load, and nothing of them is measured but NULL; never released.
@@ -218,6 +223,7 @@ class Table:
     comment: str | None = None
     loose: tuple[str, ...] = ()
     periods: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
@@ -305,12 +311,18 @@ class Schema:
         raise SchemaError(f"there is no table {wanted}.", remedy=f"Tables: {known} …")
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back; comments are left out (P4)."""
+        """A JSON object that `from_json` reads back; comments are left out (P4).
+
+        Who declared a CHECK is left out too: in the model's DDL all are constraints alike.
+        """
         data = asdict(self)
         for table in data["tables"]:
             table.pop("comment")
             table.pop("loose")
             table.pop("periods")
+            table.pop("labels")
+            for check in table["checks"]:
+                check.pop("declared")
         return data
 
     @classmethod

@@ -1,6 +1,7 @@
 """Servers and databases for the tests. Nothing is mocked: every server is a real PostgreSQL.
 
-Beside them, `parse_line`: command lines in prose and examples are ones that click takes.
+Beside them, `parse_line`: command lines in prose and examples are ones that click takes; and
+`browse`: pages are opened in a browser.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import logging
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import click
 import psycopg
@@ -22,6 +25,10 @@ from psycopg import conninfo, sql
 from privbench.cli import main
 from privbench.postgres import embedded
 from privbench.postgres.embedded import Server
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from browsing import browse  # noqa: F401 - a fixture
 
 DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
 _serial = itertools.count()
@@ -161,6 +168,43 @@ def make_database(server: Server, make_database_on: Callable[..., str]) -> Calla
         return make_database_on(server, name)
 
     return make
+
+
+_SCHEMAS = """
+SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+"""
+#: The schema public as a new database has it, since PostgreSQL 15 and before.
+_PUBLIC = """
+CREATE SCHEMA public AUTHORIZATION pg_database_owner; GRANT USAGE ON SCHEMA public TO PUBLIC;
+COMMENT ON SCHEMA public IS 'standard public schema'
+"""
+_PUBLIC_BEFORE = """
+CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;
+COMMENT ON SCHEMA public IS 'standard public schema'
+"""
+
+
+@pytest.fixture(scope="module")
+def emptied_on(make_database_on: Callable[..., str]) -> Callable[[Server], tuple[str, str]]:
+    """``emptied_on(server)``: a source and a target without any object, the same two each time.
+
+    For tests that make nothing outside of schemas: no extensions, roles or settings.
+    """
+    made: dict[str, tuple[str, str]] = {}
+
+    def give(server: Server) -> tuple[str, str]:
+        if server.dsn not in made:
+            made[server.dsn] = (make_database_on(server), make_database_on(server))
+        for dsn in made[server.dsn]:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                for name in connection.execute(_SCHEMAS).fetchall():
+                    connection.execute(
+                        sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(*name))
+                    )
+                connection.execute(_PUBLIC if server.major >= 15 else _PUBLIC_BEFORE)
+        return made[server.dsn]
+
+    return give
 
 
 def _parse_line(line: str) -> None:

@@ -73,7 +73,7 @@ def test_seeds_and_clones(
     run(source, "--scale", "0.001", entrypoint=["python", f"{schemas}/generate.py"])
     again = run(source, "--if-empty", entrypoint=["python", f"{schemas}/generate.py"])
     assert "already" in again
-    run("clone", source, clone, "-c", f"{schemas}/imdb.toml", "--ledger", "/var/lib/privbench")
+    run("clone", source, clone, "-c", f"{schemas}/imdb.toml")
     with psycopg.connect(servers[1].get_connection_url(driver=None)) as connection:
         row = connection.execute("SELECT count(*) FROM cast_info JOIN title ON title.id = movie_id")
         assert row.fetchone()[0] > 1000

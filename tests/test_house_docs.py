@@ -97,7 +97,7 @@ PROSE = [
     "workloads/README.md",
     "docs/index.md",
     "docs/imdb.md",
-    "docs/pipelines.md",
+    "docs/operate.md",
     "docs/publish.md",
     "docs/audit.md",
 ]

@@ -189,12 +189,11 @@ class Bench:
         return self._run(rows, Recorder(self.noise, recording.calls))
 
     def _run(self, rows: PrivateDatabase, noise: Recorder) -> Recording:
-        draft, stages = begin(self.source, self.config, Reporter()), dict(STAGES)
+        draft = begin(self.source, self.config, Reporter(), seen=self.read.catalog)
+        stages = dict(STAGES)
         stages.pop("open the ledger")(draft)
         stages.pop("extract")
-        assert self.read.data is not None
-        assert draft.release is not None
-        draft.ddl, draft.data = self.read.ddl, Extract(rows.copy(), self.read.data.public)
+        draft.data = Extract(rows.copy(), self.read.data.public)
         session = Session(draft.data.database, draft.accountant, draft.release, noise)
         draft.session = session
         for stage in stages.values():
@@ -225,8 +224,6 @@ def bench(
         for name, stage in STAGES[:2]:
             with reporter.stage(name):
                 stage(draft)
-        assert draft.data is not None
-        assert draft.session is not None
         draft.session.close()
         yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.data.database)
 

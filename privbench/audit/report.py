@@ -29,9 +29,9 @@ from privbench.errors import ConfigError, GateFailed, TargetError, UsageError
 from privbench.files import make_folder, write_text
 from privbench.pgsql.ddl import trusted
 from privbench.pipeline.fit import fit
-from privbench.pipeline.inspection import look
 from privbench.pipeline.load import check_target
 from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import look
 from privbench.postgres import target
 from privbench.postgres.connect import connect, resolved
 from privbench.postgres.ddl import Ddl

@@ -21,6 +21,7 @@ from privbench.encoding import reader
 from privbench.encoding.bounds import literal
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.ordered import OrderedCodec
+from privbench.encoding.scale import LINEAR, Spacing
 from privbench.errors import ConfigError
 from privbench.privacy.data import EdgesRecoding
 from privbench.rng import generator
@@ -84,7 +85,8 @@ class Column:
         if isinstance(codec, ListCodec) or self.domain.values <= cells:
             return self
         fine = codec.recoding
-        edges = codec.scale.edges(fine.edges[0], fine.edges[-1], cells=max(cells // 2, 1))
+        spacing = Spacing(cells=min(max(cells // 2, 1), LINEAR))
+        edges = codec.scale.edges(fine.edges[0], fine.edges[-1], spacing)
         if len(edges) - 1 > cells:
             places = np.linspace(0, len(edges) - 1, cells + 1).round().astype(int)
             edges = [edges[place] for place in places]

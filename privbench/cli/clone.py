@@ -6,6 +6,7 @@ import click
 
 from privbench import pipeline
 from privbench.cli.consent import accept
+from privbench.cli.metrics import metrics_option, rows
 from privbench.cli.options import ReleaseOptions, State, release_options, target_options
 
 
@@ -18,6 +19,7 @@ from privbench.cli.options import ReleaseOptions, State, release_options, target
 @click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
 @click.option("--force", is_flag=True, help="Replace a model file that is there already.")
 @target_options
+@metrics_option
 @click.pass_obj
 def clone(
     state: State,
@@ -57,6 +59,7 @@ def clone(
         seen=seen,
         reporter=state.reporter,
     )
+    state.samples += rows(report.loaded)
     click.echo(report.render())
     if strict:
         report.loaded.require_whole()

@@ -12,12 +12,14 @@ import click
 
 from privbench import pipeline, report
 from privbench.cli.console import LOG
+from privbench.cli.metrics import metrics_option
 from privbench.cli.options import State, config_option, lock_option, read_config, with_options
 from privbench.config import Config
 from privbench.errors import DatabaseError, UsageError
 from privbench.files import write_text
 from privbench.report import enforce
 from privbench.report.document import GatePart, json_schema
+from privbench.report.openmetrics import samples
 from privbench.report.summary import gate_line
 from privbench.report.text import few, seconds
 from privbench.sources import staged
@@ -204,7 +206,6 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     "'drift.qerror.p95 > 1.2'.",
 )
 @click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
-@click.option("--openmetrics", metavar="FILE", help="Figures as OpenMetrics text.")
 @click.option(
     "--model",
     "model_path",
@@ -251,6 +252,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 )
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @lock_option
+@metrics_option
 @click.pass_obj
 def compare(
     state: State,
@@ -283,23 +285,24 @@ def compare(
             with teller.stage("rebind"):
                 rebound = pipeline.rebind_by_rank(queries, here, target)
         try:
-            with teller.stage("compare"):
-                document = report.compare(
-                    here,
-                    target,
-                    queries,
-                    config,
-                    output,
-                    gates,
-                    model=pipeline.modelled(model_path) if model_path else None,
-                    on_result=_progress(teller),
-                    tell=teller.advance,
-                    rebound=rebound,
-                    **given,
-                )
+            document = report.compare(
+                here,
+                target,
+                queries,
+                config,
+                output,
+                gates,
+                model=pipeline.modelled(model_path) if model_path else None,
+                on_result=_progress(teller),
+                tell=teller.advance,
+                stage=teller.stage,
+                rebound=rebound,
+                **given,
+            )
         except (KeyboardInterrupt, OSError) as error:
             error.add_note(f"To go on: the same command; what ran is kept in {output}")
             raise
+    state.samples += samples(document)
     for side in (document.source, document.clone):
         if side.warning:
             LOG.warning("%s", side.warning)

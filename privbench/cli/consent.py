@@ -12,8 +12,8 @@ from privbench.config import Config
 from privbench.errors import UsageError
 
 
-def accept(config: Config, source: str, release: ReleaseOptions) -> tuple[Config, pipeline.Look]:
-    """The config to fit with, without a file the accepted proposal; and what it was accepted for.
+def accept(config: Config, source: str, release: ReleaseOptions) -> tuple[Config, pipeline.Catalog]:
+    """The config to fit with, without a file the accepted proposal; and the catalog it is for.
 
     Values in the schema that would travel with the clone are shown in either case; accepting a
     proposal accepts them too.
@@ -29,15 +29,14 @@ def accept(config: Config, source: str, release: ReleaseOptions) -> tuple[Config
         UsageError: No config, no ``--yes``, and nobody to ask.
     """
     pipeline.require_identity(source, config)
+    seen = pipeline.look(source, config)
     if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
-        seen = pipeline.look(source, config)
         if lines := seen.literals:
             LOG.info("%s", pipeline.render_literals(lines))
         return config, seen
-    found = pipeline.inspect(source, base=config, lookups=release.lookups)
+    found = pipeline.inspect(source, base=config, lookups=release.lookups, seen=seen)
     show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
-    seen = pipeline.look(source, found.config)
     if lines := seen.literals:
         show(pipeline.render_literals(lines))
     if not release.yes:

@@ -53,14 +53,32 @@ values = ["open", "paid", "shipped"]
 
 [tables."public.country"]
 role = "public"                 # COPIED VERBATIM
+
+[rules]
+"public.order" = ["shipped >= ordered", "status <> 'paid' OR amount > 0"]
 ```"""
+
+_RULES = """\
+## `[rules]`
+
+By table, a list of SQL conditions on its columns that every row of the clone keeps, as if each were
+a CHECK constraint of the table. It says what columns may hold before rows are seen, it comes along
+as the constraint `privbench_rule_N`, and rows that break it are
+[repaired in the load](any-schema.md#checks), whose report says how many rows of each table were
+changed or lost, and which rules most rows break for all that. Rules are public. Whether the
+source's rows keep them is never looked at.
+
+A rule names columns without their table, and functions, operators and types of PostgreSQL's own
+that only compute: no queries, no aggregates, nothing of users or extensions. Like a CHECK it is
+kept where it is NULL. Any other rule is an error of `check`, `plan`, `fit` and `clone`, before
+anything is spent, and so is a rule of a public table."""
 
 
 def configuration_page() -> str:
     """Every section with its settings, as Markdown."""
     definitions = json_schema()["$defs"]
     sections = [_section(title, definitions[name]) for title, name in _SECTIONS.items()]
-    return "\n\n".join([_INTRO, *sections]) + "\n"
+    return "\n\n".join([_INTRO, *sections, _RULES]) + "\n"
 
 
 def settings(definition: dict[str, Any]) -> dict[str, str]:

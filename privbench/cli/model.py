@@ -8,6 +8,7 @@ import click
 
 from privbench import pipeline
 from privbench.cli.consent import accept
+from privbench.cli.metrics import metrics_option, rows
 from privbench.cli.options import (
     ReleaseOptions,
     State,
@@ -24,6 +25,7 @@ from privbench.postgres.patterns import Selection
 @release_options
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.option("--force", is_flag=True, help="Replace a model file that is there already.")
+@metrics_option
 @click.pass_obj
 def fit(
     state: State,
@@ -40,8 +42,10 @@ def fit(
     """
     config = release.config()
     pipeline.require_writable(output, overwrite=force)
-    config, _ = accept(config, source, release)
-    fitted = pipeline.fit(source, config, output, reporter=state.reporter, resume=release.resume)
+    config, seen = accept(config, source, release)
+    fitted = pipeline.fit(
+        source, config, output, reporter=state.reporter, resume=release.resume, seen=seen
+    )
     lost = pipeline.render_losses(pipeline.losses(fitted))
     click.echo("\n".join(filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
 
@@ -121,6 +125,7 @@ def sample(
 )
 @lock_option
 @target_options
+@metrics_option
 @click.pass_obj
 def load(
     state: State,
@@ -153,6 +158,7 @@ def load(
         dry_run=dry_run,
         reporter=state.reporter,
     )
+    state.samples += () if dry_run else rows(report)
     click.echo("Nothing was written: --dry-run." if dry_run else report.render())
     for line in report.losses if dry_run else ():
         click.echo(line)

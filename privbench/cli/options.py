@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
 import click
@@ -32,8 +32,10 @@ class State:
 
     log_format: str = "human"
     verbosity: int = 0
+    #: What the command found, for ``--metrics``.
+    samples: list[tuple[str, str, Mapping[str, str], float]] = field(default_factory=list)
 
-    @property
+    @functools.cached_property
     def reporter(self) -> Reporter:
         """A reporter in the chosen format."""
         return reporter(self.log_format)
@@ -49,31 +51,38 @@ class Group(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
-            code = _tell(error)
+            _tell(error)
             LOG.debug("traceback", exc_info=True)
             for note in getattr(error, "__notes__", ()):
                 show(note)
-            ctx.exit(code)
+            ctx.exit(exit_code(error))
 
 
-def _tell(error: BaseException) -> int:
-    """Say what went wrong; the exit code."""
-    if isinstance(error, PrivbenchError):
-        LOG.error("%s", error, extra={"fields": {"error": type(error).__name__}})
+def exit_code(error: BaseException) -> int:
+    """The code that a command ends with."""
+    if isinstance(error, PrivbenchError | click.ClickException | click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
-        LOG.error("interrupted.")
         return 130
-    if isinstance(error, OSError) and error.errno in _FULL:
+    full = isinstance(error, OSError) and error.errno in _FULL
+    return UsageError.exit_code if full else PrivbenchError.exit_code
+
+
+def _tell(error: BaseException) -> None:
+    """Say what went wrong."""
+    if isinstance(error, PrivbenchError):
+        LOG.error("%s", error, extra={"fields": {"error": type(error).__name__}})
+    elif isinstance(error, KeyboardInterrupt):
+        LOG.error("interrupted.")
+    elif isinstance(error, OSError) and error.errno in _FULL:
         LOG.error("%s cannot be written: %s.", error.filename or "a file", error.strerror)
-        return UsageError.exit_code
-    # A library's text may quote what it was given: only the kind is shown.
-    LOG.error(
-        "internal error: %s (privbench %s). Run again with -v and keep its output private.",
-        type(error).__name__,
-        __version__,
-    )
-    return PrivbenchError.exit_code
+    else:
+        # A library's text may quote what it was given: only the kind is shown.
+        LOG.error(
+            "internal error: %s (privbench %s). Run again with -v and keep its output private.",
+            type(error).__name__,
+            __version__,
+        )
 
 
 def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -217,7 +226,7 @@ _RELEASE = (
     click.option(
         "--count-on",
         metavar="WHERE",
-        help="Where rows are counted: local, engine, or a Dask scheduler as tcp://host:port.",
+        help="Where rows are counted: local, or by a Dask scheduler as tcp://host:port.",
     ),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
     click.option(

@@ -5,11 +5,12 @@ from privbench.encoding.base import (
     Codec,
     ColumnReader,
     CoverageLine,
+    Decimals,
+    DecimalsNeed,
     Need,
     Released,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.keys.columns import Role, role_of
 from privbench.encoding.keys.generate import KeyedTable, generate_keys
 from privbench.encoding.registry import codec_from_json, reader, table_coverage, unkept

@@ -21,13 +21,60 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.decimals import Decimals, DecimalsNeed
-from privbench.privacy.data import Attribute, Recoding
+from privbench.privacy.data import Attribute, Cells, Grid, Labels, Recoding
 from privbench.privacy.spec import PART
 from privbench.schema import Column, ColumnType
 
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
+Codes = Mapping[str, AnyCodes]
+Parsers = Mapping[str, Callable[[Any], Any]]
+Rng = np.random.Generator
+
+
+#: Most decimals that are distinguished, what numbers with more count as, and what zero does: it has
+#: a cell of its own, and lies on every decimal grid.
+MOST, MORE, ZERO = 6, 7, -9
+#: Decimals to take where nothing is known of a column.
+USUAL = 2
+
+
+@dataclass(frozen=True)
+class DecimalsNeed:
+    """How many decimals an attribute's values have, to release before its cells are made.
+
+    One histogram over few public cells, zero and each number of decimals: the query of bounds
+    (`GridHistogram`), with its sensitivity. A row's number of decimals follows from that row's
+    value alone, so that a row adds its weight to one cell at most.
+
+    Attributes:
+        attribute: A `Grid` of small integers (see `Scale.count_decimals`), for this release alone.
+        told: Numbers of decimals to distinguish, ascending; the last is for numbers on no
+            decimal grid.
+        usual: What to say of a column where nothing but zeros is seen.
+        dear: Whether much is lost without a release: no, the usual ones are a fair guess.
+    """
+
+    attribute: str
+    told: range = range(MORE + 1)
+    usual: int = USUAL
+    dear: bool = False
+
+    @property
+    def candidates(self) -> NDArray[np.int64]:
+        return np.array(self.told, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Decimals:
+    """Released: the number of decimals that is enough for nearly all values.
+
+    Attributes:
+        count: One of those that the need distinguishes, its last for numbers on no decimal grid,
+            or None where the signal is below the noise. −2 means multiples of 100.
+    """
+
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +167,33 @@ class ColumnReader(ABC):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         """One batch of selected columns, by alias, as a piece of every attribute."""
 
-    @abstractmethod
+    @property
+    def cells(self) -> dict[str, Domain]:
+        """Domains of the attributes that are read as codes, since their cells are public."""
+        return {}
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the main attribute is read as labels."""
+        return False
+
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
         """All pieces, in order, as attributes of the private database."""
+        result: dict[str, Attribute] = {}
+        cells = self.cells
+        for name in self.attributes:
+            if name in cells:
+                codes = _concatenate(pieces, name, cells[name].dtype)
+                result[name] = Cells(codes, cells[name])
+            elif name == self.name and self.labelled:
+                result[name] = _labels([piece[name] for piece in pieces])
+            else:
+                result[name] = Grid(_concatenate(pieces, name, np.int64))
+        return result
 
     @abstractmethod
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec, once every need is released.
-
-        Args:
-            released: What was released, by attribute.
-        """
+        """The codec, once every need is released."""
 
     @abstractmethod
     def describe(self) -> tuple[str, str]:
@@ -147,9 +210,9 @@ class Codec(ABC):
         nullable: Whether the column may hold NULL.
     """
 
-    #: What a model names the codec, and what reads each field of its own from JSON.
+    #: What a model names the codec, and what reads fields from JSON that need more than their type.
     kind: ClassVar[str]
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    parsers: ClassVar[Parsers] = {}
 
     column: str
     type: ColumnType
@@ -171,9 +234,7 @@ class Codec(ABC):
         return False
 
     @abstractmethod
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Values for the column.
 
         Args:
@@ -189,8 +250,8 @@ class Codec(ABC):
         """A JSON object that `from_json` reads back; fields at their defaults are left out."""
         own = {
             field.name: _jsonable(getattr(self, field.name))
-            for field in fields(self)
-            if field.name in self.parsers and getattr(self, field.name) != field.default
+            for field in fields(self)[_HEAD:]
+            if getattr(self, field.name) != field.default
         }
         return {
             "codec": self.kind,
@@ -207,7 +268,11 @@ class Codec(ABC):
         Raises:
             KeyError, TypeError, ValueError: The object describes no such codec.
         """
-        own = {name: parse(data[name]) for name, parse in cls.parsers.items() if name in data}
+        own = {
+            field.name: (cls.parsers.get(field.name) or _PARSERS[str(field.type)])(data[field.name])
+            for field in fields(cls)[_HEAD:]
+            if field.name in data
+        }
         head = (str(data["column"]), type_from_json(data["type"]), bool(data["nullable"]))
         return cls(*head, **own)
 
@@ -233,6 +298,26 @@ def optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else parse(value)
 
 
+def pair(value: Any) -> tuple[int, int]:
+    """Two integers in a model."""
+    low, high = value
+    return int(low), int(high)
+
+
+#: Fields that every codec has, and what reads others by their type.
+_HEAD = 3
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "str": str,
+    "bool": bool,
+    "int | None": optional(int),
+    "tuple[int, int]": pair,
+    "tuple[int, ...]": integers,
+    "tuple[int, ...] | None": optional(integers),
+    "tuple[str, ...]": texts,
+    "tuple[str, ...] | None": optional(texts),
+}
+
+
 def attribute(column: str, part: str) -> str:
     """The name of a further attribute of a column.
 
@@ -242,19 +327,6 @@ def attribute(column: str, part: str) -> str:
     return f"{column}{PART}{part}"
 
 
-def row_count(codes: Mapping[str, AnyCodes], rows: int | None) -> int:
-    """Number of rows to decode.
-
-    Raises:
-        ValueError: There are neither codes nor a number of rows.
-    """
-    for values in codes.values():
-        return len(values)
-    if rows is None:
-        raise ValueError("a column without attributes needs the number of rows")
-    return rows
-
-
 def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
     """Which rows are NULL."""
     if domain.null_code is None:
@@ -262,10 +334,20 @@ def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
     return np.asarray(codes == domain.null_code, dtype=np.bool_)
 
 
-def concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:
-    """All pieces of one attribute as one vector; an empty vector where there are none."""
+def _concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:
     parts = [np.asarray(piece[name]) for piece in pieces]
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
+
+
+def _labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
+    """All pieces with one dictionary."""
+    if not pieces:
+        return Labels(np.empty(0, dtype=np.int32), [])
+    whole = pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.chunk(0)
+    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Labels(codes.astype(np.int32, copy=False), whole.dictionary)
 
 
 _TYPE_FIELDS = ("sql", "base", "kind", "category", "length", "precision", "scale", "element")
@@ -275,24 +357,20 @@ def type_to_json(type_: ColumnType) -> dict[str, Any]:
     """What a codec must know of a type, as a JSON object."""
     return {
         **{name: getattr(type_, name) for name in _TYPE_FIELDS},
-        "parts": [_part_to_json(part) for part in type_.parts],
+        "parts": [
+            {**type_to_json(part), "labels": [*part.labels], "checks": [*part.domain_checks]}
+            for part in type_.parts
+        ],
     }
 
 
 def type_from_json(data: Mapping[str, Any]) -> ColumnType:
     """The type that `type_to_json` wrote (labels, domains and checks are kept of parts alone)."""
     known = {name: data[name] for name in _TYPE_FIELDS}
-    return ColumnType(**known, parts=tuple(_part_from_json(part) for part in data.get("parts", ())))
-
-
-def _part_to_json(type_: ColumnType) -> dict[str, Any]:
-    made = {"labels": list(type_.labels), "checks": list(type_.domain_checks)}
-    return {**type_to_json(type_), **made}
-
-
-def _part_from_json(data: Mapping[str, Any]) -> ColumnType:
-    return replace(
-        type_from_json(data),
-        labels=tuple(str(label) for label in data["labels"]),
-        domain_checks=tuple(str(check) for check in data["checks"]),
+    parts = (
+        replace(
+            type_from_json(part), labels=texts(part["labels"]), domain_checks=texts(part["checks"])
+        )
+        for part in data.get("parts", ())
     )
+    return ColumnType(**known, parts=tuple(parts))

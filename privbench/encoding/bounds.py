@@ -71,9 +71,6 @@ class BoundsNeed:
     def asked(self, seen: float) -> tuple[Self, ...]:
         """What to ask instead: with few rows, noise leaves only few cells worth having.
 
-        Args:
-            seen: Rows in noise scales of one histogram.
-
         Returns:
             One need, or two for dates: of few cells, and of all, which share the budget. Where
             many cells hold little each, the first says where they lie; where rows lie close
@@ -169,7 +166,8 @@ def public_range(
     lo, hi = scale.limits
     low_known = high_known = False
     for item in limits:
-        low, high = _low_end(scale, item), _high_end(scale, item)
+        low = _end(scale, item.low, item.low_open, 1)
+        high = _end(scale, item.high, item.high_open, -1)
         if low is not None:
             lo, low_known = max(lo, low), True
         if high is not None:
@@ -196,24 +194,16 @@ def public_range(
     return Range(lo, hi, settled, specials)
 
 
-def _low_end(scale: Scale, item: Limits) -> int | None:
-    """A CHECK's lower bound; None for one that is not a literal of the type."""
+def _end(scale: Scale, text: str | None, open_: bool, inward: int) -> int | None:
+    """The last point within a CHECK's bound; None for one that is not a literal of the type."""
+    if text is None:
+        return None
     try:
-        if item.low is None:
-            return None
-        return scale.parse(item.low) + 1 if item.low_open else scale.parse_up(item.low)
+        # An open lower bound is rounded down and passed by a step, a closed one is rounded up.
+        point = scale.parse(text, up=open_ == (inward < 0))
     except ValueError:
         return None
-
-
-def _high_end(scale: Scale, item: Limits) -> int | None:
-    """A CHECK's upper bound, likewise."""
-    try:
-        if item.high is None:
-            return None
-        return scale.parse_up(item.high) - 1 if item.high_open else scale.parse(item.high)
-    except ValueError:
-        return None
+    return point + inward if open_ else point
 
 
 def _config_end(table: str, column: Column, scale: Scale, value: Any) -> int:
@@ -267,9 +257,6 @@ class RangeDefault:
 
         The name's suggestion first, then a CHECK's ends, if they are near; where nothing is left of
         the usual range, two octaves from the nearer public end on.
-
-        Args:
-            points: Candidates of the ends.
         """
         if self.named is not None:
             return self.named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,29 +13,22 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     CategoriesNeed,
     Codec,
+    Codes,
     ColumnReader,
     Need,
     Released,
-    concatenate,
+    Rng,
     null_mask,
-    texts,
 )
 from privbench.encoding.scale import Scale, scale_of
-from privbench.privacy.data import Attribute, Cells, Labels, LabelsRecoding, Recoding
-from privbench.schema import Column
+from privbench.privacy.data import LabelsRecoding, Recoding
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
 #: The longest text that can be a category, in characters.
 MAX_LABEL = 128
-
-
-def list_domain(count: int, *, ordered: bool, other: bool, nullable: bool) -> Domain:
-    """The domain of a public list of `count` values."""
-    return Domain(count, ordered, ("other",) if other else (), nullable)
 
 
 @dataclass(frozen=True)
@@ -62,18 +55,19 @@ class ListReader(ColumnReader):
     @property
     def domain(self) -> Domain:
         """The public domain."""
-        return list_domain(
-            len(self.values), ordered=self.ordered, other=self.other, nullable=self.nullable
-        )
+        other = ("other",) if self.other else ()
+        return Domain(len(self.values), self.ordered, other, self.nullable)
+
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: self.domain}
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The grid point where the type has a grid, else the text."""
         if self.scale is not None:
             return [(self.scale.select(identifier), self.alias())]
         return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Position of every value in the public list."""
         array, scale = batch[self.alias()], self.scale
         if scale is not None:
             listed: pa.Array = pa.array([scale.parse(value) for value in self.values], pa.int64())
@@ -88,19 +82,12 @@ class ListReader(ColumnReader):
         codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
         return {self.name: codes.astype(domain.dtype)}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Cells of the public domain."""
-        domain = self.domain
-        return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
-
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the list."""
         return ListCodec(
             self.name, self.column.type, self.nullable, self.values, self.ordered, self.other, True
         )
 
     def describe(self) -> tuple[str, str]:
-        """How many values, and who said so."""
         return f"{len(self.values)} public values", self.why
 
 
@@ -118,32 +105,27 @@ class LabelReader(ColumnReader):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The category list."""
         return (CategoriesNeed(self.name, self.per_unit),)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The text, cut just past the longest category."""
         text = sql.SQL(self.column.type.text_form).format(identifier)
         cut = sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(MAX_LABEL + 1))
         return [(cut, self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """A dictionary of the batch."""
         return {self.name: label_piece(batch[self.alias()])}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Labels with one private dictionary."""
-        return {self.name: collect_labels([piece[self.name] for piece in pieces])}
+    @property
+    def labelled(self) -> bool:
+        return True
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the released list."""
         values = released_labels(released, self.name)
         return ListCodec(
             self.name, self.column.type, self.nullable, values or (self.filler,), False, True, False
         )
 
     def describe(self) -> tuple[str, str]:
-        """A released list."""
         return "categories, released list", "used by enough units, under δ"
 
 
@@ -152,17 +134,6 @@ def label_piece(text: pa.Array) -> pa.DictionaryArray:
     long = pc.greater(pc.utf8_length(text), MAX_LABEL)
     short = pc.if_else(long.fill_null(False), pa.scalar(LONG, text.type), text)
     return short.cast(pa.string()).dictionary_encode()
-
-
-def collect_labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
-    """All pieces with one dictionary."""
-    if not pieces:
-        return Labels(np.empty(0, dtype=np.int32), [])
-    whole = pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0)
-    codes = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Labels(codes.astype(np.int32, copy=False), whole.dictionary)
 
 
 def released_labels(released: Mapping[str, Released], name: str) -> tuple[str, ...]:
@@ -184,12 +155,6 @@ class ListCodec(Codec):
     """
 
     kind: ClassVar[str] = "list"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "values": texts,
-        "ordered": bool,
-        "other": bool,
-        "settled": bool,
-    }
 
     values: tuple[str, ...]
     ordered: bool
@@ -198,23 +163,16 @@ class ListCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """One domain."""
-        return {
-            self.column: list_domain(
-                len(self.values), ordered=self.ordered, other=self.other, nullable=self.nullable
-            )
-        }
+        other = ("other",) if self.other else ()
+        return {self.column: Domain(len(self.values), self.ordered, other, self.nullable)}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The list, where it was released."""
         if self.settled:
             return {}
         return {self.column: LabelsRecoding(self.values, self.other, self.nullable)}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """The listed values, typed where the type has an Arrow form."""
         domain = self.domains[self.column]
         given = codes[self.column].astype(np.int64)
@@ -229,13 +187,3 @@ class ListCodec(Codec):
             points = np.array([scale.parse(value) for value in self.values], dtype=np.int64)
             return scale.build(points[chosen], {"null": null})
         return pa.array(self.values, pa.string()).take(pa.array(chosen, mask=null))
-
-
-def boolean_reader(table: str, column: Column) -> ColumnReader:
-    """Exact public cells, false before true."""
-    return ListReader(table, column, ("false", "true"), True, False, "boolean")
-
-
-def enum_reader(table: str, column: Column) -> ColumnReader:
-    """Exact public cells in the order of the labels."""
-    return ListReader(table, column, column.type.labels, True, False, "labels of the enum type")

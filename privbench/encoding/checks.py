@@ -100,16 +100,9 @@ def array_of(tree: exp.Expr) -> tuple[str, ...] | None:
     tree = bare(tree)
     if isinstance(tree, exp.Array):
         return texts_of(tree.expressions)
-    if isinstance(tree, exp.Literal) and str(tree.this).startswith("{"):
-        return _array_literal(str(tree.this))
-    return None
-
-
-def _array_literal(text: str) -> tuple[str, ...] | None:
-    inner = text[1:-1]
-    if any(mark in inner for mark in '"{}\\'):
-        return None
-    return tuple(part.strip() for part in inner.split(",")) if inner else None
+    text = str(tree.this) if isinstance(tree, exp.Literal) else ""
+    plain = text.startswith("{") and not any(mark in text[1:-1] for mark in '"{}\\')
+    return tuple(part.strip() for part in text[1:-1].split(",")) if plain and text[1:-1] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +146,8 @@ def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
 def order_of(tree: exp.Expr) -> Order | None:
     """The order that one conjunct demands, or None."""
     if isinstance(tree, exp.Or):
-        sides = [tree.left.unnest(), tree.right.unnest()]
-        rest = [side for side in sides if not is_null(side)]
-        return order_of(rest[0]) if len(rest) == 1 else None
+        part = not_null_part(tree)
+        return None if part is tree else order_of(part)
     if not isinstance(tree, (exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return None
     left, right = column_of(tree.left), column_of(tree.right)
@@ -192,16 +184,9 @@ class Limits:
     min_length: int = 0
     max_length: int | None = None
 
-    @property
-    def bounded(self) -> bool:
-        """Whether both ends are known."""
-        return self.low is not None and self.high is not None
 
-
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    column: str
-    limits: Limits
+#: A column, and what is said of it.
+_Fact = tuple[str, Limits]
 
 
 def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
@@ -216,10 +201,10 @@ def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
     found: list[Limits] = []
     for check in table.checks:
         facts, _ = _facts(check.expression)
-        found += [fact.limits for fact in facts if fact.column == column.name]
+        found += [limits for name, limits in facts if name == column.name]
     for expression in column.type.domain_checks:
         facts, _ = _facts(expression)
-        found += [fact.limits for fact in facts if fact.column.upper() == "VALUE"]
+        found += [limits for name, limits in facts if name.upper() == "VALUE"]
     return tuple(found)
 
 
@@ -265,25 +250,25 @@ def _fact(tree: exp.Expr) -> _Fact | None:
             text_of(tree.args["low"]),
             text_of(tree.args["high"]),
         )
-        return _Fact(name, Limits(low=low, high=high)) if name and low and high else None
+        return (name, Limits(low=low, high=high)) if name and low and high else None
     if isinstance(tree, exp.In):
         name = column_of(tree.this)
         values = texts_of(tree.expressions)
-        return _Fact(name, Limits(values=values)) if name and values else None
+        return (name, Limits(values=values)) if name and values else None
     if isinstance(tree, (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         return _comparison(tree)
     if isinstance(tree, exp.NEQ) and text_of(tree.right) == "":
         name = column_of(untrimmed(tree.left))
-        return _Fact(name, Limits(min_length=1)) if name else None
+        return (name, Limits(min_length=1)) if name else None
     return None
 
 
 def _truth(tree: exp.Expr, name: str) -> _Fact | None:
     """``flag`` and ``NOT flag``."""
     if column_of(tree) == name:
-        return _Fact(name, Limits(values=("true",)))
+        return name, Limits(values=("true",))
     negated = isinstance(tree, exp.Not) and column_of(tree.this) == name
-    return _Fact(name, Limits(values=("false",))) if negated else None
+    return (name, Limits(values=("false",))) if negated else None
 
 
 def _or_fact(tree: exp.Or) -> _Fact | None:
@@ -292,10 +277,10 @@ def _or_fact(tree: exp.Or) -> _Fact | None:
     for null, other in ((left, right), (right, left)):
         if is_null(null):
             fact = _fact(other)
-            return fact if fact and fact.column == column_of(null.this) else None
+            return fact if fact and fact[0] == column_of(null.this) else None
     one, two = _fact(left), _fact(right)
-    if one and two and one.column == two.column and one.limits.values and two.limits.values:
-        return _Fact(one.column, Limits(values=one.limits.values + two.limits.values))
+    if one and two and one[0] == two[0] and one[1].values and two[1].values:
+        return one[0], Limits(values=one[1].values + two[1].values)
     return None
 
 
@@ -316,9 +301,9 @@ def _comparison(tree: exp.Binary) -> _Fact | None:
         return None
     if kind is exp.EQ and isinstance(right, exp.Any):
         values = array_of(right.this)
-        return _Fact(name, Limits(values=values)) if values else None
+        return (name, Limits(values=values)) if values else None
     value = text_of(right)
-    return None if value is None else _Fact(name, _bound(kind, value))
+    return None if value is None else (name, _bound(kind, value))
 
 
 def _bound(kind: type[exp.Expr], value: str) -> Limits:
@@ -338,10 +323,10 @@ def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | 
     if plain is not bare(tree.this) and kind not in (exp.GT, exp.GTE):
         return None
     if kind is exp.EQ:
-        return _Fact(name, Limits(min_length=number, max_length=number))
+        return name, Limits(min_length=number, max_length=number)
     if kind in (exp.GT, exp.GTE):
-        return _Fact(name, Limits(min_length=number + (kind is exp.GT)))
-    return _Fact(name, Limits(max_length=number - (kind is exp.LT)))
+        return name, Limits(min_length=number + (kind is exp.GT))
+    return name, Limits(max_length=number - (kind is exp.LT))
 
 
 def length_limits(limits: tuple[Limits, ...], declared: int | None) -> tuple[int, int | None]:

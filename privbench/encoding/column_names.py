@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from privbench.roles.names import listed, noun, singular, snake
 from privbench.schema import Column, Table
-
-if TYPE_CHECKING:
-    pass
 
 
 @cache
@@ -57,8 +54,7 @@ def by_name(column: str) -> Semantic | None:
     >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
     ('email', True, None)
     """
-    name = snake(column)
-    return next((kind for pattern, kind in _names() if pattern.match(name)), None)
+    return _first(_names(), column)
 
 
 def plain_name(column: str, table: Table) -> str:
@@ -92,7 +88,8 @@ def is_kind(column: str) -> bool:
     >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
     (True, True, False)
     """
-    return _kinds().match(snake(column)) is not None
+    words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
+    return re.match(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z", snake(column)) is not None
 
 
 def is_own(column: str) -> bool:
@@ -101,29 +98,16 @@ def is_own(column: str) -> bool:
     >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
     (True, True, False, False)
     """
-    return _own().match(snake(column)) is not None
+    words = "|".join(packaged("names")["own"])
+    return re.match(rf"(\w*_)?({words})s?\Z", snake(column)) is not None
 
 
 @cache
-def _names() -> tuple[tuple[re.Pattern[str], Semantic], ...]:
-    """Semantic types by patterns of names, in the order in which they are tried."""
+def _names() -> _Lists[Semantic]:
     return tuple(
         (whole(item["names"]), Semantic(item["provider"], item["listed"]))
         for item in packaged("names")["semantic"]
     )
-
-
-@cache
-def _own() -> re.Pattern[str]:
-    """Names by their last words, of columns in which few rows share a value."""
-    return re.compile(rf"(\w*_)?({'|'.join(packaged('names')['own'])})s?\Z")
-
-
-@cache
-def _kinds() -> re.Pattern[str]:
-    """The same of columns in which many rows share few values, some glued: ``orderstatus``."""
-    words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
-    return re.compile(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z")
 
 
 #: Columns of look-up tables whose content the table's name suggests.
@@ -134,15 +118,6 @@ def suggested_labels(
     column: str, least: int = 0, greatest: int | None = None, *, table: str = ""
 ) -> tuple[str, ...]:
     """Labels to look for in a column of which no list is known, the most usual first.
-
-    Args:
-        column: The column's name. The choice follows names alone.
-        least: Least length of a label.
-        greatest: Greatest length, or None.
-        table: The table's name, which says what columns such as ``name`` hold.
-
-    Returns:
-        Distinct labels of fitting lengths; none where the name suggests none.
 
     >>> suggested_labels("gender", greatest=1)[:2], suggested_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'US'))
@@ -179,10 +154,6 @@ class SuggestedRange:
 def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
     """The range to take for a column of numbers by its name; None without a suggestion.
 
-    Args:
-        column: The column's name.
-        whole: Whether its values are whole numbers.
-
     >>> suggested_range("birthYear").high, suggested_range("points")
     ('2030', None)
     >>> suggested_range("exp_month").hard, suggested_range("age").hard
@@ -212,16 +183,12 @@ def _labels() -> _Lists[tuple[str, ...]]:
 @cache
 def _ranges() -> _Lists[SuggestedRange]:
     """Ranges by patterns of names; most of them do not apply to names of counts and rates."""
-    result = []
+    result, counts = [], packaged("suggestions")["counts"]
     for item in packaged("suggestions")["ranges"]:
-        names = item["names"] if item.get("count", True) else f"(?!{_counts()})(?:{item['names']})"
+        names = item["names"] if item.get("count", True) else f"(?!{counts})(?:{item['names']})"
         flags = (item.get("whole", False), item.get("firm", False))
         result.append((whole(names), SuggestedRange(item["low"], item["high"], *flags)))
     return tuple(result)
-
-
-def _counts() -> str:
-    return str(packaged("suggestions")["counts"])
 
 
 #: A string literal, perhaps cast to a type; escapes and expressions are none.
@@ -232,11 +199,6 @@ def default_label(column: Column, least: int, greatest: int) -> str | None:
     """The literal that a column of text has by default; None without one of fitting length.
 
     Rows that take it are to be expected, and it travels with the DDL.
-
-    Args:
-        column: The column.
-        least: Least length of a text.
-        greatest: Greatest length.
 
     >>> from privbench.schema import ColumnType
     >>> zone = Column("zone", 1, ColumnType("text", "text"), default="'It''s UTC'::text")

@@ -37,9 +37,6 @@ def days(text: str) -> int:
 
     >>> days("1970-01-03")
     2
-
-    Raises:
-        ValueError: Not an ISO date of the years 1 to 9999.
     """
     return int(np.datetime64(text.strip()[:10], "D").astype(np.int64))
 
@@ -49,9 +46,6 @@ def microseconds(text: str) -> int:
 
     >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
     (1000000, 0)
-
-    Raises:
-        ValueError: Not an ISO timestamp.
     """
     text = text.strip().replace(" ", "T", 1)
     offset = 0
@@ -86,7 +80,6 @@ class _Calendar(Scale):
 
     @property
     def usual(self) -> tuple[str, str]:
-        """Thirty years."""
         return ("2000-01-01", "2030-01-01")
 
     @property
@@ -97,7 +90,6 @@ class _Calendar(Scale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Years 1 to 9999."""
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
@@ -127,7 +119,6 @@ class _Calendar(Scale):
         """The grid point of a finite value within the limits."""
 
     def read(self, array: pa.Array) -> Points:
-        """Grid points and sentinels."""
         points = int64_points(array)
         raw = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
         points[raw == NEG_INF] = NEG_INF
@@ -171,7 +162,6 @@ class _Calendar(Scale):
         return text
 
     def points_of(self, array: pa.Array) -> Points:
-        """Grid points and sentinels of typed arrays or of their text."""
         if not pa.types.is_string(array.type):
             return int64_points(array.cast(self._storage).cast(pa.int64()))
         low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
@@ -208,12 +198,7 @@ class DateScale(_Calendar):
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
 
-    def parse(self, text: str) -> int:
-        """Days since 1970-01-01.
-
-        Raises:
-            ValueError: Not an ISO date.
-        """
+    def parse(self, text: str, *, up: bool = False) -> int:
         return days(text)
 
     @property
@@ -222,40 +207,44 @@ class DateScale(_Calendar):
 
 
 @dataclass(frozen=True)
-class TimestampScale(_Calendar):
-    """timestamp and timestamptz, in microseconds (UTC).
+class Clock(Scale):
+    """What is counted in microseconds, and mostly lies on whole seconds.
 
     Attributes:
         zoned: Whether the type has a time zone.
         precision: Digits of the second that the type keeps, 0 to 6.
     """
 
-    per_day: ClassVar[int] = _DAY
-
     zoned: bool = False
     precision: int = 6
 
     @property
     def step(self) -> int:
-        """Microseconds that the precision keeps."""
         return int(10 ** (6 - self.precision))
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Whole seconds where the cell holds one, else the type's own precision."""
+        drawn = rng.integers(lows, highs, dtype=np.int64)
+        for step in (self.step, 1_000_000):
+            first, last = -(-lows // step), -(-highs // step)
+            whole = rng.integers(first, np.maximum(last, first + 1), dtype=np.int64) * step
+            drawn = np.where(last > first, whole, drawn)
+        return drawn
+
+
+@dataclass(frozen=True)
+class TimestampScale(Clock, _Calendar):
+    """timestamp and timestamptz, in microseconds (UTC)."""
+
+    per_day: ClassVar[int] = _DAY
 
     def _point(self, identifier: sql.Composable) -> sql.Composable:
         return sql.SQL(
             "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
         ).format(identifier)
 
-    def parse(self, text: str) -> int:
-        """Microseconds since 1970-01-01, UTC where no offset is given.
-
-        Raises:
-            ValueError: Not an ISO timestamp.
-        """
+    def parse(self, text: str, *, up: bool = False) -> int:
         return microseconds(text)
-
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Whole seconds where the cell holds one, else the type's own precision."""
-        return draw_time(lows, highs, rng, self.precision)
 
     def _text(self, typed: pa.Array) -> pa.Array:
         text = typed.cast(pa.timestamp("us")).cast(pa.string())
@@ -269,23 +258,6 @@ class TimestampScale(_Calendar):
 def precision_of(type_: ColumnType) -> int:
     """Digits of the second that a type keeps."""
     return 6 if type_.precision is None else type_.precision
-
-
-def draw_time(lows: Points, highs: Points, rng: np.random.Generator, precision: int) -> Points:
-    """Uniform whole seconds in ``[low, high)`` microseconds; finer where no second fits.
-
-    Args:
-        lows: First microsecond of each cell.
-        highs: One past the last.
-        rng: Source of randomness.
-        precision: Digits of the second that may be used, 0 to 6.
-    """
-    drawn = rng.integers(lows, highs, dtype=np.int64)
-    for step in (10 ** (6 - precision), 1_000_000):
-        first, last = -(-lows // step), -(-highs // step)
-        whole = rng.integers(first, np.maximum(last, first + 1), dtype=np.int64) * step
-        drawn = np.where(last > first, whole, drawn)
-    return drawn
 
 
 register_scale(lambda _: DateScale(), "date")

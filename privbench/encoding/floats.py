@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.encoding.base import MORE, MOST, ZERO
 from privbench.encoding.bounds import parts
-from privbench.encoding.decimals import MORE, DecimalGrid, grid_decimals
 from privbench.encoding.numbers import IntegerScale, NumericScale
-from privbench.encoding.scale import LINEAR, Mask, Points, Scale, marked, register_scale
+from privbench.encoding.scale import LINEAR, Mask, Points, Scale, Spacing, marked, register_scale
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.schema import ColumnType
 
@@ -58,6 +58,80 @@ def rounded_to(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDAr
     return rounded
 
 
+#: A double does not distinguish steps further from zero; numbers further are cut.
+_REACH, _HUGE = 2**53, 1e38
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalGrid:
+    """The floats nearest to the multiples of ``10**-decimals``; multiples are *steps*.
+
+    Attributes:
+        decimals: 0 to `MOST`.
+        single: Whether the floats have 32 bits.
+
+    >>> DecimalGrid(1).numbers(np.array([1, 2, 3])).tolist()
+    [0.1, 0.2, 0.3]
+    >>> DecimalGrid(1).first(np.array([0.1, 0.11, -0.3])).tolist()
+    [1, 2, -3]
+    """
+
+    decimals: int
+    single: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decimals <= MOST:
+            raise ValueError(f"decimals are 0 to {MOST}")
+
+    def numbers(self, steps: Points) -> NDArray[np.float64]:
+        """The float of every step: dividing two exact doubles gives the nearest double."""
+        result: NDArray[np.float64] = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
+        return result.astype(np.float32).astype(np.float64) if self.single else result
+
+    def first(self, numbers: NDArray[np.float64]) -> Points:
+        """The least step whose float is not below each number, for numbers `within` reach."""
+        near = np.clip(numbers, -_HUGE, _HUGE)
+        if self.single:
+            # Far out many steps share a float; its first one lies halfway from the float below.
+            upper = near.astype(np.float32)
+            upper = np.where(upper < near, np.nextafter(upper, np.float32(np.inf)), upper)
+            lower = np.nextafter(upper, np.float32(-np.inf))
+            near = (upper.astype(np.float64) + lower.astype(np.float64)) / 2
+        scaled = np.clip(near * 10.0**self.decimals, -_REACH, _REACH)
+        steps = np.rint(scaled).astype(np.int64)
+        for _ in range(2):
+            steps += self.numbers(steps) < numbers
+            steps -= self.numbers(steps - 1) >= numbers
+        return steps
+
+    def within(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where a double distinguishes steps."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
+
+
+def decimals_of(numbers: NDArray[np.float64], *, single: bool = False) -> Points:
+    """The fewest decimals that give every number back; `ZERO` for 0, `MORE` where six do not.
+
+    >>> decimals_of(np.array([0.0, 3.0, 9.99, 0.1 + 0.2, 1e300])).tolist()
+    [-9, 0, 2, 7, 0]
+    """
+    result = np.full(len(numbers), MORE, dtype=np.int64)
+    left = np.arange(len(numbers))
+    for count in range(MOST + 1):
+        rest = numbers[left]
+        decimal_grid = DecimalGrid(count, single)
+        near = np.rint(np.clip(rest * 10.0**count, -_REACH, _REACH)).astype(np.int64)
+        fits = decimal_grid.within(rest) & (decimal_grid.numbers(near) == rest)
+        if count == 0:
+            # Numbers beyond the reach of doubles are whole.
+            fits |= np.rint(rest) == rest
+        result[left[fits]] = count
+        left = left[~fits]
+    result[numbers == 0.0] = ZERO
+    return result
+
+
 #: Makes the cells of a decimal grid, whose steps are integers.
 _STEPS = IntegerScale("int8")
 #: Steps of far tails are cut to this, and places of cells to so many units.
@@ -92,27 +166,22 @@ class FloatScale(Scale):
 
     @property
     def hides_frequent_values(self) -> bool:
-        """All."""
         return True
 
     @property
     def decimal_choices(self) -> range:
-        """Six, and more than those."""
         return range(MORE + 1)
 
     def with_decimals(self, decimals: int) -> FloatScale:
-        """The same grid, with cells and draws on a decimal grid.
-
-        Raises:
-            ValueError: Not 0 to 6 decimals.
-        """
         scale = replace(self, decimals=decimals)
         scale.decimal_grid  # noqa: B018  (refuses other numbers)
         return scale
 
     def count_decimals(self, points: Points) -> Points:
-        """See `Scale.count_decimals`."""
-        return grid_decimals(points, value(points), single=self.base == "float4")
+        result = points.copy()
+        real = (points > NEG_INF) & (points < POS_INF)
+        result[real] = decimals_of(value(points[real]), single=self.base == "float4")
+        return result
 
     @property
     def top(self) -> float:
@@ -121,7 +190,6 @@ class FloatScale(Scale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Images of the largest numbers."""
         lo, hi = image(np.array([-self.top, self.top])).tolist()
         return lo, hi
 
@@ -138,18 +206,14 @@ class FloatScale(Scale):
         ).format(c=identifier)
 
     def read(self, array: pa.Array) -> Points:
-        """Images and sentinels."""
         floats = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-        points = _points(np.asarray(floats), self.limits)
+        nan = np.isnan(floats)
+        points = np.clip(image(np.where(nan, 0.0, floats)), *self.limits)
+        points[nan], points[floats == np.inf], points[floats == -np.inf] = NAN, POS_INF, NEG_INF
         points[array.is_null().to_numpy(zero_copy_only=False)] = NULL
         return points
 
-    def parse(self, text: str) -> int:
-        """The image of a number.
-
-        Raises:
-            ValueError: Not a finite number.
-        """
+    def parse(self, text: str, *, up: bool = False) -> int:
         number = float(text)
         if not np.isfinite(number):
             raise ValueError("not a finite number")
@@ -170,7 +234,6 @@ class FloatScale(Scale):
         return pa.array(numbers, mask=null)
 
     def points_of(self, array: pa.Array) -> Points:
-        """Images of the floats."""
         return self.read(array)
 
     def candidates(self) -> Points:
@@ -226,24 +289,14 @@ class FloatScale(Scale):
         inside = (rounded >= a) & (rounded < b)
         return np.clip(image(np.where(inside, rounded, drawn)), lows, highs - 1)
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
-    ) -> list[int]:
-        """See `Scale.edges`; on a decimal grid, those of integers."""
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
         ends = self._ends(lo, hi)
         if ends is None:
-            return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
-        again = self._again(lo, hi, inner) if inner else ()
-        return self._images(_STEPS.edges(*ends, bins=bins, cells=cells, inner=again))
+            return super().edges(lo, hi, spacing)
+        inner = self._again(lo, hi, spacing.inner) if spacing.inner else ()
+        return self._images(_STEPS.edges(*ends, replace(spacing, inner=inner)))
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        """The range, widened to the decimal grid; the range itself without one in reach."""
         if self.decimal_grid is None or not self._near(lo, hi):
             return lo, hi
         low, high = self.decimal_grid.first(value(np.array([lo, hi])))
@@ -252,7 +305,6 @@ class FloatScale(Scale):
         return low, high
 
     def first_aligned(self, lo: int) -> int:
-        """The first point of the decimal grid that is not below a point, if it is in reach."""
         if self.decimal_grid is None or not self._near(lo, lo):
             return lo
         return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
@@ -272,7 +324,6 @@ class FloatScale(Scale):
         return int(image(np.array([least], dtype=np.float64))[0])
 
     def holds_one_value(self, low: int, high: int) -> bool:
-        """Whether a cell ``[low, high)`` holds a single number of the column."""
         if self.decimal_grid is None:
             return low == 0 and high <= self._after_zero
         return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
@@ -349,15 +400,6 @@ class FloatScale(Scale):
         steps = width * (2.0 ** np.arange(each, 7, each) - 1)
         below, above = np.maximum(a - steps, -self.top), np.minimum(b + steps, self.top)
         return sorted(set(image(below).tolist())), sorted(set(image(above).tolist()))
-
-
-def _points(floats: NDArray[np.float64], limits: tuple[int, int]) -> Points:
-    nan = np.isnan(floats)
-    points = np.clip(image(np.where(nan, 0.0, floats)), *limits)
-    points[nan] = NAN
-    points[floats == np.inf] = POS_INF
-    points[floats == -np.inf] = NEG_INF
-    return points
 
 
 def _numeric(type_: ColumnType) -> Scale:

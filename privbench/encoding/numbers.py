@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.encoding.decimals import trailing_zeros
+from privbench.encoding.base import ZERO
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
@@ -20,15 +20,15 @@ from privbench.encoding.scale import (
     Mask,
     Points,
     Scale,
+    Spacing,
     grid_number,
     int64_points,
     integer_array,
     log_grid,
     marked,
-    octave_grids,
     register_scale,
 )
-from privbench.privacy.recoding import NAN, NULL
+from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
 _TYPES = {"int2": (16, pa.int16()), "int4": (32, pa.int32()), "int8": (64, pa.int64())}
 
@@ -50,7 +50,6 @@ class IntegerScale(Scale):
 
     @property
     def whole(self) -> bool:
-        """All of them."""
         return True
 
     @property
@@ -65,40 +64,20 @@ class IntegerScale(Scale):
         return ("0", "10") if self.base == "int2" else ("0", "100")
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The column as int8."""
         return sql.SQL("{}::bigint").format(identifier)
 
-    def read(self, array: pa.Array) -> Points:
-        """The integers."""
-        return int64_points(array)
-
-    def parse(self, text: str) -> int:
-        """An integer, also written ``3.0``; a fraction is rounded down.
-
-        Raises:
-            ValueError: Not a number.
-        """
-        return grid_number(text, 0, self.limits)
-
-    def parse_up(self, text: str) -> int:
-        """The least integer that is not below the literal."""
-        return grid_number(text, 0, self.limits, up=True)
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return grid_number(text, 0, self.limits, up=up)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """An Arrow integer array of the type's own width."""
         return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
 
     def points_of(self, array: pa.Array) -> Points:
-        """The integers."""
         return int64_points(array)
 
     def candidates(self) -> Points:
         """Every integer near zero, then four points an octave."""
         return log_grid(*self.limits)
-
-    def coarser(self) -> tuple[Points, ...]:
-        """Two points an octave, and one."""
-        return octave_grids(*self.limits)
 
 
 register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")
@@ -137,7 +116,6 @@ class NumericScale(Scale):
 
     @property
     def whole(self) -> bool:
-        """Those without digits after the point."""
         return self.scale <= 0
 
     @property
@@ -157,83 +135,56 @@ class NumericScale(Scale):
         return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
 
     def with_decimals(self, decimals: int) -> Self:
-        """The same grid, with cells at multiples and draws of multiples.
-
-        Raises:
-            ValueError: The type has no such values.
-        """
         if decimals not in (self.decimal_choices or ()):
             raise ValueError("values of this type have no such decimals")
         return replace(self, decimals=decimals)
 
     def count_decimals(self, points: Points) -> Points:
-        """See `Scale.count_decimals`."""
         assert self.decimal_choices is not None
         return trailing_zeros(points, self.digits, self.decimal_choices)
 
     @property
-    def unit(self) -> int:
+    def step(self) -> int:
         """Grid points that values are multiples of."""
         return 1 if self.decimals is None else int(10 ** (self.digits - self.decimals))
 
-    @property
-    def step(self) -> int:
-        """Distance of neighbouring values, in grid points."""
-        return self.unit
-
     def has_value(self, lo: int, hi: int) -> bool:
-        """Whether a multiple other than zero lies in ``[lo, hi)``."""
-        return (self.first_aligned(lo) or self.unit) < hi
+        return (self.first_aligned(lo) or self.step) < hi
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """Uniform over the multiples in the cell; where there are none, over the cell."""
-        if self.unit == 1:
+        if self.step == 1:
             return super().draw(lows, highs, rng)
-        first, end = -(-lows // self.unit), -(-highs // self.unit)
-        points = self.unit * rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
+        first, end = -(-lows // self.step), -(-highs // self.step)
+        points = self.step * rng.integers(first, np.maximum(end, first + 1), dtype=np.int64)
         rest = end <= first
         points[rest] = super().draw(lows[rest], highs[rest], rng)
         return points
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
-    ) -> list[int]:
-        """See `Scale.edges`; of the multiples, counted one by one."""
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
         low, high = self._counted(lo), self._counted(hi)
-        again = sorted({self._counted(edge) for edge in inner})
-        return self._points(
-            super().edges(low, max(high, low + 1), bins=bins, cells=cells, inner=again)
-        )
+        inner = sorted({self._counted(edge) for edge in spacing.inner})
+        return self._points(super().edges(low, max(high, low + 1), replace(spacing, inner=inner)))
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """See `Scale.tails`; of the multiples, counted one by one."""
         below, above = super().tails(self._counted(lo), self._counted(hi), cells)
         return self._points(below), self._points(above)
 
     def aligned(self, lo: int, hi: int) -> tuple[int, int]:
-        """The multiples around a range."""
-        return lo // self.unit * self.unit, self.first_aligned(hi)
+        return lo // self.step * self.step, self.first_aligned(hi)
 
     def first_aligned(self, lo: int) -> int:
-        """The first multiple that is not below a point."""
-        return self._counted(lo) * self.unit
+        return self._counted(lo) * self.step
 
     def holds_one_value(self, low: int, high: int) -> bool:
-        """Whether a cell ``[low, high)`` holds a single multiple."""
         return self._counted(high) - self._counted(low) == 1
 
     def _counted(self, point: int) -> int:
         """Which multiple is the first that is not below a point."""
-        return -(-point // self.unit)
+        return -(-point // self.step)
 
     def _points(self, counted: Sequence[int]) -> list[int]:
-        return [place * self.unit for place in counted]
+        return [place * self.step for place in counted]
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -256,23 +207,13 @@ class NumericScale(Scale):
         )
 
     def read(self, array: pa.Array) -> Points:
-        """Unscaled integers."""
         points = int64_points(array)
         # int64_points moves values off the sentinels; SQL wrote NaN's on purpose.
         points[np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)) == NAN] = NAN
         return points
 
-    def parse(self, text: str) -> int:
-        """The unscaled integer of a decimal literal, rounded down to the grid.
-
-        Raises:
-            ValueError: Not a number.
-        """
-        return grid_number(text, self.digits, self.limits)
-
-    def parse_up(self, text: str) -> int:
-        """The same, rounded up."""
-        return grid_number(text, self.digits, self.limits, up=True)
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return grid_number(text, self.digits, self.limits, up=up)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """decimal128; strings where the column holds NaN or the grid is coarser than 1."""
@@ -289,7 +230,6 @@ class NumericScale(Scale):
         return pc.if_else(null, pa.scalar(None, pa.string()), text)
 
     def points_of(self, array: pa.Array) -> Points:
-        """Unscaled integers of decimals or of their text."""
         if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
             nan = pc.equal(array, "NaN").fill_null(False)
             text = pc.if_else(nan, "0", array)
@@ -312,10 +252,6 @@ class NumericScale(Scale):
         points |= {sign * i * unit for sign in (-1, 1) for i in range(65) if i * unit <= hi}
         return np.array(sorted(points), dtype=np.int64)
 
-    def coarser(self) -> tuple[Points, ...]:
-        """Two points an octave of steps, and one."""
-        return octave_grids(*self.limits)
-
 
 @dataclass(frozen=True)
 class MoneyScale(NumericScale):
@@ -328,20 +264,27 @@ class MoneyScale(NumericScale):
     specials: ClassVar[tuple[str, ...]] = ()
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The number of hundredths as int8."""
         return super().select(sql.SQL("({}::numeric)").format(identifier))
 
-    def parse(self, text: str) -> int:
-        """Hundredths of a literal.
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return super().parse(text.translate(_BARE), up=up)
 
-        Raises:
-            ValueError: Not a number.
-        """
-        return super().parse(text.translate(_BARE))
 
-    def parse_up(self, text: str) -> int:
-        """The same, rounded up."""
-        return super().parse_up(text.translate(_BARE))
+def trailing_zeros(points: Points, digits: int, choices: range) -> Points:
+    """How many decimals integers in units of ``10**-digits`` have; multiples of ten count as −1.
+
+    >>> trailing_zeros(np.array([2910, 29, 0, 5_000_000]), 2, range(-1, 3)).tolist()
+    [1, 2, -9, -1]
+    """
+    result = points.copy()
+    real = np.flatnonzero((points > NEG_INF) & (points < POS_INF))
+    result[real] = digits
+    left = real
+    for count in reversed(choices[:-1]):
+        left = left[points[left] % 10 ** (digits - count) == 0]
+        result[left] = count
+    result[points == 0] = ZERO
+    return result
 
 
 def _plain(value: int, step: int) -> str:

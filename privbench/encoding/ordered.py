@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -14,28 +14,27 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
+    USUAL,
     CategoriesNeed,
     Codec,
+    Codes,
     ColumnReader,
+    Decimals,
+    DecimalsNeed,
     Need,
+    Parsers,
     Released,
+    Rng,
     attribute,
-    concatenate,
     integers,
     null_mask,
     optional,
+    pair,
     texts,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
-from privbench.encoding.decimals import USUAL, Decimals, DecimalsNeed
-from privbench.encoding.scale import LINEAR, Points, Scale, scale_of
-from privbench.privacy.data import Attribute, Cells, EdgesRecoding, Grid, Recoding
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    low, high = value
-    return int(low), int(high)
+from privbench.encoding.scale import LINEAR, Points, Scale, Spacing, scale_of
+from privbench.privacy.data import EdgesRecoding, Recoding
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,7 @@ class OrderedCodec(Codec):
     """
 
     kind: ClassVar[str] = "ordered"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "recoding": lambda made: made,
-        "settled": bool,
-        "limits": _pair,
-        "decimals": optional(int),
-    }
+    parsers: ClassVar[Parsers] = {"recoding": lambda made: made}
 
     recoding: EdgesRecoding
     settled: bool
@@ -64,11 +58,7 @@ class OrderedCodec(Codec):
 
     @property
     def scale(self) -> Scale:
-        """The type's grid, with the released decimals.
-
-        Raises:
-            ValueError: The type has no grid, or its values no such decimals.
-        """
+        """The type's grid, with the released decimals."""
         scale = scale_of(self.type)
         if scale is None:
             raise ValueError(f"type {self.type.sql} has no grid")
@@ -76,17 +66,13 @@ class OrderedCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """One ordered domain."""
         return {self.column: self.recoding.domain}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The edges, where bounds were released."""
         return {} if self.settled else {self.column: self.recoding}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """A value in the cell of every code; beyond the last cell, one near it."""
         values = codes[self.column]
         domain = self.recoding.domain
@@ -119,7 +105,6 @@ class OrderedCodec(Codec):
         return lows, highs
 
     def to_json(self) -> dict[str, Any]:
-        """Edges, consecutive ones as a range; decimals only where some were released."""
         edges, core = self.recoding.edges, self.recoding.core
         unit = edges[-1] - edges[0] == len(edges) - 1
         own = super().to_json()
@@ -134,18 +119,12 @@ class OrderedCodec(Codec):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The codec that `to_json` wrote.
-
-        Raises:
-            ValueError: Edges that are no edges, or more than a million; decimals that the type does
-                not have.
-        """
         edges = integers(data["edges"])
         if data["unit"]:
             if not 0 < edges[1] - edges[0] <= 1_000_000:
                 raise ValueError("too many edges")
             edges = tuple(range(edges[0], edges[1] + 1))
-        core = optional(_pair)(data["core"])
+        core = optional(pair)(data["core"])
         recoding = EdgesRecoding(edges, texts(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)
@@ -182,11 +161,6 @@ class OrderedReader(ColumnReader):
     def attributes(self) -> tuple[str, ...]:
         """The column, and its numbers of decimals, which are not modelled."""
         return (self.name, self._decimals) if self._counted else (self.name,)
-
-    @property
-    def _title(self) -> str:
-        """The name that suggestions are looked up by."""
-        return self.title or self.name
 
     @property
     def _decimals(self) -> str:
@@ -244,14 +218,13 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _default(self) -> RangeDefault:
         """The range before rows are seen."""
-        return RangeDefault(self.scale, self.range, self._title, self.column.default, self._of_type)
+        title, default = self.title or self.name, self.column.default
+        return RangeDefault(self.scale, self.range, title, default, self._of_type)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """One expression: the grid point."""
         return [(self.scale.select(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Codes where the range is public, else grid points."""
         points = self.scale.read(batch[self.alias()])
         if self.range.settled:
             return {self.name: self._recoding.apply(points)}
@@ -259,15 +232,11 @@ class OrderedReader(ColumnReader):
             return {self.name: points, self._decimals: self.scale.count_decimals(points)}
         return {self.name: points}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Cells where the range is public, else grids."""
-        if self.range.settled:
-            domain = self._recoding.domain
-            return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
-        return {name: Grid(concatenate(pieces, name, np.int64)) for name in self.attributes}
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: self._recoding.domain} if self.range.settled else {}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the public or released range."""
         decimals = None
         if self.range.settled:
             recoding = self._recoding
@@ -279,16 +248,9 @@ class OrderedReader(ColumnReader):
             values = released.get(shared.attribute, ()) if shared else ()
             assert isinstance(values, tuple)
             recoding = self._released_recoding(bounds, decimals, tuple(map(int, values)))
-        lo, hi = self.range.lo, self.range.hi
-        return OrderedCodec(
-            self.name,
-            self.column.type,
-            self.nullable,
-            recoding,
-            self.range.settled,
-            (lo, hi),
-            decimals,
-        )
+        limits, settled = (self.range.lo, self.range.hi), self.range.settled
+        head = (self.name, self.column.type, self.nullable)
+        return OrderedCodec(*head, recoding, settled, limits, decimals)
 
     def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.
@@ -313,7 +275,7 @@ class OrderedReader(ColumnReader):
         if hi - lo <= MAX_STEPS:
             edges = list(range(lo, hi + 1))
         else:
-            edges = self.scale.with_own_cells(self.scale.edges(lo, hi, bins=self.bins))
+            edges = self.scale.with_own_cells(self.scale.edges(lo, hi, Spacing(self.bins)))
         return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
@@ -325,7 +287,7 @@ class OrderedReader(ColumnReader):
             return scale, scale, scale
         # A usual range is cut at whole numbers, and says nothing of values far beyond.
         whole = self.scale.with_decimals(0)
-        many = len(whole.edges(bounds.lo, bounds.hi, cells=bounds.cells or LINEAR))
+        many = len(whole.edges(bounds.lo, bounds.hi, Spacing(cells=bounds.cells or LINEAR)))
         return scale, whole if many > _WHOLES else scale, self.scale
 
     def _released_recoding(
@@ -353,7 +315,7 @@ class OrderedReader(ColumnReader):
             below = [edge for edge in below if edge >= meant[0]]
             if default.hard:
                 above = [edge for edge in above if edge <= meant[1]]
-        inside = cells_of.edges(lo, hi, bins=self.bins, cells=cells, inner=bounds.inner)
+        inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
         edges = {*below, *inside, *above, *_own_cells(scale, values)}
         if self.scale.octaves and min(edges) < 0 < max(edges):
             # Values beside zero are common; a cell on both of its sides would hold them all.
@@ -367,7 +329,6 @@ class OrderedReader(ColumnReader):
         )
 
     def describe(self) -> tuple[str, str]:
-        """Public range, or released bounds."""
         kind = f"{self.column.type.sql} on a public grid"
         if self.range.settled:
             return f"{kind}, public range", "declared in the config, a CHECK or by the type"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -102,13 +103,7 @@ _WORD = 8
 def pattern_of(
     expression: str, column: str, *, alone: bool = False
 ) -> tuple[type[exp.Expr], str] | None:
-    """The kind and text of a pattern (``~``, ``~*``, LIKE, ILIKE) that a CHECK demands of a column.
-
-    Args:
-        expression: The CHECK.
-        column: The column's name, or ``VALUE`` in a domain.
-        alone: Whether the CHECK may say nothing else.
-    """
+    """The kind and text of a pattern (``~``, LIKE) that a CHECK demands, `alone` or with more."""
     parts = conjuncts(expression)
     if alone and len(parts) != 1:
         return None
@@ -284,15 +279,9 @@ def _cased(case: str, length: int | None) -> Pattern:
 
 
 def _from_like(text: str) -> str:
-    """The regular expression of a LIKE pattern."""
-    made, escaped = "", False
-    for letter in text:
-        if letter == "\\" and not escaped:
-            escaped = True
-            continue
-        if letter in "%_" and not escaped:
-            made += "." if letter == "_" else ".*"
-        else:
-            made += f"\\{letter}" if letter in _SPECIAL else letter
-        escaped = False
+    """The regular expression of a LIKE pattern, in which a backslash makes a letter plain."""
+    made = ""
+    for part in re.findall(r"\\?.", text, re.DOTALL):
+        plain = f"\\{part[-1]}" if part[-1] in _SPECIAL else part[-1]
+        made += {"%": ".*", "_": "."}.get(part, plain)
     return f"^{made}$"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import unread_checks
+from privbench.encoding.column_names import packaged
 from privbench.encoding.keys.columns import ValueSpace, modelled_values
 from privbench.encoding.patterns import column_pattern, is_understood
 from privbench.encoding.surrogate_text import decimal, digits, fixed_width, joined, quoted
@@ -70,10 +71,12 @@ def maker_of(type_: ColumnType) -> Maker | None:
         return _composite(type_)
     if type_.kind in "rm":
         return _range(type_)
-    if type_.category == "A" and type_.parts and type_.base not in _SIMPLE:
+    if type_.category == "A" and type_.parts and type_.base not in ("oidvector", "int2vector"):
         return _array(type_)
-    made = _SIMPLE.get(type_.base) if type_.kind == "b" else None
-    return made(type_) if made else None
+    if type_.kind != "b":
+        return None
+    made = _SIMPLE.get(type_.base)
+    return made(type_) if made else _packaged(type_.base)
 
 
 def part_maker(type_: ColumnType) -> Maker | None:
@@ -153,8 +156,7 @@ def _array(type_: ColumnType) -> Maker:
     inner = part_maker(element)
     if inner is None:
         return _constant("{}")
-    single = replace(type_, category="U")
-    return Maker(lambda n: array_texts(single.parts[0], n, np.ones_like(n)), inner.room)
+    return Maker(lambda n: array_texts(element, n, np.ones_like(n)), inner.room)
 
 
 def _constant(text: str) -> Maker:
@@ -165,13 +167,9 @@ def _listed(texts: pa.Array) -> Maker:
     return Maker(lambda numbers: texts.take(pa.array(numbers)), len(texts))
 
 
-def _hex(numbers: Numbers, width: int) -> pa.Array:
-    return digits(numbers, width, 16)
-
-
 def _mac(pairs: int) -> Maker:
     def make(numbers: Numbers) -> pa.Array:
-        plain = _hex(numbers, 2 * (pairs - 1))
+        plain = digits(numbers, 2 * (pairs - 1), 16)
         slices = [pc.utf8_slice_codeunits(plain, i, i + 2) for i in range(0, 2 * (pairs - 1), 2)]
         return pc.binary_join_element_wise(joined("02", ""), *slices, ":")
 
@@ -204,26 +202,16 @@ def _shape(text: str) -> Maker:
     return Maker(make, _ACROSS**2)
 
 
-def _around(text: str, room: int = _WIDE, base: int = 10) -> Maker:
+def _around(text: str, room: int) -> Maker:
     """A literal around a number, which ``#`` stands for."""
     head, tail = text.split("#")
-    write = decimal if base == 10 else lambda numbers: _hex(numbers, 12)
-    return Maker(lambda numbers: joined(head, write(numbers), tail), room)
+    return Maker(lambda numbers: joined(head, decimal(numbers), tail), room)
 
 
-def _vector(type_: ColumnType) -> Maker:
+def _dimensions(type_: ColumnType) -> int:
+    """Of a vector."""
     result = re.search(r"\((\d+)\)", type_.sql)
-    size = int(result.group(1)) if result else 1
-    return _around("[#" + ",1" * (size - 1) + "]", 2**20)
-
-
-def _sparse(type_: ColumnType) -> Maker:
-    result = re.search(r"\((\d+)\)", type_.sql)
-    return _around("{1:#}/" + (result.group(1) if result else "1"), 2**20)
-
-
-def _always(made: Maker) -> Callable[[ColumnType], Maker]:
-    return lambda type_: made
+    return int(result[1]) if result else 1
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
@@ -231,71 +219,30 @@ _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\
 _SIMPLE: dict[str, Callable[[ColumnType], Maker]] = {
     "bit": _bits,
     "varbit": _bits,
-    "vector": _vector,
-    "halfvec": _vector,
-    "sparsevec": _sparse,
-    **{
-        name: _always(made)
-        for name, made in {
-            "uuid": _around("00000000-0000-4000-8000-#", base=16),
-            "bytea": Maker(lambda numbers: joined("\\x", _hex(numbers, 16))),
-            "inet": _net(""),
-            "cidr": _net("/32"),
-            "macaddr": _mac(6),
-            "macaddr8": _mac(8),
-            "point": _shape("(x,y)"),
-            "lseg": _shape("[(x,y),(X,Y)]"),
-            "box": _shape("(X,Y),(x,y)"),
-            "path": _shape("((x,y),(X,Y))"),
-            "polygon": _shape("((x,y),(X,y),(X,Y))"),
-            "circle": _shape("<(x,y),1>"),
-            "line": _around("{1,-1,#}", 2**30),
-            "money": _around("#", 2**31),
-            "oid": _around("#", 2**31),
-            "xid": _around("#", 2**31),
-            "cid": _around("#", 2**31),
-            "xid8": _around("#"),
-            "pg_lsn": Maker(lambda numbers: joined("0/", _hex(numbers, 8)), 2**32),
-            "tid": _around("(#,1)", 2**31),
-            "pg_snapshot": Maker(lambda n: joined("1:", decimal(n + 1), ":")),
-            "txid_snapshot": Maker(lambda n: joined("1:", decimal(n + 1), ":")),
-            "json": _around('{"id": #}'),
-            "jsonb": _around('{"id": #}'),
-            "jsonpath": _around('$."k#"'),
-            "xml": _around("<a>#</a>"),
-            "tsvector": _around("'word#'"),
-            "tsquery": _around("'word#'"),
-            "char": _listed(_LETTERS),
-            "hstore": _around('"id"=>"#"'),
-            "ltree": _around("n#"),
-            "lquery": _around("n#"),
-            "ltxtquery": _around("n#"),
-            "cube": _around("(#)", 2**40),
-            "seg": _around("#", 2**20),
-            "isbn": _constant("0-306-40615-2"),
-            "isbn13": _constant("978-0-306-40615-7"),
-            "ean13": _constant("978-030640615-7"),
-            "issn": _constant("1436-4522"),
-            "upc": _constant("036000291452"),
-            "geometry": _around("POINT(# 0)", 180),
-            "geography": _around("POINT(# 0)", 180),
-            "regclass": _constant("pg_class"),
-            "regtype": _constant("integer"),
-            "regrole": _constant("pg_monitor"),
-            "regnamespace": _constant("pg_catalog"),
-            "regproc": _constant("now"),
-            "regprocedure": _constant("now()"),
-            "regoper": _constant("||/"),
-            "regoperator": _constant("+(integer,integer)"),
-            "regconfig": _constant("simple"),
-            "regdictionary": _constant("simple"),
-            "regcollation": _constant('"C"'),
-            "oidvector": _around("# 1", 2**31),
-            "int2vector": _around("# 1", 2**15),
-            "refcursor": _around("c#"),
-        }.items()
-    },
+    "vector": lambda type_: _around("[#" + ",1" * (_dimensions(type_) - 1) + "]", 2**20),
+    "halfvec": lambda type_: _around("[#" + ",1" * (_dimensions(type_) - 1) + "]", 2**20),
+    "sparsevec": lambda type_: _around(f"{{1:#}}/{_dimensions(type_)}", 2**20),
+    "uuid": lambda _: Maker(lambda n: joined("00000000-0000-4000-8000-", digits(n, 12, 16))),
+    "bytea": lambda _: Maker(lambda n: joined("\\x", digits(n, 16, 16))),
+    "pg_lsn": lambda _: Maker(lambda n: joined("0/", digits(n, 8, 16)), 2**32),
+    "inet": lambda _: _net(""),
+    "cidr": lambda _: _net("/32"),
+    "macaddr": lambda _: _mac(6),
+    "macaddr8": lambda _: _mac(8),
+    "pg_snapshot": lambda _: Maker(lambda n: joined("1:", decimal(n + 1), ":")),
+    "txid_snapshot": lambda _: Maker(lambda n: joined("1:", decimal(n + 1), ":")),
+    "char": lambda _: _listed(_LETTERS),
 }
+
+
+def _packaged(base: str) -> Maker | None:
+    """Types whose values are a text around a number or a point, or one text."""
+    lists = packaged("placeholders")
+    if base in lists["numbered"]:
+        return _around(*lists["numbered"][base])
+    if base in lists["shapes"]:
+        return _shape(lists["shapes"][base])
+    return _constant(lists["constants"][base]) if base in lists["constants"] else None
 
 
 def filler_of(type_: ColumnType) -> str | None:
@@ -317,9 +264,6 @@ def fill(filler: str, type_: ColumnType, rows: int, rng: np.random.Generator) ->
         type_: The column's type.
         rows: Number of values.
         rng: Source of randomness.
-
-    Raises:
-        ValueError: There is no such filler.
     """
     name, _, rest = filler.partition(":")
     if filler == "null":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,18 +17,20 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     Codec,
+    Codes,
     ColumnReader,
     Need,
+    Parsers,
     Released,
+    Rng,
     attribute,
     null_mask,
 )
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListReader
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
-from privbench.encoding.scale import Points, scale_of
+from privbench.encoding.scale import Mask, Points, Scale, scale_of
 from privbench.encoding.surrogate_text import joined, quoted
 from privbench.privacy.data import Attribute, Recoding
 from privbench.schema import Column, ColumnType
@@ -49,16 +51,13 @@ class PartsReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those of all parts."""
         return tuple(name for part in self.parts for name in part.attributes)
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Those of all parts."""
         return tuple(need for part in self.parts for need in part.needs)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """One expression a part."""
         result = zip(self.parts, self.expressions(identifier), strict=True)
         return [
             (text, self.alias(f"p{place}"))
@@ -67,33 +66,39 @@ class PartsReader(ColumnReader):
         ]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """What the parts make of theirs."""
         result: dict[str, Any] = {}
         for place, part in enumerate(self.parts):
             result |= part.read({part.alias(): batch[self.alias(f"p{place}")]})
         return result
 
     def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """The attributes of all parts."""
         return {name: item for part in self.parts for name, item in part.collect(pieces).items()}
 
 
-def ordered_part(
-    table: str, column: Column, part: str, type_: ColumnType, *, not_null: bool = False
+def _ordered_part(
+    whole: ColumnReader, part: str, type_: ColumnType, *, not_null: bool = False
 ) -> OrderedReader:
-    """The reader of a part of a column that has a type with a grid.
-
-    Args:
-        table: The table.
-        column: The column.
-        part: Name of the part.
-        type_: Its type.
-        not_null: Whether no row is without it.
-    """
+    """The reader of a part of a column that has a type with a grid."""
+    column = whole.column
     named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
+    scale = _scale(type_)
+    known = public_range(whole.table, named, scale, ColumnConfig(), ())
+    return OrderedReader(whole.table, named, scale, known)
+
+
+def _scale(type_: ColumnType) -> Scale:
     scale = scale_of(type_)
     assert scale is not None
-    return OrderedReader(table, named, scale, public_range(table, named, scale, ColumnConfig(), ()))
+    return scale
+
+
+def _ordered_codecs(
+    readers: Iterable[ColumnReader], released: Mapping[str, Released]
+) -> Iterator[OrderedCodec]:
+    for reader in readers:
+        codec = reader.finish(released)
+        assert isinstance(codec, OrderedCodec)
+        yield codec
 
 
 _COORDINATE = ColumnType("double precision", "float8", category="N")
@@ -105,26 +110,17 @@ class PointReader(PartsReader):
 
     @cached_property
     def parts(self) -> tuple[OrderedReader, OrderedReader]:
-        """Readers of the coordinates."""
-        x, y = (
-            ordered_part(self.table, self.column, name, _COORDINATE, not_null=not self.nullable)
-            for name in "xy"
-        )
+        x, y = (_ordered_part(self, n, _COORDINATE, not_null=not self.nullable) for n in "xy")
         return x, y
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        """Both coordinates."""
         return [sql.SQL("({})[{}]").format(identifier, sql.Literal(i)) for i in range(2)]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of both."""
-        x, y = (part.finish(released) for part in self.parts)
-        assert isinstance(x, OrderedCodec)
-        assert isinstance(y, OrderedCodec)
-        return PointCodec(self.name, self.column.type, self.nullable, x, y)
+        codecs = _ordered_codecs(self.parts, released)
+        return PointCodec(self.name, self.column.type, self.nullable, *codecs)
 
     def describe(self) -> tuple[str, str]:
-        """Released bounds."""
         return "point by its coordinates, bounds released", "no range is declared"
 
 
@@ -138,27 +134,20 @@ class PointCodec(Codec):
     """
 
     kind: ClassVar[str] = "point"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "x": OrderedCodec.from_json,
-        "y": OrderedCodec.from_json,
-    }
+    parsers: ClassVar[Parsers] = dict.fromkeys(("x", "y"), OrderedCodec.from_json)
 
     x: OrderedCodec
     y: OrderedCodec
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """The domains of both."""
         return {**self.x.domains, **self.y.domains}
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The edges of both."""
         return {**self.x.recodings, **self.y.recodings}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a second coordinate that is NULL where the first is not is another row's."""
         x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
         known = y.is_valid().to_numpy(zero_copy_only=False)
@@ -168,14 +157,6 @@ class PointCodec(Codec):
             places[lost] = rng.choice(there, len(lost))
         return joined("(", x, ",", pc.fill_null(y.take(pa.array(places)), "0"), ")")
 
-
-def point_reader(table: str, column: Column) -> ColumnReader | None:
-    """The reader of a point; None for other types."""
-    plain = column.type.kind == "b" and column.type.base == "point"
-    return PointReader(table, column) if plain and column.type.domain is None else None
-
-
-Mask = NDArray[np.bool_]
 
 _WHOLE = ColumnType("bigint", "int8", category="N")
 _REAL = ColumnType("numeric", "numeric", category="N")
@@ -205,11 +186,9 @@ class _KindReader(ListReader):
 
     @property
     def domain(self) -> Domain:
-        """See `_kinds`."""
         return _kinds(nullable=self.nullable)
 
 
-@dataclass(frozen=True)
 class _StayReader(OrderedReader):
     """Reads how long ranges of times are."""
 
@@ -225,35 +204,23 @@ class RangeReader(PartsReader):
 
     @cached_property
     def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
-        """Readers of the kind, of the bound and of the size."""
         place, bound = self.column.position, self.column.type.parts[0]
         named = Column(attribute(self.name, "kind"), place, _KIND, not_null=not self.nullable)
-        return (
-            _KindReader(self.table, named, _KINDS),
-            ordered_part(self.table, self.column, "lower", bound),
-            self._size(_SIZES[bound.base]),
-        )
-
-    def _size(self, type_: ColumnType) -> OrderedReader:
-        part = ordered_part(self.table, self.column, "size", type_)
-        if type_ is not _SPAN:
-            return part
-        return _StayReader(part.table, part.column, part.scale, part.range)
+        lower = _ordered_part(self, "lower", bound)
+        size = _ordered_part(self, "size", _SIZES[bound.base])
+        if _SIZES[bound.base] is _SPAN:
+            size = _StayReader(size.table, size.column, size.scale, size.range)
+        return _KindReader(self.table, named, _KINDS), lower, size
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        """The kind's number, the bound and the size."""
         base = self.column.type.parts[0].base
         return (_kind(identifier), *_expressions(identifier, base))
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of bound and size; the kinds are public."""
-        lower, size = (part.finish(released) for part in self.parts[1:])
-        assert isinstance(lower, OrderedCodec)
-        assert isinstance(size, OrderedCodec)
-        return RangeCodec(self.name, self.column.type, self.nullable, lower, size)
+        codecs = _ordered_codecs(self.parts[1:], released)
+        return RangeCodec(self.name, self.column.type, self.nullable, *codecs)
 
     def describe(self) -> tuple[str, str]:
-        """Released bounds."""
         how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
         return how, "no range is declared"
 
@@ -268,81 +235,57 @@ class RangeCodec(Codec):
     """
 
     kind: ClassVar[str] = "range"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "lower": OrderedCodec.from_json,
-        "size": OrderedCodec.from_json,
-    }
+    parsers: ClassVar[Parsers] = dict.fromkeys(("lower", "size"), OrderedCodec.from_json)
 
     lower: OrderedCodec
     size: OrderedCodec
 
     def __post_init__(self) -> None:
-        """Refuse a type without a size.
-
-        Raises:
-            ValueError: The bounds are of no type that has one.
-        """
+        """Refuse a type without a size."""
         if not self.type.parts or self.type.parts[0].base not in _SIZES:
             raise ValueError(f"ranges of type {self.type.sql} have no size")
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """The domains of all three."""
-        kinds = {self._sort: _kinds(nullable=self.nullable)}
+        kinds = {attribute(self.column, "kind"): _kinds(nullable=self.nullable)}
         return {**kinds, **self.lower.domains, **self.size.domains}
 
     @property
-    def _sort(self) -> str:
-        """Name of the kind's attribute."""
-        return attribute(self.column, "kind")
-
-    @property
     def recodings(self) -> dict[str, Recoding]:
-        """The edges of both."""
         return {**self.lower.recodings, **self.size.recodings}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
-        """Range literals."""
-        sort = codes[self._sort]
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
+        kind = codes[attribute(self.column, "kind")]
         start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
         bare, open_ = (
             null_mask(codes[part.column], part.recoding.domain) for part in (self.lower, self.size)
         )
         _again(start, bare, ~bare, rng)
         _again(size, open_ | (size < 0), ~open_ & (size >= 0), rng)
-        low, high = self._literals(start, np.where(sort == _BOUNDED, np.maximum(size, 0), 0))
+        low, high = self._literals(start, np.where(kind == _BOUNDED, np.maximum(size, 0), 0))
         result = joined("[", quoted(low), ",", quoted(high), ")")
         # Equal bounds make an empty range, unless both belong to it.
         point = joined("[", quoted(low), ",", quoted(low), "]")
         result = pc.if_else(pc.equal(low, high), point, result)
-        others: dict[int, Any] = {
-            _BEGUN: joined("[", quoted(low), ",)"),
-            _ENDED: joined("(,", quoted(low), ")"),
-            _ALL: "(,)",
-            _EMPTY: "empty",
-        }
+        begun, ended = joined("[", quoted(low), ",)"), joined("(,", quoted(low), ")")
+        others = {_BEGUN: begun, _ENDED: ended, _ALL: "(,)", _EMPTY: "empty"}
         for number, text in others.items():
-            result = pc.if_else(pa.array(sort == number), text, result)
-        none = null_mask(sort, _kinds(nullable=self.nullable))
+            result = pc.if_else(pa.array(kind == number), text, result)
+        none = null_mask(kind, _kinds(nullable=self.nullable))
         return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), result)
 
     def _literals(self, start: Points, size: Points) -> tuple[pa.Array, pa.Array]:
         """Both bounds as text."""
         base = self.type.parts[0].base
-        scale = scale_of(self.type.parts[0])
-        sizes = scale_of(_SIZES[base])
-        assert scale is not None
-        assert sizes is not None
+        scale = _scale(self.type.parts[0])
         if _SIZES[base] is _REAL:
-            low = _real(scale.build(start, {}))
-            high = low + _real(sizes.build(size, {}))
+            low = _floats(scale.build(start, {}))
+            high = low + _floats(_scale(_REAL).build(size, {}))
             parts = (self.lower.decimals, self.size.decimals)
             if None not in parts:
                 # A sum of two doubles has more decimals than either.
                 high = np.round(high, max(filter(None, parts), default=0))
-            return _text(low), _text(high)
+            return pa.array(low).cast(pa.string()), pa.array(high).cast(pa.string())
         lo, hi = scale.limits
         # Limits are far inside int64, but a sum of two may pass them.
         step = _STEPS.get(base, 1)
@@ -351,9 +294,11 @@ class RangeCodec(Codec):
         return _bound(self.type.parts[0], start), _bound(self.type.parts[0], end)
 
 
-def range_reader(table: str, column: Column) -> ColumnReader | None:
-    """The reader of a range whose bounds are numbers, dates or times; None for other types."""
+def parts_reader(table: str, column: Column) -> ColumnReader | None:
+    """The reader of a point, or of a range of numbers, dates or times; None for other types."""
     type_ = column.type
+    if type_.kind == "b" and type_.base == "point" and type_.domain is None:
+        return PointReader(table, column)
     if type_.kind != "r" or type_.domain is not None or not type_.parts:
         return None
     bound = type_.parts[0]
@@ -398,29 +343,24 @@ def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql
     return low, sql.SQL(f"CASE WHEN {known} THEN {size} END").format(c=column)
 
 
-def _points(codec: OrderedCodec, codes: Mapping[str, AnyCodes], rng: np.random.Generator) -> Points:
+def _points(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:
     """Grid points in the cells of some codes; any where the code says NULL."""
     lows, highs = codec.cells()
     chosen = codes[codec.column]
     return codec.scale.draw(lows[chosen], highs[chosen], rng)
 
 
-def _again(points: Points, missing: Mask, known: Mask, rng: np.random.Generator) -> None:
+def _again(points: Points, missing: Mask, known: Mask, rng: Rng) -> None:
     """Fill in missing points from other rows, drawn at random; in place."""
     if missing.any() and known.any():
         points[missing] = rng.choice(points[known], int(missing.sum()))
 
 
 def _bound(type_: ColumnType, points: Points) -> pa.Array:
-    scale = scale_of(type_)
-    assert scale is not None
+    scale = _scale(type_)
     none = np.zeros(len(points), dtype=np.bool_)
     return scale.build(points, dict.fromkeys(scale.specials, none)).cast(pa.string())
 
 
-def _real(array: pa.Array) -> NDArray[np.float64]:
+def _floats(array: pa.Array) -> NDArray[np.float64]:
     return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False))
-
-
-def _text(values: NDArray[np.float64]) -> pa.Array:
-    return pa.array(values, pa.float64()).cast(pa.string())

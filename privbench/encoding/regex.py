@@ -1,15 +1,18 @@
-"""Texts that a regular expression matches: a small parser, and vectorised random texts.
+"""Texts that a regular expression matches, a whole column at a time.
 
-Understood: literals, escapes, classes, groups, alternatives, anchors at the ends and quantifiers.
-Whatever else an expression holds (back references, look-around, word boundaries) makes `parse` give
-up.
+The standard library's parser, on which `rstr` and hypothesis build as well, reads the expression.
+Whatever has no plain texts (back references, look-around, word boundaries) makes `parse` give up.
 """
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,31 +22,35 @@ import pyarrow.compute as pc
 EXTRA = 8
 #: Longest text; an expression that asks for more is not understood.
 MOST = 1024
-#: Groups within groups.
+#: Groups, alternatives and repetitions within each other.
 DEPTH = 32
 
+_parser: Any = import_module("re._parser")
 _WORD = string.ascii_lowercase + string.digits
-_SETS = {
-    "d": string.digits,
-    "w": _WORD + "_",
-    "s": " ",
-    "D": string.ascii_lowercase,
-    "W": "-",
-    "S": _WORD,
-}
-_POSIX = {
-    "alpha": string.ascii_letters,
-    "digit": string.digits,
-    "alnum": string.ascii_letters + string.digits,
-    "upper": string.ascii_uppercase,
-    "lower": string.ascii_lowercase,
-    "space": " ",
-    "blank": " ",
-    "punct": "!#%&*+,-./:;=?@_",
-    "xdigit": string.digits + "abcdef",
-}
 _PLAIN = string.ascii_letters + string.digits + " -_.,:/"
-_CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
+_CATEGORIES = {
+    "CATEGORY_DIGIT": string.digits,
+    "CATEGORY_WORD": _WORD + "_",
+    "CATEGORY_SPACE": " ",
+    "CATEGORY_NOT_DIGIT": string.ascii_lowercase,
+    "CATEGORY_NOT_WORD": "-",
+    "CATEGORY_NOT_SPACE": _WORD,
+}
+#: Classes of characters by PostgreSQL's names, as they stand within brackets.
+_POSIX = {
+    "[:alpha:]": "a-zA-Z",
+    "[:digit:]": "0-9",
+    "[:alnum:]": "a-zA-Z0-9",
+    "[:upper:]": "A-Z",
+    "[:lower:]": "a-z",
+    "[:space:]": " ",
+    "[:blank:]": " ",
+    "[:punct:]": r"!#%&*+,\-./:;=?@_",
+    "[:xdigit:]": "0-9a-f",
+}
+#: What PostgreSQL reads otherwise: a collating element, or a class of characters that is not known,
+#: within brackets; ``{,3}``, which is plain text.
+_FOREIGN = re.compile(r"\[[^][]*\[[.=:]|\{,")
 
 
 class Unknown(ValueError):
@@ -114,20 +121,27 @@ def _join(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def parse(text: str) -> Node:
-    """The structure of a regular expression.
+    """The structure of a regular expression; `Unknown` where it is not understood.
 
     >>> from privbench.rng import generator
     >>> parse("^[A-Z]{2}-(7|8)$").make(1, 0, generator(1))[0].as_py()[2:3]
     '-'
-
-    Raises:
-        Unknown: It holds something that is not understood.
     """
-    reader = _Reader(text)
-    tree = reader.choice()
-    if reader.left or _width(tree) > MOST:
+    plain = text
+    for name, letters in _POSIX.items():
+        plain = plain.replace(name, letters)
+    if _FOREIGN.search(plain):
         raise Unknown(text)
-    return tree
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what other versions of Python may read otherwise
+            tree = _parser.parse(plain)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Unknown(text) from error
+    node = _node(tree, 0)
+    if tree.state.flags & ~re.UNICODE or _width(node) > MOST:
+        raise Unknown(text)
+    return node
 
 
 def _width(node: Node) -> int:
@@ -143,139 +157,57 @@ def _width(node: Node) -> int:
             return sum(map(_width, node.parts)) + 1
 
 
-class _Reader:
-    """A recursive descent over the expression."""
+def _node(items: Any, depth: int) -> Node:
+    parts: list[Node] = []
+    for place, (kind, value) in enumerate(items):
+        match str(kind):
+            case "AT" if str(value) == "AT_BEGINNING" and not parts:
+                pass
+            case "AT" if str(value) == "AT_END" and place == len(items) - 1:
+                pass
+            case "BRANCH" | "SUBPATTERN" | "MAX_REPEAT" | "MIN_REPEAT" if depth < DEPTH:
+                parts.append(_nested(str(kind), value, depth + 1))
+            case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
+                parts.append(Chars(_alphabet(value if str(kind) == "IN" else [(kind, value)])))
+            case _:
+                raise Unknown(str(kind))
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
-    def __init__(self, text: str) -> None:
-        self.text, self.at, self.depth = text, 0, 0
 
-    @property
-    def left(self) -> bool:
-        return self.at < len(self.text)
+def _nested(kind: str, value: Any, depth: int) -> Node:
+    if kind == "BRANCH":
+        return Choice(tuple(_node(branch, depth) for branch in value[1]))
+    if kind == "SUBPATTERN":
+        _, added, removed, inner = value
+        if added or removed:
+            raise Unknown("flags")
+        return _node(inner, depth)
+    least, greatest, inner = value
+    open_ = greatest is _parser.MAXREPEAT
+    return Repeat(_node(inner, depth), least, None if open_ else greatest)
 
-    def peek(self, ahead: int = 0) -> str:
-        place = self.at + ahead
-        return self.text[place] if place < len(self.text) else ""
 
-    def take(self) -> str:
-        if not self.left:
-            raise Unknown(self.text)
-        self.at += 1
-        return self.text[self.at - 1]
-
-    def choice(self) -> Node:
-        parts = [self.sequence()]
-        while self.peek() == "|":
-            self.take()
-            parts.append(self.sequence())
-        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
-
-    def sequence(self) -> Node:
-        parts: list[Node] = []
-        while self.left and self.peek() not in "|)":
-            if (self.peek() == "^" and not parts) or (
-                self.peek() == "$" and self.peek(1) in ("", "|", ")")
-            ):
-                self.take()
-            else:
-                parts.append(self.quantified())
-        return Concat(tuple(parts))
-
-    def quantified(self) -> Node:
-        node = self.atom()
-        while self.peek() and self.peek() in "?*+{":
-            least, greatest = self.counts()
-            if self.peek() == "?":  # reluctant: the same texts
-                self.take()
-            node = Repeat(node, least, greatest)
-        return node
-
-    def counts(self) -> tuple[int, int | None]:
-        mark = self.take()
-        if mark != "{":
-            return {"?": (0, 1), "*": (0, None), "+": (1, None)}[mark]
-        end = self.text.find("}", self.at)
-        low, comma, high = self.text[self.at : end].partition(",")
-        if end < 0 or not low.isdigit() or (high and not high.isdigit()):
-            raise Unknown(self.text)
-        self.at = end + 1
-        least = int(low)
-        greatest = least if not comma else int(high) if high else None
-        if max(least, greatest or 0) > MOST or (greatest is not None and greatest < least):
-            raise Unknown(self.text)
-        return least, greatest
-
-    def atom(self) -> Node:
-        letter = self.take()
-        if letter == "(":
-            return self.group()
-        if letter == "[":
-            return Chars(self.bracket())
-        if letter == ".":
-            return Chars(_WORD)
-        if letter == "\\":
-            return Chars(self.escape())
-        if letter in "^$?*+{":
-            raise Unknown(self.text)
-        return Chars(letter)
-
-    def group(self) -> Node:
-        if self.peek() == "?":
-            if self.text[self.at : self.at + 2] != "?:":
-                raise Unknown(self.text)
-            self.at += 2
-        self.depth += 1
-        if self.depth > DEPTH:
-            raise Unknown(self.text)
-        inside = self.choice()
-        if self.take() != ")":
-            raise Unknown(self.text)
-        self.depth -= 1
-        return inside
-
-    def escape(self) -> str:
-        letter = self.take()
-        if letter in _SETS:
-            return _SETS[letter]
-        if letter in _CONTROL:
-            return _CONTROL[letter]
-        if letter.isalnum():
-            raise Unknown(self.text)
-        return letter
-
-    def bracket(self) -> str:
-        negated = self.peek() == "^"
-        if negated:
-            self.take()
-        result = ""
-        while self.peek() != "]" or not result:
-            result += self.member()
-        self.take()
-        if negated:
-            result = "".join(letter for letter in _PLAIN if letter not in result)
-        if not result:
-            raise Unknown(self.text)
-        return "".join(dict.fromkeys(result))
-
-    def member(self) -> str:
-        letter = self.take()
-        if letter == "[" and self.peek() in ":.=" and self.peek():
-            return self.posix()
-        if letter == "\\":
-            letter = self.escape()
-        if len(letter) > 1 or self.peek() != "-" or self.peek(1) in ("]", ""):
-            return letter
-        self.take()
-        last = self.take()
-        last = self.escape() if last == "\\" else last
-        if len(last) > 1 or not 0 <= ord(last) - ord(letter) < 512:
-            raise Unknown(self.text)
-        return "".join(map(chr, range(ord(letter), ord(last) + 1)))
-
-    def posix(self) -> str:
-        end = self.text.find(":]", self.at)
-        name = self.text[self.at + 1 : end]
-        if end < 0 or name not in _POSIX:
-            raise Unknown(self.text)
-        self.at = end + 2
-        return _POSIX[name]
+def _alphabet(members: Iterable[tuple[Any, Any]]) -> str:
+    """The letters of a class of characters."""
+    letters, negated = "", False
+    for kind, value in members:
+        match str(kind):
+            case "NEGATE":
+                negated = True
+            case "LITERAL":
+                letters += chr(value)
+            case "NOT_LITERAL":
+                letters, negated = chr(value), True
+            case "ANY":
+                letters += _WORD
+            case "RANGE" if value[1] - value[0] < 512:
+                letters += "".join(map(chr, range(value[0], value[1] + 1)))
+            case "CATEGORY":
+                letters += _CATEGORIES[str(value)]
+            case _:
+                raise Unknown(str(kind))
+    if negated:
+        letters = "".join(letter for letter in _PLAIN if letter not in letters)
+    if not letters:
+        raise Unknown("no letter")
+    return "".join(dict.fromkeys(letters))

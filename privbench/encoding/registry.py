@@ -9,13 +9,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding import dates, floats, numbers, times
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
-from privbench.encoding.categories import (
-    LabelReader,
-    ListCodec,
-    ListReader,
-    boolean_reader,
-    enum_reader,
-)
+from privbench.encoding.categories import LabelReader, ListCodec, ListReader
 from privbench.encoding.checks import (
     Limits,
     allowed,
@@ -35,19 +29,19 @@ from privbench.encoding.keys.columns import (
 )
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.patterns import is_understood
-from privbench.encoding.ranges import PointCodec, RangeCodec, point_reader, range_reader
+from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
     FillCodec,
+    FillReader,
     SizedCodec,
     constant_of,
     fallback_reader,
     period_reader,
     sized_reader,
     skip_reader,
-    uuid_reader,
 )
 from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
@@ -85,16 +79,12 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if listed is not None:
         return listed
     if column.type.kind == "e" and column.type.labels:
-        return enum_reader(table.key, column)
+        labels = column.type.labels
+        return ListReader(table.key, column, labels, True, False, "labels of the enum type")
     if column.type.base == "bool":
-        return boolean_reader(table.key, column)
+        return ListReader(table.key, column, ("false", "true"), True, False, "boolean")
     if column.type.base in TEXT_BASES:
-        unique = _unique(table, column)
-        room = index_room(table, column.name)
-        checked = _spoken_of(table, column)
-        return text_reader(
-            table, column, config, delta, limits, unique=unique, checked=checked, room=room
-        )
+        return text_reader(table, column, config, delta, unique=_unique(table, column))
     if scale is not None and config.kind != "categories":
         known = public_range(table.key, column, scale, config, ends(limits))
         title = plain_name(column.name, table)
@@ -107,12 +97,11 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
     if column.type.base == "uuid":
-        return uuid_reader(table.key, column)
-    room = index_room(table, column.name)
+        how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
+        return FillReader(table.key, column, "uuid", True, how, why)
     return (
-        range_reader(table.key, column)
-        or point_reader(table.key, column)
-        or sized_reader(table.key, column, room)
+        parts_reader(table.key, column)
+        or sized_reader(table.key, column, index_room(table, column.name))
         or fallback_reader(table.key, column)
     )
 
@@ -123,30 +112,15 @@ def _unique(table: Table, column: Column) -> bool:
     return any(item.columns == (column.name,) for item in sets)
 
 
-def _spoken_of(table: Table, column: Column) -> bool:
-    """Whether a CHECK, the column's domain or a partition key may speak of a column.
-
-    A CHECK that names no column speaks of the whole row.
-    """
-    named = any(column.name in check.columns or not check.columns for check in table.checks)
-    parted = table.partition_key is not None and column.name in table.partition_key
-    return named or parted or bool(column.type.domain_checks)
-
-
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:
     """Kinds that the type cannot have."""
     text = column.type.base in TEXT_BASES
     listable = text or scale is not None or column.type.base == "bool" or column.type.kind == "e"
+    fits = {"range": scale is not None, "text": text, "categories": listable, "values": listable}
     asked: str = "values" if config.values is not None else config.kind
-    wrong = {
-        "range": scale is None,
-        "text": not text,
-        "categories": not listable,
-        "values": not listable,
-    }.get(asked, False)
-    if not wrong and config.faker is not None and not text:
-        asked, wrong = "faker", True
-    if wrong:
+    if fits.get(asked, True) and config.faker is not None:
+        asked, fits = "faker", {"faker": text}
+    if not fits.get(asked, True):
         raise ConfigError(
             f"{asked!r} does not fit the type {column.type.sql}.",
             table=table.key,
@@ -166,11 +140,17 @@ def _listed(
     check = allowed(limits)
     if config.values is not None:
         values = tuple(dict.fromkeys(literal(value) for value in config.values))
-        _refuse_values(table, column, values, limits, scale)
+        bad = [value for value in values if not _valid(column, value, limits, scale)]
+        if bad:
+            raise ConfigError(
+                f"declared value {bad[0]!r} is not valid for {column.type.sql} and its CHECKs.",
+                table=table.key,
+                column=column.name,
+                remedy="Correct 'values'.",
+            )
         if scale is not None:
             values = _sorted(scale, values)
-        exact = column.type.kind == "e" or column.type.base == "bool"
-        ordered = scale is not None or exact
+        ordered = scale is not None or column.type.kind == "e" or column.type.base == "bool"
         return ListReader(table.key, column, values, ordered, True, "declared list")
     if not check or config.kind not in ("auto", "categories"):
         return None
@@ -189,25 +169,8 @@ def _sorted(scale: Scale, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(points[point] for point in sorted(points))
 
 
-def _refuse_values(
-    table: Table,
-    column: Column,
-    values: tuple[str, ...],
-    limits: tuple[Limits, ...],
-    scale: Scale | None,
-) -> None:
-    """Declared values that are not of the type, or that a CHECK forbids."""
-    bad = [value for value in values if not _valid(column, value, limits, scale)]
-    if bad:
-        raise ConfigError(
-            f"declared value {bad[0]!r} is not valid for {column.type.sql} and its CHECKs.",
-            table=table.key,
-            column=column.name,
-            remedy="Correct 'values'.",
-        )
-
-
 def _valid(column: Column, value: str, limits: tuple[Limits, ...], scale: Scale | None) -> bool:
+    """Whether a declared value is of the type, and no CHECK forbids it."""
     if scale is not None:
         try:
             scale.parse(value)

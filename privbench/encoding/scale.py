@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import ClassVar
@@ -39,6 +40,22 @@ LINEAR = 128
 TAILS, LONG_TAILS = 6, 32
 
 
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """How a range is cut into cells.
+
+    Attributes:
+        bins: Number of equal cells, where the config says so.
+        cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
+            fewer, cells that grow are as many times wider.
+        inner: Edges to take instead, where rows are known to be many or few.
+    """
+
+    bins: int | None = None
+    cells: int = LINEAR
+    inner: Sequence[int] = ()
+
+
 class Scale(ABC):
     """The grid of one column type.
 
@@ -47,10 +64,11 @@ class Scale(ABC):
         octaves: Whether cells grow with the distance from the lower bound and from zero, which is
             grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
-        crowded: Whether points are so many that a value which many rows share hides in a cell.
+        hides_frequent_values: Whether points are so many that a value which many rows share
+            hides in a cell.
         fractions: Whether values may have any number of decimals.
-        decimals_told: Numbers of decimals that are worth a release, ascending, the last for values
-            that have none in common; None: nothing to release.
+        decimal_choices: Numbers of decimals that are worth a release, ascending, the last for
+            values that have none in common; None: nothing to release.
         whole: Whether all values are whole numbers, as flags and codes are.
     """
 
@@ -61,17 +79,14 @@ class Scale(ABC):
 
     @property
     def hides_frequent_values(self) -> bool:
-        """See the class's docstring."""
         return False
 
     @property
     def whole(self) -> bool:
-        """See the class's docstring."""
         return False
 
     @property
     def decimal_choices(self) -> range | None:
-        """See the class's docstring."""
         return None
 
     @property
@@ -98,21 +113,17 @@ class Scale(ABC):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """The SQL expression (int8 or float8) from which `read` makes grid points."""
 
-    @abstractmethod
     def read(self, array: pa.Array) -> Points:
         """Grid points and sentinels of a selected batch, shape (rows,)."""
+        return int64_points(array)
 
     @abstractmethod
-    def parse(self, text: str) -> int:
-        """The grid point of a literal of the type.
+    def parse(self, text: str, *, up: bool = False) -> int:
+        """The grid point of a literal; between two of them the lower one, or with `up` the upper.
 
         Raises:
             ValueError: Not a literal of the type.
         """
-
-    def parse_up(self, text: str) -> int:
-        """Like `parse`, rounded up where the literal lies between two grid points."""
-        return self.parse(text)
 
     @abstractmethod
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
@@ -133,57 +144,35 @@ class Scale(ABC):
 
     def coarser(self) -> tuple[Points, ...]:
         """The same with ever fewer points, for columns of which few rows are seen."""
-        return ()
+        if not self.octaves:
+            return ()
+        return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
-    ) -> list[int]:
-        """Cell edges over ``[lo, hi)``, both ends included.
-
-        Args:
-            lo: First grid point.
-            hi: One past the last.
-            bins: Number of equal cells, where the config says so.
-            cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
-                fewer, cells that grow are as many times wider.
-            inner: Edges to take instead, where rows are known to be many or few.
-        """
-        coarser = LINEAR // cells
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
+        """Cell edges over ``[lo, hi)``, both ends included."""
+        bins, inner = spacing.bins, spacing.inner
+        coarser = LINEAR // spacing.cells
         most = LEAST_UNITS if inner else max(UNIT_STEPS // coarser, LEAST_UNITS)
         if bins is None and hi - lo <= most:
             return list(range(lo, hi + 1))
         if bins is None and inner:
             return sorted({lo, hi, *(edge for edge in inner if lo < edge < hi)})
-        edges = set(self.linear(lo, hi, bins or cells))
+        edges = set(self.linear(lo, hi, bins or spacing.cells))
         if bins is None and self.octaves:
             grown = [edge for edge in self.octave_edges(lo, hi) if lo < edge < hi]
             edges |= set(grown[:: min(coarser, 4)])
         return sorted(edges)
 
     def with_decimals(self, decimals: int) -> Scale:
-        """The same grid for values of so many decimals (scales with `decimal_choices`).
-
-        Raises:
-            ValueError: The type has no such values.
-        """
+        """The same grid for values of so many decimals (scales with `decimal_choices`)."""
         raise ValueError("values of this type have no decimals to release")
 
     def count_decimals(self, points: Points) -> Points:
-        """How many decimals each value has, `ZERO` for 0; sentinels stay (with `decimal_choices`).
-
-        Raises:
-            ValueError: The type has no such values.
-        """
+        """How many decimals each value has, `ZERO` for 0; sentinels stay."""
         raise ValueError("values of this type have no decimals to release")
 
     def has_value(self, lo: int, hi: int) -> bool:
@@ -239,14 +228,7 @@ class Scale(ABC):
 
 
 def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
-    """Distances of the ends of cells, each wider by a factor than the one before.
-
-    Args:
-        width: Of the first cell.
-        factor: Above 1.
-        cells: How many.
-        each: Of these, every how manyth end is kept.
-    """
+    """Distances of the ends of cells, each wider by a factor than the one before."""
     return [round(width * (factor**k - 1) / (factor - 1)) for k in range(each, cells + 1, each)]
 
 
@@ -266,11 +248,6 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     # Columns of one type share it.
     result.flags.writeable = False
     return result
-
-
-def octave_grids(lo: int, hi: int) -> tuple[Points, ...]:
-    """Grids of two points an octave, and of one, within ``[lo, hi]``."""
-    return tuple(log_grid(lo, hi, per_octave=step, near=step) for step in (2, 1))
 
 
 def int64_points(array: pa.Array) -> Points:
@@ -295,17 +272,8 @@ def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
 def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = False) -> int:
     """The grid point of a decimal literal on a grid of 10^-step, within the limits.
 
-    Args:
-        text: The literal.
-        step: Digits after the point that the grid keeps.
-        limits: Least and greatest grid point.
-        up: Whether to round up; else down.
-
     >>> grid_number("1.5", 0, (0, 9)), grid_number("1.5", 0, (0, 9), up=True)
     (1, 2)
-
-    Raises:
-        ValueError: Not a finite number.
     """
     try:
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.dates import TimestampScale
+from privbench.encoding.dates import Clock
 from privbench.encoding.floats import FloatScale
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
 from privbench.encoding.text import TextCodec
-from privbench.encoding.times import TimeScale
 
 Floats = NDArray[np.float64]
 #: Half-open runs of grid points, or of places in a list, ascending and disjoint.
@@ -105,7 +104,7 @@ def _mass(scale: Scale, low: Points, high: Points, lows: Points, highs: Points) 
     if isinstance(scale, FloatScale):
         return scale.mass(low, high, lows, highs)
     unit = np.full(len(lows), scale.step)
-    if isinstance(scale, (TimestampScale, TimeScale)):
+    if isinstance(scale, Clock):
         # Whole seconds are drawn, where a cell holds one.
         unit = np.where(-(-highs // _SECOND) > -(-lows // _SECOND), _SECOND, unit)
     unit = np.where(-(-highs // unit) > -(-lows // unit), unit, 1)

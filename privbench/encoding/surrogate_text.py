@@ -142,14 +142,9 @@ def shapes(text: pa.Array) -> NDArray[np.uint8]:
     ['digits', 'title', 'email', 'lower', 'other']
     """
     encoded = text.dictionary_encode()
-    codes: NDArray[np.uint8] = _distinct(encoded.dictionary)[indices(encoded)]
+    places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    codes: NDArray[np.uint8] = _distinct(encoded.dictionary)[places]
     return codes
-
-
-def indices(encoded: pa.DictionaryArray) -> NDArray[Any]:
-    """Positions in the dictionary; NULL takes one past its end."""
-    past = len(encoded.dictionary)
-    return np.asarray(encoded.indices.fill_null(past).to_numpy(zero_copy_only=False))
 
 
 def _distinct(text: pa.Array) -> NDArray[np.uint8]:
@@ -213,23 +208,16 @@ class _Layout:
 
 
 def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) -> pa.Array:
-    """One generated ASCII string for every row.
-
-    Args:
-        shapes: Shape class codes (`privbench.encoding.surrogate_text.SHAPES`), shape (rows,).
-        lengths: Lengths in characters, shape (rows,).
-        rng: Source of randomness.
-
-    Returns:
-        An Arrow string array (large_string past 2 GiB), each of exactly the length asked for.
-    """
+    """One generated ASCII string for every row."""
     parts: list[pa.Array] = []
     rows: list[NDArray[np.int64]] = []
     for code, name in enumerate(SHAPES):
         chosen = np.flatnonzero(shapes == code)
         for block in _blocks(chosen, lengths):
             layout = _Layout(lengths[block])
-            parts.append(_strings(_MAKERS[name](layout, rng), layout))
+            offsets = pa.py_buffer(layout.starts.astype(np.int32).tobytes())
+            data = pa.py_buffer(_MAKERS[name](layout, rng).tobytes())
+            parts.append(pa.StringArray.from_buffers(len(block), offsets, data))
             rows.append(block)
     if not parts:
         return pa.array([], pa.string())
@@ -248,30 +236,16 @@ def _blocks(rows: NDArray[np.int64], lengths: Lengths) -> list[NDArray[np.int64]
     return np.split(rows, np.flatnonzero(np.diff(block)) + 1)
 
 
-def _strings(flat: Bytes, layout: _Layout) -> pa.Array:
-    offsets = pa.py_buffer(layout.starts.astype(np.int32).tobytes())
-    data = pa.py_buffer(flat.tobytes())
-    return pa.StringArray.from_buffers(len(layout.lengths), offsets, data)
-
-
 def _random(alphabet: Bytes, layout: _Layout, rng: np.random.Generator) -> Bytes:
     return alphabet[rng.integers(len(alphabet), size=layout.total, dtype=np.uint8)]
 
 
-def _numerals(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    return _random(_DIGITS, layout, rng)
-
-
 def _decimal(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    flat = _numerals(layout, rng)
+    flat = _random(_DIGITS, layout, rng)
     rows = np.flatnonzero(layout.lengths >= 3)
     place = np.maximum(layout.lengths[rows] - 3, 1)
     layout.put(flat, rows, place, _letters("."))
     return flat
-
-
-def _hex(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    return _random(_HEX, layout, rng)
 
 
 def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
@@ -295,24 +269,10 @@ def _capitalise(flat: Bytes, layout: _Layout) -> Bytes:
     return flat
 
 
-def _capitalised(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    return _capitalise(_lower(layout, rng), layout)
-
-
-def _upper(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    return _lower(layout, rng) - np.uint8(32)
-
-
 @lru_cache(maxsize=1)
 def words() -> tuple[str, ...]:
     """The package's own word list."""
     return tuple(packaged("words")["words"])
-
-
-@lru_cache(maxsize=1)
-def _spoken() -> NDArray[np.object_]:
-    """The words, a space after each."""
-    return np.array([f"{word} " for word in words()], dtype=object)
 
 
 @lru_cache(maxsize=1)
@@ -329,9 +289,9 @@ def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
     What the cut leaves of the last word is replaced by a word of that length.
     """
-    known = _spoken()
-    chosen = known[rng.integers(len(known), size=_STREAM)]
-    stream = _letters("".join(chosen.tolist()))
+    known = words()
+    chosen = rng.integers(len(known), size=_STREAM).tolist()
+    stream = _letters("".join(f"{known[place]} " for place in chosen))
     starts = np.concatenate([[0], np.flatnonzero(stream == ord(" "))[:-1] + 1])
     first = starts[rng.integers(len(starts), size=len(layout.lengths))]
     flat = stream[(first[layout.rows()] + layout.places()) % len(stream)]
@@ -389,14 +349,14 @@ def _url(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 
 _MAKERS: dict[str, Callable[[_Layout, np.random.Generator], Bytes]] = {
-    "digits": _numerals,
+    "digits": lambda layout, rng: _random(_DIGITS, layout, rng),
     "decimal": _decimal,
     "email": _email,
     "url": _url,
-    "hex": _hex,
+    "hex": lambda layout, rng: _random(_HEX, layout, rng),
     "lower": _lower,
-    "capitalised": _capitalised,
-    "upper": _upper,
+    "capitalised": lambda layout, rng: _capitalise(_lower(layout, rng), layout),
+    "upper": lambda layout, rng: _lower(layout, rng) - np.uint8(32),
     "code": _code,
     "title": _title,
     "sentence": _sentence,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from privbench.encoding.column_names import Semantic, packaged
 from privbench.encoding.keys.uniqueness import factorize, number_texts, ranks
 from privbench.errors import ConfigError
-
-if TYPE_CHECKING:
-    from faker import Faker
 
 #: Blocks of values that occur alike, the most frequent first: how many values, and the share that
 #: they have together of the rows without a label. 0 values: every row has one of its own.
@@ -45,11 +42,7 @@ def times(surrogates: Surrogates, rows: int) -> NDArray[np.int64]:
 
 
 def surrogates_from_json(data: Any) -> Surrogates | None:
-    """The blocks that a model holds.
-
-    Raises:
-        ValueError: They are no blocks: a model may hold anything.
-    """
+    """The blocks that a model holds."""
     if data is None:
         return None
     result = tuple((count, float(share)) for count, share in data)
@@ -76,22 +69,14 @@ def providers() -> frozenset[str]:
 
 
 def known_provider(provider: Any) -> str:
-    """A provider that a model names.
-
-    Raises:
-        ValueError: It is not one of `providers`.
-    """
+    """A provider that a model names."""
     if provider not in providers():
         raise ValueError("there is no such provider of made-up text")
     return str(provider)
 
 
 def declared(provider: str, *, table: str, column: str) -> Semantic:
-    """The semantic type that the config names.
-
-    Raises:
-        ConfigError: It is not one of `providers`.
-    """
+    """The semantic type that the config names."""
     if provider not in providers():
         raise ConfigError(
             f"there is no provider {provider!r} of made-up text.",
@@ -102,34 +87,10 @@ def declared(provider: str, *, table: str, column: str) -> Semantic:
     return Semantic(provider, False)
 
 
-def _faker(seed: int) -> Faker:
-    maker: Faker = faker.Faker("en_US")
-    maker.seed_instance(seed)
-    return maker
-
-
-def _one(maker: Faker, provider: str) -> str | None:
-    value = getattr(maker, provider)()
-    return str(value) if isinstance(value, (str, int, float)) else None
-
-
 def made_semantic(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """Values of a semantic type: different ones where few rows share one, else from a pool.
-
-    Args:
-        provider: Faker's name of the type.
-        rows: Number of values.
-        rng: Seeds the pool and draws from it.
-        max_length: Longer values are cut.
-
-    Returns:
-        An Arrow string array.
-
-    Raises:
-        ValueError: There is no such type: a model may name any.
-    """
+    """Values of a semantic type: different ones where few rows share one, else from a pool."""
     if provider in _OWN:
         return made_distinct(provider, rows, rng, max_length)
     pool = _pool(provider, rows, rng, max_length)
@@ -148,7 +109,9 @@ def made_distinct(
 
 
 def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
-    known_provider(provider)
-    maker = _faker(int(rng.integers(2**62)))
-    made = [_one(maker, provider) or "" for _ in range(min(POOL, max(rows, 1)))]
-    return pa.array([value.replace("\x00", "")[:max_length] for value in made], pa.string())
+    name = known_provider(provider)
+    maker = faker.Faker("en_US")
+    maker.seed_instance(int(rng.integers(2**62)))
+    made = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
+    texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in made)
+    return pa.array([text.replace("\x00", "")[:max_length] for text in texts], pa.string())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,18 +17,18 @@ from privbench.encoding.base import (
     AnyCodes,
     CategoriesNeed,
     Codec,
+    Codes,
     ColumnReader,
     Need,
+    Parsers,
     Released,
+    Rng,
     attribute,
-    concatenate,
-    integers,
     null_mask,
     optional,
-    texts,
 )
-from privbench.encoding.categories import MAX_LABEL, collect_labels, label_piece, released_labels
-from privbench.encoding.checks import Limits, length_limits
+from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
+from privbench.encoding.checks import column_limits, length_limits
 from privbench.encoding.column_names import (
     Semantic,
     by_name,
@@ -39,6 +39,7 @@ from privbench.encoding.column_names import (
     plain_name,
     suggested_labels,
 )
+from privbench.encoding.keys.columns import index_room
 from privbench.encoding.keys.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
@@ -63,14 +64,7 @@ from privbench.encoding.surrogates import (
 )
 from privbench.encoding.unmodelled import FillReader
 from privbench.errors import ConfigError
-from privbench.privacy.data import (
-    NULL,
-    Attribute,
-    Cells,
-    EdgesRecoding,
-    LabelsRecoding,
-    Recoding,
-)
+from privbench.privacy.data import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
 
 #: Longest text that is generated: noise may fill the top cells, and must not fill the disk.
@@ -98,9 +92,7 @@ class TextCodec(Codec):
     """
 
     kind: ClassVar[str] = "text"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "labels": optional(texts),
-        "lengths": optional(integers),
+    parsers: ClassVar[Parsers] = {
         "provider": optional(known_provider),
         "surrogates": surrogates_from_json,
     }
@@ -112,7 +104,6 @@ class TextCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Label, length and shape, as far as they are modelled."""
         result = {}
         if self.labels is not None:
             result[self.column] = self._labels.domain
@@ -128,16 +119,17 @@ class TextCodec(Codec):
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        """The released labels."""
         return {} if self.labels is None else {self.column: self._labels}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Labels and surrogate text; NULL where the first attribute says so."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
-        label = self._label_codes(codes, len(null))
+        # The position of the released label, −1 for other text.
+        label = np.full(len(null), -1, dtype=np.int64)
+        if self.labels:
+            given = codes[self.column].astype(np.int64)
+            label = np.where(given < len(self.labels), given, -1)
         made_rows, named = np.flatnonzero((label < 0) & ~null), np.flatnonzero(label >= 0)
         surrogates, share = self.surrogates, len(made_rows) / max(len(made_rows) + len(named), 1)
         if surrogates == () and share < _NOISE:
@@ -152,19 +144,8 @@ class TextCodec(Codec):
         both = pa.concat_arrays([pool, made])
         return both.take(pa.array(places, mask=null))
 
-    def _label_codes(self, codes: Mapping[str, AnyCodes], count: int) -> NDArray[np.int64]:
-        """Position of the released label, −1 for other text."""
-        if not self.labels:
-            return np.full(count, -1, dtype=np.int64)
-        given = codes[self.column].astype(np.int64)
-        return np.where(given < len(self.labels), given, -1)
-
     def _made(
-        self,
-        codes: Mapping[str, AnyCodes],
-        chosen: NDArray[np.int64],
-        surrogates: Surrogates | None,
-        rng: np.random.Generator,
+        self, codes: Codes, chosen: NDArray[np.int64], surrogates: Surrogates | None, rng: Rng
     ) -> pa.Array:
         """Surrogate texts; rows that share one are alike in shape and length."""
         rows = len(chosen)
@@ -189,7 +170,7 @@ class TextCodec(Codec):
         return made.take(pa.array(taken))
 
     def _distinct(
-        self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator
+        self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng
     ) -> pa.Array:
         """One text each, all different as far as length allows; codes, where words run out."""
         made = made_text(shapes, lengths, rng)
@@ -205,9 +186,7 @@ class TextCodec(Codec):
         return made
 
 
-def _present(
-    codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
     """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not.
 
     A learner may sample a text that is there with the length of one that is not.
@@ -255,7 +234,6 @@ class TextReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The label, the length and the shape, as far as they are read."""
         parts = (attribute(self.name, "length"), attribute(self.name, "shape"))
         return ((self.name,) if self.labelled else ()) + (parts if self.shaped else ())
 
@@ -266,7 +244,6 @@ class TextReader(ColumnReader):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The category list, where labels are read."""
         if not self.per_unit:
             return ()
         kind = is_kind(self.title)
@@ -280,7 +257,6 @@ class TextReader(ColumnReader):
         return (need,)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The first characters and the length."""
         kept = MAX_LABEL + 1 if self.labelled else MAX_LABEL // 2
         whole = sql.SQL(self.column.type.text_form).format(identifier)
         text = sql.SQL("pg_catalog.left({}, {})").format(whole, sql.Literal(kept))
@@ -288,7 +264,6 @@ class TextReader(ColumnReader):
         return [(text, self.alias()), *([(length, self.alias("n"))] if self.shaped else [])]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Dictionary, length cell and shape class of every text."""
         text = batch[self.alias()]
         pieces: dict[str, Any] = {}
         if self.labelled:
@@ -303,37 +278,26 @@ class TextReader(ColumnReader):
             pieces[shape] = codes.astype(domain.dtype)
         return pieces
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Labels and cells."""
-        result: dict[str, Attribute] = {}
-        if self.labelled:
-            result[self.name] = collect_labels([piece[self.name] for piece in pieces])
-        if self.shaped:
-            lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
-            domains = (lengths, shape_domain(self.nullable))
-            for name, domain in zip(self.attributes[-2:], domains, strict=True):
-                result[name] = Cells(concatenate(pieces, name, domain.dtype), domain)
-        return result
+    @property
+    def cells(self) -> dict[str, Domain]:
+        if not self.shaped:
+            return {}
+        length, shape = self.attributes[-2:]
+        lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
+        return {length: lengths, shape: shape_domain(self.nullable)}
 
     @property
     def _lengths(self) -> EdgesRecoding:
         return length_cells(length_edges(self.least, self.greatest), self.nullable, WORD)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec of the released labels, else of the usual ones."""
         usual = self.usual[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else usual
-        return TextCodec(
-            self.name,
-            self.column.type,
-            self.nullable,
-            labels,
-            self._lengths.edges if self.shaped else None,
-            self.provider,
-        )
+        lengths = self._lengths.edges if self.shaped else None
+        head = (self.name, self.column.type, self.nullable)
+        return TextCodec(*head, labels, lengths, self.provider)
 
     def describe(self) -> tuple[str, str]:
-        """Labels and what stands in for the rest."""
         rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
         public = "usual labels" if self.named else "the default"
         rest = f"{public} or {rest}" if self.usual else rest
@@ -346,43 +310,26 @@ class TextReader(ColumnReader):
 
 
 def text_reader(
-    table: Table,
-    column: Column,
-    config: ColumnConfig,
-    delta: float,
-    limits: tuple[Limits, ...],
-    *,
-    unique: bool,
-    checked: bool = False,
-    room: int | None = None,
+    table: Table, column: Column, config: ColumnConfig, delta: float, *, unique: bool
 ) -> ColumnReader:
     """The reader of a text column without a declared list.
 
-    Args:
-        table: The table.
-        column: The column.
-        config: What the config says of it.
-        delta: δ of the release; 0 forbids labels.
-        limits: What CHECK constraints say.
-        unique: Whether the column alone is UNIQUE (its values cannot be categories then).
-        checked: Whether a CHECK or a partition key may speak of the column: usual labels might
-            not be among what it allows.
-        room: Greatest length that the column's indexes can hold, or None.
-
-    Raises:
-        ConfigError: Categories without a list at δ = 0, or an unknown semantic type.
+    The values of a column that is UNIQUE by itself cannot be categories. Where a CHECK or a
+    partition key may speak of the column, usual labels might not be among what it allows.
     """
     if config.kind == "categories" and delta == 0:
         raise no_delta(table.key, column)
     declared_length = 63 if column.type.base == "name" else column.type.length
+    room = index_room(table, column.name)
     if room is not None:
         declared_length = min(declared_length or room, room)
-    least, greatest = length_limits(limits, declared_length)
+    least, greatest = length_limits(column_limits(table, column), declared_length)
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
     title = plain_name(column.name, table)
     kind = _semantic(table, column, title, config)
-    usual, named = _public_labels(table, column, title, (least, greatest), listed and not checked)
+    allowed = listed and not _spoken_of(table, column)
+    usual, named = _public_labels(table, column, title, (least, greatest), allowed)
     if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
         provider = None if kind is None else kind.provider
         return TextReader(
@@ -394,6 +341,16 @@ def text_reader(
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"made-up {kind.provider}, {rates}"
     return FillReader(table.key, column, f"faker:{kind.provider}", True, how, why, blank)
+
+
+def _spoken_of(table: Table, column: Column) -> bool:
+    """Whether a CHECK, the column's domain or a partition key may speak of a column.
+
+    A CHECK that names no column speaks of the whole row.
+    """
+    named = any(column.name in check.columns or not check.columns for check in table.checks)
+    parted = table.partition_key is not None and column.name in table.partition_key
+    return named or parted or bool(column.type.domain_checks)
 
 
 def _public_labels(

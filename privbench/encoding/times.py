@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,17 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.encoding.dates import draw_time, precision_of
+from privbench.encoding.dates import Clock, precision_of
 from privbench.encoding.scale import (
-    LINEAR,
     Mask,
     Points,
     Scale,
+    Spacing,
     int64_points,
     integer_array,
     log_grid,
     marked,
-    octave_grids,
     register_scale,
 )
 from privbench.schema import ColumnType
@@ -45,9 +44,6 @@ def clock_seconds(text: str) -> float:
 
     >>> clock_seconds("-01:30:00")
     -5400.0
-
-    Raises:
-        ValueError: Not a time of day.
     """
     result = _CLOCK.search(text)
     if result is None:
@@ -64,9 +60,6 @@ def interval_seconds(text: str) -> int:
     (90000, 7200, 90)
     >>> interval_seconds("1 year") == interval_seconds("360 days")
     True
-
-    Raises:
-        ValueError: Not an interval.
     """
     if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", text):
         return int(np.floor(float(text)))
@@ -84,69 +77,35 @@ def interval_seconds(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class TimeScale(Scale):
+class TimeScale(Clock):
     """Time of day in microseconds; the range is public, 00:00 to 24:00.
 
-    Attributes:
-        zoned: Whether the type has a time zone (the local time is what is kept, at UTC).
-        precision: Digits of the second that the type keeps.
+    Of a time with a zone the local time is what is kept, at UTC.
     """
 
     open_range: ClassVar[bool] = False
 
-    zoned: bool = False
-    precision: int = 6
-
-    @property
-    def step(self) -> int:
-        """Microseconds that the precision keeps."""
-        return int(10 ** (6 - self.precision))
-
     @property
     def limits(self) -> tuple[int, int]:
-        """The microseconds of a day."""
         return 0, _DAY - 1
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """Microseconds since midnight as int8."""
         clock = sql.SQL("{}::time").format(identifier)
         return sql.SQL(
             "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
         ).format(clock)
 
-    def read(self, array: pa.Array) -> Points:
-        """Microseconds since midnight."""
-        return int64_points(array)
-
-    def parse(self, text: str) -> int:
-        """Microseconds since midnight of ``HH:MM[:SS]``.
-
-        Raises:
-            ValueError: Not a time of day.
-        """
+    def parse(self, text: str, *, up: bool = False) -> int:
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
-    def edges(
-        self,
-        lo: int,
-        hi: int,
-        *,
-        bins: int | None = None,
-        cells: int = LINEAR,
-        inner: Sequence[int] = (),
-    ) -> list[int]:
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
         """Quarters of an hour, unless the range is narrower or the config says otherwise."""
         quarter = _DAY // 96
-        if bins is None and hi - lo > 8 * quarter:
+        if spacing.bins is None and hi - lo > 8 * quarter:
             return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
-        return super().edges(lo, hi, bins=bins, cells=cells, inner=inner)
-
-    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Whole seconds, or the type's precision in a narrower cell."""
-        return draw_time(lows, highs, rng, self.precision)
+        return super().edges(lo, hi, spacing)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """time64; text with the offset +00 where the type has a zone."""
         null = marked(marks, "null", len(points))
         typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
         if not self.zoned:
@@ -154,7 +113,6 @@ class TimeScale(Scale):
         return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
 
     def points_of(self, array: pa.Array) -> Points:
-        """Microseconds since midnight."""
         if pa.types.is_string(array.type):
             clock = pc.replace_substring(array, "+00", "")
             moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
@@ -208,28 +166,17 @@ class IntervalScale(Scale):
             hi=sql.SQL(f"({hi})::double precision"),
         )
 
-    def read(self, array: pa.Array) -> Points:
-        """Seconds."""
-        return int64_points(array)
-
-    def parse(self, text: str) -> int:
-        """Whole seconds.
-
-        Raises:
-            ValueError: Not an interval.
-        """
+    def parse(self, text: str, *, up: bool = False) -> int:
         lo, hi = self.limits
         return min(max(interval_seconds(text), lo), hi)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """Text such as ``90 seconds``; whole units."""
         null = marked(marks, "null", len(points))
         whole = points // _UNITS[self.unit]
         text = integer_array(whole, null, pa.int64()).cast(pa.string())
         return pc.binary_join_element_wise(text, self.unit + "s", " ")
 
     def points_of(self, array: pa.Array) -> Points:
-        """Seconds."""
         number = pc.replace_substring(array, f" {self.unit}s", "").cast(pa.int64())
         return int64_points(pc.multiply(number, _UNITS[self.unit]))
 
@@ -238,10 +185,6 @@ class IntervalScale(Scale):
         lo, hi = self.limits
         whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]
         return np.unique(np.concatenate([log_grid(lo, hi), whole])).astype(np.int64)
-
-    def coarser(self) -> tuple[Points, ...]:
-        """Two points an octave of seconds, and one."""
-        return octave_grids(*self.limits)
 
 
 def _unit_of(type_: ColumnType) -> str:

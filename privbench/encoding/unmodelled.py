@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, LiteralString
 
@@ -14,14 +14,12 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
-    AnyCodes,
     Codec,
+    Codes,
     ColumnReader,
     Released,
-    concatenate,
-    integers,
+    Rng,
     null_mask,
-    row_count,
 )
 from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
@@ -34,13 +32,12 @@ from privbench.encoding.surrogate_text import (
     made_text,
 )
 from privbench.errors import SchemaError
-from privbench.privacy.data import Attribute, Cells
 from privbench.schema import Column, ColumnType
 
-#: One cell for "a value", one for NULL.
-PRESENCE = Domain(1, nullable=True)
-#: One cell for "a value", one for the empty text; with and without one for NULL.
-BLANKS = {nullable: Domain(2, nullable=nullable) for nullable in (False, True)}
+
+def _presence(nullable: bool, blank: bool) -> Domain:
+    """A cell for "a value", perhaps one for the empty text, and one for NULL."""
+    return Domain(2, nullable=nullable) if blank else Domain(1, nullable=True)
 
 
 @dataclass(frozen=True)
@@ -63,24 +60,17 @@ class FillReader(ColumnReader):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The column's presence, where it is read and not certain."""
         return (self.name,) if self.measured and (self.nullable or self.blank) else ()
 
-    @property
-    def _domain(self) -> Domain:
-        return BLANKS[self.nullable] if self.blank else PRESENCE
-
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """``IS NULL``, the cell, or nothing."""
         if not self.attributes:
             return []
         if self.blank:
             cell = sql.SQL(
                 "(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::integer"
             )
-            return [
-                (cell.format(sql.SQL(self.column.type.text_form).format(identifier)), self.alias())
-            ]
+            text = sql.SQL(self.column.type.text_form).format(identifier)
+            return [(cell.format(text), self.alias())]
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
@@ -89,25 +79,15 @@ class FillReader(ColumnReader):
             return {}
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Two cells, or nothing."""
-        if not self.attributes:
-            return {}
-        return {self.name: Cells(concatenate(pieces, self.name, np.uint8), self._domain)}
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: _presence(self.nullable, self.blank)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec; it needs no release."""
-        return FillCodec(
-            self.name,
-            self.column.type,
-            self.nullable,
-            self.filler,
-            bool(self.attributes),
-            self.blank,
-        )
+        head = (self.name, self.column.type, self.nullable)
+        return FillCodec(*head, self.filler, bool(self.attributes), self.blank)
 
     def describe(self) -> tuple[str, str]:
-        """What stands in, and why."""
         return self.how, self.why
 
 
@@ -122,11 +102,6 @@ class FillCodec(Codec):
     """
 
     kind: ClassVar[str] = "fill"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "filler": str,
-        "measured": bool,
-        "blank": bool,
-    }
 
     filler: str
     measured: bool
@@ -134,27 +109,21 @@ class FillCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Presence, or nothing."""
-        return {self.column: self._domain} if self.measured else {}
-
-    @property
-    def _domain(self) -> Domain:
-        return BLANKS[self.nullable] if self.blank else PRESENCE
+        return {self.column: _presence(self.nullable, self.blank)} if self.measured else {}
 
     @property
     def omitted(self) -> bool:
-        """Whether the column's own default is to apply."""
         return self.filler == "default"
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Valid values, NULL where the code says so; NULL throughout for an omitted column."""
-        count = row_count(codes, rows)
+        count = next((len(values) for values in codes.values()), rows)
+        if count is None:
+            raise ValueError("a column without attributes needs the number of rows")
         made = fill("null" if self.omitted else self.filler, self.type, count, rng)
         if not self.measured:
             return made
-        null = null_mask(codes[self.column], self._domain)
+        null = null_mask(codes[self.column], self.domains[self.column])
         if self.blank:
             empty = pa.array(np.asarray(codes[self.column] == 1))
             made = pc.if_else(empty, pa.scalar("", made.type), made)
@@ -162,11 +131,7 @@ class FillCodec(Codec):
 
 
 def fallback_reader(table: str, column: Column) -> ColumnReader:
-    """For types that are never modelled.
-
-    Raises:
-        SchemaError: No valid value of the type is known, and none may be left out.
-    """
+    """For types that are never modelled."""
     filler = filler_of(column.type)
     if filler is not None:
         how = "random, made by construction" if filler == "uuid" else "valid filler, NULL rate only"
@@ -185,11 +150,7 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
 
 
 def skip_reader(table: str, column: Column) -> ColumnReader:
-    """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read.
-
-    Raises:
-        SchemaError: The column allows none of these.
-    """
+    """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read."""
     why = 'kind = "skip"'
     if not column.not_null:
         return FillReader(table, column, "null", False, "NULL, not read", why)
@@ -201,11 +162,7 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
 
 
 def period_reader(table: str, column: Column) -> ColumnReader:
-    """For a reference by a PERIOD foreign key: the load gives every row a target.
-
-    Raises:
-        SchemaError: No valid value of the type is known to stand in until then.
-    """
+    """For a reference by a PERIOD foreign key: the load gives every row a target."""
     problem = f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured."
     filler = _stand_in(table, column, problem, "Leave one of the tables out.")
     how = "a synthetic row that holds the period, NULL rate only"
@@ -240,12 +197,6 @@ def constant_of(column: Column) -> str | None:
     if type_.category == "S" and type_.base != "char":
         return "text:"
     return filler_of(type_)
-
-
-def uuid_reader(table: str, column: Column) -> ColumnReader:
-    """Random values; only the rate of NULL is read."""
-    why = "a uuid carries nothing to model"
-    return FillReader(table, column, "uuid", True, "random version-4 uuid, NULL rate only", why)
 
 
 Sizes = NDArray[np.int64]
@@ -293,18 +244,15 @@ class SizedReader(ColumnReader):
     room: int | None = None
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        """The size."""
         return [(sql.SQL(_SIZES[self.measure][0]).format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """The cell of every size."""
         cells = length_cells(self._edges, self.nullable)
         return {self.name: cells.apply(int64_points(batch[self.alias()]))}
 
-    def collect(self, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Attribute]:
-        """Public cells of sizes."""
-        domain = _size_domain(self._edges, self.nullable)
-        return {self.name: Cells(concatenate(pieces, self.name, domain.dtype), domain)}
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: _size_domain(self._edges, self.nullable)}
 
     @property
     def _edges(self) -> tuple[int, ...]:
@@ -316,11 +264,9 @@ class SizedReader(ColumnReader):
         return length_edges(0, top)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec; it needs no release."""
         return SizedCodec(self.name, self.column.type, self.nullable, self.measure, self._edges)
 
     def describe(self) -> tuple[str, str]:
-        """A placeholder of measured size."""
         return "valid filler of measured size", f"values of {self.column.type.sql} are never copied"
 
 
@@ -334,27 +280,22 @@ class SizedCodec(Codec):
     """
 
     kind: ClassVar[str] = "sized"
-    parsers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"measure": str, "edges": integers}
 
     measure: str
     edges: tuple[int, ...]
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Cells of sizes."""
         return {self.column: _size_domain(self.edges, self.nullable)}
 
-    def decode(
-        self, codes: Mapping[str, AnyCodes], rng: np.random.Generator, rows: int | None = None
-    ) -> pa.Array:
-        """Values as text, NULL where the code says so."""
+    def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         cell = codes[self.column].astype(np.int64)
         null = null_mask(codes[self.column], self.domains[self.column])
         edges = np.array(self.edges, dtype=np.int64)
         inside = np.where(null, 0, np.minimum(cell, len(edges) - 2))
         sizes = rng.integers(edges[inside], edges[inside + 1], dtype=np.int64)
         sizes = np.minimum(np.where(null, 0, sizes), max(_MOST // max(len(sizes), 1), 1))
-        made = _MAKERS[self.measure](self.type, sizes, rng)
+        made = _sized(self.measure, self.type, sizes, rng)
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
 
@@ -364,33 +305,40 @@ def _size_domain(edges: tuple[int, ...], nullable: bool) -> Domain:
 
 
 def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
-    """The reader of a type whose size is measured, or None for other types.
-
-    Args:
-        table: The table's key.
-        column: The column.
-        room: Bytes that an index leaves for a value, or None.
-    """
+    """The reader of a type whose size is measured, or None for other types."""
     measure = size_kind(column.type)
     return None if measure is None else SizedReader(table, column, measure, room)
 
 
-def _arrays(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    result = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
-    if result is None:
-        raise ValueError(f"no element of {type_.sql} can be made")
-    return result
+def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
+    """Values of the sizes that are asked for.
+
+    Raises:
+        ValueError: No element of an array can be made.
+    """
+    match measure:
+        case "array":
+            made = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)
+            if made is None:
+                raise ValueError(f"no element of {type_.sql} can be made")
+            return made
+        case "bytea":
+            return joined("\\x", _cut(2 * sizes, 16, rng))
+        case "varbit":
+            return _cut(sizes, 2, rng)
+        case "xml":
+            return joined("<a>", _words(sizes - 7, rng), "</a>")
+        case "tsvector":
+            places = np.concatenate([[0], np.cumsum(sizes)])
+            flat = joined("'", digits(rng.integers(36**4, size=int(places[-1])), 4), "'")
+            return pc.binary_join(pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat), " ")
+        case "json" | "jsonb":
+            long = joined('{"text": "', _words(sizes - 12, rng), '"}')
+            return pc.if_else(pa.array(sizes >= 12), long, "{}")
+    raise ValueError(f"no measure of size {measure!r}")
 
 
-def _bytes(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    return joined("\\x", _cut(2 * sizes, 16, rng))
-
-
-def _bits(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    return _cut(sizes, 2, rng)
-
-
-def _cut(sizes: Sizes, base: int, rng: np.random.Generator) -> pa.Array:
+def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:
     """Random digits, as many as are asked for in every row."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     stream = digits(rng.integers(base, size=int(ends[-1])), 1, base).buffers()[2]
@@ -398,33 +346,7 @@ def _cut(sizes: Sizes, base: int, rng: np.random.Generator) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
 
 
-def _words(sizes: Sizes, rng: np.random.Generator) -> pa.Array:
+def _words(sizes: Sizes, rng: Rng) -> pa.Array:
     """Letters, which need no escape in a document."""
     shape = np.full(len(sizes), SHAPES.index("lower"), dtype=np.int64)
     return made_text(shape, np.maximum(sizes, 0), rng)
-
-
-def _json(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    long = joined('{"text": "', _words(sizes - 12, rng), '"}')
-    return pc.if_else(pa.array(sizes >= 12), long, "{}")
-
-
-def _xml(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    return joined("<a>", _words(sizes - 7, rng), "</a>")
-
-
-def _vectors(type_: ColumnType, sizes: Sizes, rng: np.random.Generator) -> pa.Array:
-    places = np.concatenate([[0], np.cumsum(sizes)])
-    flat = joined("'", digits(rng.integers(36**4, size=int(places[-1])), 4), "'")
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(places, pa.int32()), flat), " ")
-
-
-_MAKERS: dict[str, Callable[[ColumnType, Sizes, np.random.Generator], pa.Array]] = {
-    "array": _arrays,
-    "bytea": _bytes,
-    "varbit": _bits,
-    "json": _json,
-    "jsonb": _json,
-    "xml": _xml,
-    "tsvector": _vectors,
-}

@@ -1,9 +1,10 @@
-"""Expressions that sqlglot has written, judged before they run.
+"""Expressions that sqlglot or a config's owner has written, judged before they run.
 
 sqlglot reads a CHECK or a query and writes new expressions from its parts. It reads some texts
 otherwise than PostgreSQL does, so what it has written is SQL of unknown meaning until PostgreSQL's
 own parser has read it: it runs only if it is one expression that names no function, operator or
-type but those which only compute and those of the texts it was made from.
+type but those which only compute and those of the texts it was made from. Rules of a config may
+name the former alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import lru_cache
 
 from privbench.pgsql import names
 from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, judge, plain
-from privbench.pgsql.parser import Node, SqlError, statement
+from privbench.pgsql.parser import Node, SqlError, statement, tokens
 
 _QUERIES = frozenset(
     "CommonTableExpr JoinExpr RangeFunction RangeSubselect RangeVar SelectStmt SubLink".split()
@@ -41,14 +42,52 @@ def computes(text: str, sources: Iterable[str]) -> bool:
     sources = tuple(sources)
     if text in sources:
         return True
-    tree = _expression(text)
-    if tree is None:
-        return False
     try:
-        judge(tree, _Named(sources), EXPRESSIONS - _QUERIES)
+        judged(text, sources)
     except NotAllowed:
         return False
     return True
+
+
+def judged(text: str, sources: Iterable[str] = ()) -> Node:
+    """The tree of a text that is one expression which only computes; see `computes`.
+
+    Raises:
+        NotAllowed: It is not.
+    """
+    tree = _expression(text)
+    if tree is None:
+        raise NotAllowed("it is not one expression of SQL")
+    judge(tree, _Named(sources), EXPRESSIONS - _QUERIES)
+    return tree
+
+
+def canonical(text: str) -> str:
+    r"""A judged expression as the parser's library writes it: names folded, comments gone.
+
+    Backslashes stand in plain strings, as PostgreSQL prints them.
+
+    Raises:
+        SqlError: It is nested too deeply to be written.
+
+    >>> canonical(r"Zip !~ '^\d' -- no digits")
+    "zip !~ '^\\d'"
+    """
+    import postgast
+    from google.protobuf.message import DecodeError
+
+    try:
+        written = postgast.deparse(postgast.parse(f"SELECT {text}")).removeprefix("SELECT ")
+    except (DecodeError, postgast.PgQueryError):
+        raise SqlError("it is nested too deeply.") from None
+    made, at = "", 0
+    for token in tokens(written):
+        plain = token.text
+        if token.kind == "SCONST" and plain[0] in "Ee":
+            plain = plain[1:].replace("\\\\", "\\")
+        made += written[at : token.start] + plain
+        at = token.end
+    return made
 
 
 @lru_cache(maxsize=4096)

@@ -1,31 +1,27 @@
 from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
-from .capturing import capture
 from .clone import CloneReport, clone
 from .demo import DemoReport, demo
 from .doctor import Diagnosis, Finding, doctor
 from .fit import fit
-from .generating import generate_workload
 from .inspection import (
     Check,
     Inspection,
-    Look,
     check,
     inspect,
-    look,
     render_literals,
 )
 from .load import LoadReport, check_target, load
 from .losses import losses, render_losses
 from .model import Model, Promise, require_writable
-from .modelled import modelled
 from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
-from .rebinding import rebind, rebind_by_rank
 from .replaying import run
 from .sampling import sample
-from .source import require_identity
+from .source import Catalog, look, require_identity
+from .workloads import capture, generate_workload, modelled, rebind, rebind_by_rank
 
 __all__ = [
+    "Catalog",
     "Check",
     "CloneReport",
     "DemoReport",
@@ -34,7 +30,6 @@ __all__ = [
     "Inspection",
     "LedgerReport",
     "LoadReport",
-    "Look",
     "Model",
     "PlanReport",
     "Promise",

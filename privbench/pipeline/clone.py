@@ -11,12 +11,11 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.pipeline.fit import fit
-from privbench.pipeline.inspection import Look, look
 from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
 from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.model import Promise
 from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import require_identity
+from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.sources import staged
 
 
@@ -52,7 +51,7 @@ def clone(
     resume: str | None = None,
     as_role: str | None = None,
     strict: bool = False,
-    seen: Look | None = None,
+    seen: Catalog | None = None,
     reporter: Reporter | None = None,
 ) -> CloneReport:
     """Make a synthetic clone of one database in another.
@@ -68,8 +67,7 @@ def clone(
         resume: Id of a release that was killed.
         as_role: Role of the target that the load goes on as, see `load`.
         strict: Refuse a target that lacks anything of the schema, before any budget is spent.
-        seen: The source's schema, if it was read a moment ago: what the target is asked to hold
-            before the fit. The schema that travels is read with the rows.
+        seen: The source's catalog and DDL, if they were read a moment ago.
         reporter: Told of stages; CONFIDENTIAL.
 
     Raises:
@@ -89,14 +87,14 @@ def clone(
                 behind = rehearse(
                     here, target, seen, replace=replace, as_role=as_role, strict=strict
                 )
-            model = fit(here, config, path, reporter=teller, resume=resume)
+            model = fit(here, config, path, reporter=teller, resume=resume, seen=seen)
     except BaseException:
         if output is None:
             shutil.rmtree(path.parent)
         raise
     try:
         loaded = load(
-            path,
+            model,
             target,
             scale=scale,
             seed=seed,

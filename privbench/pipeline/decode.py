@@ -24,7 +24,7 @@ from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
 from privbench.pipeline.model import Model
 from privbench.rng import generator
-from privbench.schema import ForeignKey, Table
+from privbench.schema import Table
 from privbench.synthesizers import get as find_synthesizer
 
 #: Rows that are decoded at a time.
@@ -168,8 +168,11 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
         {t.key: drawn.tables[t.key].rows for t in tables},
         seed=seed,
         codecs=codecs,
-        own=_own(model),
-        public_keys=lambda key: _public_keys(model, key),
+        own={key: data["own"] for key, data in model.tables.items() if data["own"] is not None},
+        # Values of a public table are texts, as the codecs of keys have them.
+        public_keys=lambda key: [
+            model.public[str(key.ref_table)][name].combine_chunks() for name in key.ref_columns
+        ],
         references=False,
     )
     return [
@@ -235,10 +238,6 @@ def codecs_of(model: Model, key: str) -> dict[str, Codec]:
         ModelError: The model is damaged.
     """
     return {name: codec_from_json(data) for name, data in model.tables[key]["codecs"].items()}
-
-
-def _own(model: Model) -> dict[str, str]:
-    return {key: data["own"] for key, data in model.tables.items() if data["own"] is not None}
 
 
 def _whole(
@@ -317,9 +316,3 @@ def _private(
 def _public(table: Table, rows: pa.Table) -> CloneTable:
     columns = tuple(rows.column_names)
     return CloneTable(table, columns, rows.num_rows, 0, True, None, {}, None, rows, None)
-
-
-def _public_keys(model: Model, key: ForeignKey) -> list[pa.Array]:
-    """Key values of a public table, typed as the codecs of keys type theirs: as text."""
-    rows = model.public[str(key.ref_table)]
-    return [rows[name].combine_chunks() for name in key.ref_columns]

@@ -1,16 +1,25 @@
-"""``demo``: source, clone, workload, report, on an embedded PostgreSQL."""
+"""``demo``: source, clone, workload, report, on an embedded PostgreSQL.
+
+The source is a seeded clinic that looks like somebody's production database (``data/demo.sql``).
+Its nine tables have what real ones have: skew, correlation inside a table and across tables, NULLs,
+enums, CHECKs, free text, a composite key, a junction table, a self-reference, a unique natural key,
+a one-to-one key, a generated column, a view and indexes. No row describes a real person.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 
 import psycopg
+from faker.providers.person.en_GB import Provider as Names
 from psycopg import conninfo, sql
 
 from privbench import report
 from privbench.config import Config
-from privbench.pipeline import demo_source
+from privbench.errors import ConnectionFailed, TargetError, UsageError
 from privbench.pipeline.clone import CloneReport, clone
 from privbench.pipeline.inspection import inspect
 from privbench.pipeline.progress import Reporter
@@ -19,6 +28,13 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.workload import KINDS, Workload, generate_from_source
 from privbench.workload.formats import write
+
+#: Fewer rows than this leave no room for the look-up tables and a few units.
+LEAST_ROWS = 2_000
+_SETTINGS = """
+SELECT set_config('demo.rows', %s::text, true), set_config('demo.names', %s, true),
+    set_config('timezone', 'UTC', true), set_config('jit', 'off', true), setseed(%s)
+"""
 
 
 @dataclass(frozen=True)
@@ -79,7 +95,7 @@ def demo(
     with server:
         source, target = _databases(server.dsn)
         with teller.stage("make the source"):
-            demo_source.create(source, rows, seed)
+            make_clinic(source, rows, seed)
         config = _config(source, folder, epsilon, synthesizer)
         made = clone(source, target, config, output=folder / "clinic.privbench", reporter=teller)
         with teller.stage("generate a workload"):
@@ -90,6 +106,45 @@ def demo(
                 source, target, workload, config, folder, repeats=1, timeout=20.0
             )
     return DemoReport(folder, made, report.summary(document))
+
+
+def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
+    """Make the clinic in an empty database.
+
+    Args:
+        dsn: An empty database that may be written.
+        rows: Rows of all tables together, at least `LEAST_ROWS`.
+        seed: The same seed gives the same database, on one version of PostgreSQL.
+
+    Raises:
+        UsageError: Too few rows were asked for.
+        ConnectionFailed: The server is unreachable.
+        TargetError: The tables could not be made (they exist, or a right is missing).
+    """
+    if rows < LEAST_ROWS:
+        raise UsageError(f"the demonstration needs at least {LEAST_ROWS} rows, not {rows}.")
+    names = {
+        "women": list(Names.first_names_female),
+        "men": list(Names.first_names_male),
+        "last": list(Names.last_names),
+    }
+    script = resources.files("privbench.pipeline").joinpath("data/demo.sql").read_bytes()
+    try:
+        connection = psycopg.connect(dsn)
+    except psycopg.OperationalError as error:
+        raise ConnectionFailed(f"cannot connect to the demonstration's server: {error}.") from error
+    with connection:
+        try:
+            with connection.transaction():
+                connection.execute(_SETTINGS, [rows, json.dumps(names), seed % 2**20 / 2**20])
+                connection.execute(script)
+            connection.autocommit = True
+            connection.execute("VACUUM (ANALYZE)")
+        except psycopg.Error as error:
+            raise TargetError(
+                f"the demonstration's source could not be made: {error.diag.message_primary}.",
+                remedy="It needs an empty database of its own.",
+            ) from error
 
 
 def _databases(dsn: str) -> tuple[str, str]:

@@ -36,10 +36,7 @@ _REST = 0.05
 def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
     """The labels of a list, sorted: those above the threshold, and public ones that are seen.
 
-    Args:
-        need: The list.
-        found: What was released.
-        sd: Standard deviation of its noise, in counted units.
+    `sd` is the standard deviation of its noise, in counted units.
     """
     clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
     seen = (

@@ -1,4 +1,4 @@
-"""How much of the budget each column's domain gets: by the log Q-error that it buys.
+"""What is asked of columns' domains, and how much of the budget each question gets.
 
 Reads no rows: everything follows from the plan and from numbers that are released by then.
 
@@ -16,20 +16,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
-from privbench.pipeline.domain_error import (
-    Floats,
-    Law,
-    Noise,
-    Size,
-    list_loss,
-    range_loss,
-)
+from privbench.encoding.base import Need
+from privbench.pipeline.domain_error import Floats, Law, Noise, Size, list_loss, range_loss
 from privbench.pipeline.prepare import FitPlan, item_of
-from privbench.privacy import MARGIN, DatabaseSpec, Purse, allocate, root_sums
+from privbench.privacy import (
+    MARGIN,
+    Accounting,
+    DatabaseSpec,
+    Labels,
+    Measurement,
+    Purse,
+    Question,
+    allocate,
+    root_sums,
+)
+from privbench.privacy.queries import GridHistogram, LabelCounts, PublicArray, RankedCounts, Total
+from privbench.privacy.queries.labels import NORMS
 from privbench.privacy.units import bound, single
 
 #: Part of the budget for totals, and where every table's histograms tell its size too.
@@ -55,12 +62,185 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 
 @dataclass(frozen=True)
-class Stages:
-    """The budget of the three stages of a fit, per root table: ε or ρ."""
+class Item:
+    """Something that may be asked for.
 
-    totals: float
-    domains: float
-    synthesizer: float
+    Attributes:
+        roots: Root tables that are charged.
+        error: Expected error by noise.
+    """
+
+    roots: frozenset[str]
+    error: Callable[[Floats], Floats]
+
+
+#: What a question is to tell, and the question.
+Asked = dict[str, list[tuple[Need | None, Question]]]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The questions of every round, for `fit` and `plan` alike.
+
+    Attributes:
+        plan: The fit's plan.
+        noise: Noise of the accounting.
+        whole: The whole budget per root table, ε or ρ.
+        delta: δ for threshold releases, per root table.
+        totals: Noisy or guessed rows per table.
+    """
+
+    plan: FitPlan
+    noise: Noise
+    whole: float
+    delta: float
+    totals: Mapping[str, float]
+
+    @property
+    def budget(self) -> float:
+        """The most that domains get per root table."""
+        return DOMAINS * self.whole
+
+    @cached_property
+    def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
+        """Every list that columns need, with its table, by item."""
+        return self.plan.lists()
+
+    def deltas(self, tables: Iterable[str]) -> dict[str, float]:
+        """δ of one list per table: the whole, split over the lists of the tables' root tables."""
+        spec, tables = self.plan.spec, list(tables)
+        load = root_sums((spec.roots(table), 1.0) for table in tables)
+        return {
+            table: self.delta * MARGIN / max(load[root] for root in spec.roots(table))
+            for table in set(tables)
+        }
+
+    def margin(self, table: str, need: CategoriesNeed, delta: float) -> float:
+        """How many standard deviations a list's threshold lies above one unit."""
+        return self.noise.margin(delta, 1 if single(self.plan.spec, table) else need.per_unit)
+
+    def units(self) -> list[Measurement]:
+        """Counts of the units of owned tables with needs, where they tell anything."""
+        spec = self.plan.spec
+        tables = {table for table, _, _ in self.plan.needs() if not single(spec, table)}
+        wanted = {t: (self.totals[spec.top(t)], spec.roots(t)) for t in sorted(tables)}
+        amounts = _spread(wanted, UNITS * self.budget, self.noise)
+        return [
+            Measurement(Total(name, 1), amount, f"units {name}") for name, amount in amounts.items()
+        ]
+
+    def sizes(self, units: Mapping[str, tuple[float, float]]) -> dict[str, Size]:
+        """What totals and counts of units, with their standard deviations, tell of every table."""
+        spec = self.plan.spec
+        columns = root_sums((spec.roots(table), 1.0) for table, _, _ in self.plan.needs())
+        found = {}
+        for name in spec.tables:
+            rows = max(self.totals[name], 1.0)
+            if single(spec, name):
+                found[name] = Size(rows, rows, rows)
+                continue
+            most = max(self.totals[spec.top(name)], 1.0)
+            count, sd = units.get(name, (min(most, rows), 0.0))
+            # Every unit has a row: where a total is mostly noise, clear counts of units tell more.
+            rows = max(rows, min(count - 2 * sd, most))
+            held = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
+            share = self.whole / max(
+                (columns.get(root, 1.0) for root in spec.roots(name)), default=1.0
+            )
+            # A label loses one unit besides the noise.
+            clip = rows / (_ENOUGH * max(self.noise.deviation(share), 1.0))
+            clip = min(clip, _TYPICAL * rows / held)
+            clip = 2 ** int(np.clip(math.floor(math.log2(max(clip, 1.0))), 0, 6))
+            found[name] = Size(rows, held, held * min(1.0, rows / held / bound(spec, name)), clip)
+        return found
+
+    def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
+        """Laws by rank of the lists that all of the budget would show, by item."""
+        whole, wanted = self.noise.deviation(self.budget), {}
+        deltas = self.deltas(table for table, _ in self.lists.values())
+        for name, (table, need) in self.lists.items():
+            margin = self.margin(table, need, deltas[table])
+            if sizes[table].units > 1 + 2 * whole * margin:
+                wanted[name] = sizes[table].units, self.plan.spec.roots(table)
+        found = {}
+        for name, amount in _spread(wanted, LAWS * self.budget, self.noise).items():
+            table, need = self.lists[name]
+            query = RankedCounts(table, need.source, sizes[table].clip)
+            found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
+        return found
+
+    def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Asked:
+        """Lists, ranges, decimals and second totals that are worth it, by item.
+
+        Args:
+            sizes: What is known of the tables.
+            laws: What is believed of the columns whose lists are considered, by item.
+        """
+        spec = self.plan.spec
+        before = root_sums(
+            (item.query.roots(spec), item.amount)
+            for item in (*self.units(), *self.laws(sizes).values())
+        )
+        rest = self.budget - max(before.values(), default=0.0)
+        given = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
+        deltas = self.deltas(self.lists[name][0] for name in given if name in self.lists)
+        found: Asked = {}
+        for table, column, need in self.plan.needs():
+            name = item_of(table, need)
+            if name not in given:
+                continue
+            amount = given[name]
+            if isinstance(need, CategoriesNeed):
+                query = label_query(table, need, sizes[table].clip, self.noise.accounting)
+                label = f"categories {table}.{column}"
+                found[name] = [(need, Labels(query, amount, label, deltas[table]))]
+            else:
+                scales = sizes[table].weight / self.noise.deviation(amount)
+                found[name] = [*grids(table, column, need, amount, scales)]
+        for name in spec.tables:
+            if name in given:
+                second = Measurement(Total(name), given[name], f"second total {name}")
+                found[name] = [(None, second)]
+        return found
+
+    def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> dict[str, Item]:
+        """All that may be asked for, by item; a root table's second total by its table."""
+        spec, found = self.plan.spec, dict[str, Item]()
+        deltas = self.deltas(table for table, _ in self.lists.values())
+        for table, _, need in self.plan.needs():
+            name, size = item_of(table, need), sizes[table]
+            if not isinstance(need, CategoriesNeed):
+                found[name] = Item(spec.roots(table), _ranged(need, size))
+            elif name in laws:
+                margin = self.margin(table, need, deltas[table])
+                found[name] = Item(spec.roots(table), _listed(need, laws[name], size, margin))
+        first = total_amounts(spec, totals_share(self.plan) * self.whole)
+        for item in self.plan.private:
+            name = item.table.key
+            if spec.tables[name].own is None:
+                sd = self.noise.deviation(first[name])
+                error = _totalled(sd, sizes[name], len(item.readers))
+                found[name] = Item(spec.roots(name), error)
+        return found
+
+    def _prices(self, sizes: Mapping[str, Size]) -> dict[str, float]:
+        """What a unit of the synthesizer's amount saves it, by root table.
+
+        With σ ∝ amount^-p, the derivative of √(σ/W) is p/2·√(σ/W)/amount.
+        """
+        spec, amount = self.plan.spec, self.whole - self.budget
+        columns = {item.table.key: len(item.readers) for item in self.plan.private}
+        load = root_sums((spec.roots(name), 2.0 * count) for name, count in columns.items())
+        power = 1.0 if self.noise.accounting == "pure" else 0.5
+        parts = []
+        for name, count in columns.items():
+            roots = spec.roots(name)
+            if not count or not roots:
+                continue
+            each = amount / max(load[root] for root in roots)
+            error = min(math.sqrt(self.noise.deviation(each) / sizes[name].weight), 1.0)
+            parts.append((roots, count * power / 2 * error / amount))
+        return root_sums(parts)
 
 
 def totals_share(plan: FitPlan) -> float:
@@ -82,101 +262,34 @@ def total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
     return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
 
 
-def unit_amounts(
-    plan: FitPlan, totals: Mapping[str, float], amount: float, noise: Noise
-) -> dict[str, float]:
-    """ε or ρ of the count of units of every owned table with needs, where it tells anything.
+def label_query(table: str, need: CategoriesNeed, clip: int, accounting: Accounting) -> LabelCounts:
+    """The list of a column, with its public candidates."""
+    norm = NORMS[accounting]
+    return LabelCounts(table, need.source, clip, norm, need.public, need.per_unit)
 
-    Args:
-        plan: The fit's plan.
-        totals: Released rows per table.
-        amount: What may be spent on domains per root table.
-        noise: Noise of the accounting.
+
+def grids(
+    table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float, seen: float
+) -> list[tuple[Need, Measurement]]:
+    """The questions of a column's range, or of its decimals, and what each is to tell.
+
+    `seen` is the table's rows in noise scales of one histogram that gets all of the amount.
     """
-    spec = plan.spec
-    tables = {table for table, _, _ in plan.needs() if not single(spec, table)}
-    wanted = {table: (totals[spec.top(table)], spec.roots(table)) for table in sorted(tables)}
-    return _spread(wanted, UNITS * amount, noise)
-
-
-def sizes_of(
-    plan: FitPlan,
-    totals: Mapping[str, float],
-    units: Mapping[str, tuple[float, float]],
-    amount: float,
-    noise: Noise,
-) -> dict[str, Size]:
-    """What totals and counts of units tell of every table.
-
-    Args:
-        plan: The fit's plan.
-        totals: Released rows per table.
-        units: Released units of owned tables and the standard deviation of that, where asked.
-        amount: The whole budget per root table.
-        noise: Noise of the accounting.
-    """
-    spec = plan.spec
-    columns = root_sums((spec.roots(table), 1.0) for table, _, _ in plan.needs())
-    found = {}
-    for name in spec.tables:
-        rows = max(totals[name], 1.0)
-        if single(spec, name):
-            found[name] = Size(rows, rows, rows)
-            continue
-        most = max(totals[spec.top(name)], 1.0)
-        count, sd = units.get(name, (min(most, rows), 0.0))
-        # Every unit has a row: where a total is mostly noise, clear counts of units tell more.
-        rows = max(rows, min(count - 2 * sd, most))
-        held = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
-        share = amount / max((columns.get(root, 1.0) for root in spec.roots(name)), default=1.0)
-        # A label loses one unit besides the noise.
-        clip = rows / (_ENOUGH * max(noise.deviation(share), 1.0))
-        clip = min(clip, _TYPICAL * rows / held)
-        clip = 2 ** int(np.clip(math.floor(math.log2(max(clip, 1.0))), 0, 6))
-        found[name] = Size(rows, held, held * min(1.0, rows / held / bound(spec, name)), clip)
-    return found
-
-
-def delta_of(plan: FitPlan, lists: Iterable[str], delta: float) -> dict[str, float]:
-    """δ of one list per table: the whole, split over a root table's lists.
-
-    Args:
-        plan: The fit's plan.
-        lists: The table of every list that may be asked for.
-        delta: δ for threshold releases, per root table.
-    """
-    tables = list(lists)
-    load = root_sums((plan.spec.roots(table), 1.0) for table in tables)
-    return {
-        table: delta * MARGIN / max(load[root] for root in plan.spec.roots(table))
-        for table in set(tables)
-    }
-
-
-def law_amounts(
-    plan: FitPlan,
-    sizes: Mapping[str, Size],
-    amount: float,
-    deltas: Mapping[str, float],
-    noise: Noise,
-) -> dict[str, float]:
-    """ε or ρ of the law by rank of every list that all of the amount would show.
-
-    Args:
-        plan: The fit's plan.
-        sizes: What is known of the tables.
-        amount: What may be spent on domains per root table.
-        deltas: δ of a list per table.
-        noise: Noise of the accounting.
-    """
-    spec = plan.spec
-    whole = noise.deviation(amount)
-    wanted = {}
-    for name, (table, need) in plan.lists().items():
-        most = 1 if single(spec, table) else need.per_unit
-        if sizes[table].units > 1 + 2 * whole * noise.margin(deltas[table], most):
-            wanted[name] = sizes[table].units, spec.roots(table)
-    return _spread(wanted, LAWS * amount, noise)
+    asked: tuple[BoundsNeed | DecimalsNeed, ...] = (need,)
+    words = ["decimals"]
+    if isinstance(need, BoundsNeed):
+        asked, words = need.asked(seen), ["range", "range closely"]
+    return [
+        (
+            part,
+            Measurement(
+                GridHistogram(table, part.attribute, PublicArray(part.candidates)),
+                amount / len(asked),
+                f"{word} {table}.{column}",
+            ),
+        )
+        for part, word in zip(asked, words, strict=False)
+    ]
 
 
 def _spread(
@@ -201,19 +314,6 @@ def _spread(
             return {name: min(share, most[name]) for name, share in given.items()}
         del left[worst]
     return {}
-
-
-@dataclass(frozen=True)
-class Item:
-    """Something that may be asked for.
-
-    Attributes:
-        roots: Root tables that are charged.
-        error: Expected error by noise.
-    """
-
-    roots: frozenset[str]
-    error: Callable[[Floats], Floats]
 
 
 def shares(
@@ -278,68 +378,6 @@ def _enough(item: Item, amounts: Floats, noise: Noise) -> float:
     """The least of the amounts with which an item is as good as with the largest."""
     error = item.error(noise.sd(amounts))
     return float(amounts[int(np.argmax(error <= error[-1] + _SAME))])
-
-
-def prices(
-    plan: FitPlan, sizes: Mapping[str, Size], amount: float, noise: Noise
-) -> dict[str, float]:
-    """What a unit of the amount saves the synthesizer, by root table; see the module's docstring.
-
-    With σ ∝ amount^-p, the derivative of √(σ/W) is p/2·√(σ/W)/amount.
-
-    Args:
-        plan: The fit's plan.
-        sizes: What is known of the tables.
-        amount: What the synthesizer is to get.
-        noise: Noise of the accounting.
-    """
-    spec = plan.spec
-    columns = {item.table.key: len(item.readers) for item in plan.private}
-    load = root_sums((spec.roots(name), 2.0 * count) for name, count in columns.items())
-    power = 1.0 if noise.accounting == "pure" else 0.5
-    parts = []
-    for name, count in columns.items():
-        roots = spec.roots(name)
-        if not count or not roots:
-            continue
-        each = amount / max(load[root] for root in roots)
-        error = min(math.sqrt(noise.deviation(each) / sizes[name].weight), 1.0)
-        parts.append((roots, count * power / 2 * error / amount))
-    return root_sums(parts)
-
-
-def items_of(
-    plan: FitPlan,
-    sizes: Mapping[str, Size],
-    laws: Mapping[str, Law],
-    total_sd: Mapping[str, float],
-    deltas: Mapping[str, float],
-    noise: Noise,
-) -> dict[str, Item]:
-    """All that may be asked for, by item; a root table's second total by its table.
-
-    Args:
-        plan: The fit's plan.
-        sizes: What is known of the tables.
-        laws: What is believed of lists that are worth being considered, by item.
-        total_sd: Noise of first totals.
-        deltas: δ of a list per table.
-        noise: Noise of the accounting.
-    """
-    spec, found = plan.spec, dict[str, Item]()
-    for table, _, need in plan.needs():
-        name, size = item_of(table, need), sizes[table]
-        if not isinstance(need, CategoriesNeed):
-            found[name] = Item(spec.roots(table), _ranged(need, size))
-        elif name in laws:
-            margin = noise.margin(deltas[table], 1 if single(spec, table) else need.per_unit)
-            found[name] = Item(spec.roots(table), _listed(need, laws[name], size, margin))
-    for item in plan.private:
-        name = item.table.key
-        if spec.tables[name].own is None:
-            error = _totalled(total_sd[name], sizes[name], len(item.readers))
-            found[name] = Item(spec.roots(name), error)
-    return found
 
 
 def _ranged(need: BoundsNeed | DecimalsNeed, size: Size) -> Callable[[Floats], Floats]:

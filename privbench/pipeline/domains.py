@@ -13,14 +13,13 @@ from typing import cast
 
 import numpy as np
 
-from privbench.encoding import BoundsNeed, CategoriesNeed, Codec, DecimalsNeed
+from privbench.encoding import CategoriesNeed, Codec, DecimalsNeed
 from privbench.encoding.base import Need, Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
 from privbench.encoding.text import TextCodec
 from privbench.learning.denoise import Floats, by_precision
-from privbench.pipeline import domain_budget as rules
 from privbench.pipeline.domain_answers import (
     Shared,
     lent_labels,
@@ -29,12 +28,12 @@ from privbench.pipeline.domain_answers import (
     settled,
     with_usual,
 )
+from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Law, Noise, Size, believed
 from privbench.pipeline.neighbours import lend_ranges
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     Accounting,
-    Labels,
     Listed,
     Measurement,
     Question,
@@ -43,13 +42,8 @@ from privbench.privacy import (
     root_sums,
 )
 from privbench.privacy.queries import (
-    GridHistogram,
-    LabelCounts,
-    PublicArray,
-    RankedCounts,
     Total,
 )
-from privbench.privacy.queries.labels import NORMS
 
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
@@ -82,7 +76,7 @@ def release_totals(session: Session, amount: float) -> dict[str, float]:
 
     Roots count units; tables with an OWN key Σ min(n, 100) (P17).
     """
-    amounts, names = rules.total_amounts(session.spec, amount), session.spec.order()
+    amounts, names = total_amounts(session.spec, amount), session.spec.order()
     found = session.measure_all(
         [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
     )
@@ -113,7 +107,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
     laws = {
         name: believed(
-            plan.lists()[name][1],
+            rounds.lists[name][1],
             sizes[item.query.table].units,
             shown[name][1:],
             session.noise_scale(item.query, item.amount),
@@ -130,7 +124,11 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         for name, group in answers.items()
         if name in session.spec.tables
     }
-    named = _named(session, plan, answers)
+    named = {
+        name: released_list(need, cast(Listed, result), session.noise_scale(q.query, q.amount))
+        for name, (_, need) in rounds.lists.items()
+        for _, q, result in answers.get(name, [])
+    }
     released = _settle(session, plan, sizes, laws, answers, named)
     sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     heavy = _HEAVY[session.accounting]
@@ -138,149 +136,19 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         (table, need.attribute): rest_law(
             need, sizes[table], len(named.get(name, ())), shown.get(name), heavy * sds.get(name, 0)
         )
-        for name, (table, need) in plan.lists().items()
+        for name, (table, need) in rounds.lists.items()
         if need.grid is None
     }
     spent = root_sums(
         (question.query.roots(session.spec), question.amount)
         for question in [*counted, *ranked.values(), *(q for g in asked.values() for _, q in g)]
     )
-    first = rules.totals_share(plan) * whole
+    first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)
     return Domains(_codecs(session, plan, released, rest), {**totals, **again}, left)
 
 
-#: What a question is to tell, and the question.
-_Asked = dict[str, list[tuple[Need | None, Question]]]
 _Answers = dict[str, list[tuple[Need | None, Question, Result]]]
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """The questions of every round, for `fit` and `plan` alike; reads no rows.
-
-    Attributes:
-        plan: The fit's plan.
-        noise: Noise of the accounting.
-        whole: The whole budget per root table, ε or ρ.
-        delta: δ for threshold releases, per root table.
-        totals: Noisy or guessed rows per table.
-    """
-
-    plan: FitPlan
-    noise: Noise
-    whole: float
-    delta: float
-    totals: Mapping[str, float]
-
-    @property
-    def budget(self) -> float:
-        """The most that domains get per root table."""
-        return rules.DOMAINS * self.whole
-
-    @property
-    def deltas(self) -> dict[str, float]:
-        """δ of a list per table, if all are asked for."""
-        return rules.delta_of(self.plan, (t for t, _ in self.plan.lists().values()), self.delta)
-
-    def units(self) -> list[Measurement]:
-        """Counts of the units that have rows in owned tables."""
-        amounts = rules.unit_amounts(self.plan, self.totals, self.budget, self.noise)
-        return [
-            Measurement(Total(name, 1), amount, f"units {name}") for name, amount in amounts.items()
-        ]
-
-    def sizes(self, units: Mapping[str, tuple[float, float]]) -> dict[str, Size]:
-        """What is known of every table then; see `domain_budget.sizes_of`."""
-        return rules.sizes_of(self.plan, self.totals, units, self.whole, self.noise)
-
-    def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
-        """Laws by rank of the lists that may be worth it, by item."""
-        lists = self.plan.lists()
-        amounts = rules.law_amounts(self.plan, sizes, self.budget, self.deltas, self.noise)
-        return {
-            name: Measurement(
-                RankedCounts(lists[name][0], lists[name][1].source, sizes[lists[name][0]].clip),
-                amount,
-                f"ranked counts {lists[name][0]}.{lists[name][1].source}",
-            )
-            for name, amount in amounts.items()
-        }
-
-    def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> _Asked:
-        """Lists, ranges, decimals and second totals that are worth it, by item.
-
-        Args:
-            sizes: What is known of the tables.
-            laws: What is believed of the columns whose lists are considered, by item.
-        """
-        plan, spec, noise = self.plan, self.plan.spec, self.noise
-        before = [
-            *((item.query.roots(spec), item.amount) for item in self.units()),
-            *((item.query.roots(spec), item.amount) for item in self.laws(sizes).values()),
-        ]
-        rest = self.budget - max(root_sums(before).values(), default=0.0)
-        first = rules.total_amounts(spec, rules.totals_share(plan) * self.whole)
-        total_sd = {name: noise.deviation(amount) for name, amount in first.items()}
-        items = rules.items_of(plan, sizes, laws, total_sd, self.deltas, noise)
-        price = rules.prices(plan, sizes, self.whole - self.budget, noise)
-        given = rules.shares(items, rest, noise, price)
-        lists = [plan.lists()[name][0] for name in given if name in plan.lists()]
-        deltas = rules.delta_of(plan, lists, self.delta)
-        found: _Asked = {}
-        for table, column, need in plan.needs():
-            name = item_of(table, need)
-            if name not in given:
-                continue
-            amount = given[name]
-            if isinstance(need, CategoriesNeed):
-                query = label_query(table, need, sizes[table].clip, noise.accounting)
-                label = f"categories {table}.{column}"
-                found[name] = [(need, Labels(query, amount, label, deltas[table]))]
-            else:
-                scales = sizes[table].weight / noise.deviation(amount)
-                found[name] = [*grids(table, column, need, amount, scales)]
-        for name in spec.tables:
-            if name in given:
-                found[name] = [
-                    (None, Measurement(Total(name), given[name], f"second total {name}"))
-                ]
-        return found
-
-
-def label_query(table: str, need: CategoriesNeed, clip: int, accounting: Accounting) -> LabelCounts:
-    """The list of a column, with its public candidates."""
-    norm = NORMS[accounting]
-    return LabelCounts(table, need.source, clip, norm, need.public, need.per_unit)
-
-
-def grids(
-    table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float, seen: float
-) -> list[tuple[Need, Measurement]]:
-    """The questions of a column's range, or of its decimals, and what each is to tell.
-
-    Args:
-        table: The table.
-        column: The column.
-        need: What it needs.
-        amount: ε or ρ of all questions together.
-        seen: Rows in noise scales of one histogram that gets all of it.
-    """
-    asked: tuple[BoundsNeed | DecimalsNeed, ...] = (need,)
-    words = ["decimals"]
-    if isinstance(need, BoundsNeed):
-        asked, words = need.asked(seen), ["range", "range closely"]
-    return [
-        (
-            part,
-            Measurement(
-                GridHistogram(table, part.attribute, PublicArray(part.candidates)),
-                amount / len(asked),
-                f"{word} {table}.{column}",
-            ),
-        )
-        for part, word in zip(asked, words, strict=False)
-    ]
 
 
 def _settle(
@@ -316,16 +184,6 @@ def _settle(
         if isinstance(reader, OrderedReader)
     }
     return lend_ranges((item.table for item in plan.private), found, limits)
-
-
-def _named(session: Session, plan: FitPlan, answers: _Answers) -> dict[str, tuple[str, ...]]:
-    """The labels of every list that was asked for, by item."""
-    found = {}
-    for name, (_, need) in plan.lists().items():
-        for _, question, result in answers.get(name, []):
-            sd = session.noise_scale(question.query, question.amount)
-            found[name] = released_list(need, cast(Listed, result), sd)
-    return found
 
 
 def _codecs(

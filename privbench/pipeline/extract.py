@@ -173,7 +173,9 @@ def _encoded(
         parts = snapshot.parts(item.table, expressions, max(most, 1))
         if len(parts) > 1:
             calls = [workers.submit(read_part, part, readers, keys) for part in parts]
-            yield from (workers.result(call) for call in calls)
+            while calls:
+                # A worker lets go of what nobody holds a call for.
+                yield workers.result(calls.pop(0))
             return
     for batch in snapshot.stream(item.table, expressions):
         yield encode([batch], readers, keys)

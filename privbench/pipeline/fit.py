@@ -8,30 +8,26 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from privbench.config import Config
 from privbench.errors import ConfigError, LedgerError
-from privbench.pipeline.accounting import settle_accounting
 from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
-from privbench.pipeline.engine import EngineCounter
 from privbench.pipeline.extract import Extract, extract
-from privbench.pipeline.foreseen import foresee
-from privbench.pipeline.literals import literals, require_reviewed
+from privbench.pipeline.foreseen import foresee, settle_accounting
+from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, Promise, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.progress import Reporter
+from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.source import Catalog, read_catalog, require_identity
-from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
     Cap,
     Fit,
-    Guarantee,
     Ledger,
     NoiseSource,
     OpenDPNoise,
@@ -48,12 +44,10 @@ from privbench.synthesizers import FittedModel, PlanInput, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload.database import refuse_computing
 
-_T = TypeVar("_T")
-
 
 @dataclass
 class Draft:
-    """What the stages of a fit hand on; each stage fills in its part.
+    """What the stages of a fit hand on; each stage sets one of the last fields, in this order.
 
     Attributes:
         counting: What counts rows elsewhere; open from the extraction to the end of learning.
@@ -68,13 +62,12 @@ class Draft:
     catalog: Catalog
     accountant: Accountant
     counting: ExitStack = field(default_factory=ExitStack)
-    ddl: Ddl | None = None
-    data: Extract | None = None
-    release: Release | None = None
-    session: Session | None = None
-    totals: dict[str, float] | None = None
-    domains: Domains | None = None
-    fitted: FittedModel | None = None
+    release: Release = field(init=False)
+    data: Extract = field(init=False)
+    session: Session = field(init=False)
+    totals: dict[str, float] = field(init=False)
+    domains: Domains = field(init=False)
+    fitted: FittedModel = field(init=False)
 
 
 def fit(
@@ -84,6 +77,7 @@ def fit(
     *,
     reporter: Reporter | None = None,
     resume: str | None = None,
+    seen: Catalog | None = None,
 ) -> Model:
     """Learn a model of a database under differential privacy, and write it to a file.
 
@@ -93,6 +87,8 @@ def fit(
         output: The model file.
         reporter: Told of stages; CONFIDENTIAL.
         resume: Id of a release that was killed.
+        seen: The catalog and the DDL, if they were read a moment ago: they travel. A table that
+            has been changed since is refused when it is locked.
 
     Returns:
         The model that was written.
@@ -107,7 +103,7 @@ def fit(
     require_writable(output)
     require_identity(source, config)
     with staged(source, config) as here:
-        draft = begin(here, config, reporter or Reporter(), resume)
+        draft = begin(here, config, reporter or Reporter(), resume, seen)
         try:
             for name, stage in STAGES:
                 with draft.reporter.stage(name):
@@ -118,22 +114,35 @@ def fit(
             draft.counting.close()
             _give_up(draft, error)
             raise
-    _there(draft.session).close()
+    draft.session.close()
     return model
 
 
-def begin(source: str, config: Config, reporter: Reporter, resume: str | None = None) -> Draft:
-    """Check everything that can be checked before a row is read or budget is spent."""
+def begin(
+    source: str,
+    config: Config,
+    reporter: Reporter,
+    resume: str | None = None,
+    seen: Catalog | None = None,
+    *,
+    dump: bool = True,
+) -> Draft:
+    """Check everything that can be checked before a row is read or budget is spent.
+
+    Without `dump` the DDL is left out: what is begun so cannot be finished.
+    """
     privacy = config.privacy
     if privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
-    with reading(source) as connection:
-        catalog = read_catalog(connection, config)
-        catalog.identity.required()
-        if privacy.ddl_reviewed is not None:
-            require_reviewed(config, literals(dump_ddl(connection, catalog.schema)))
-    plan = prepare(catalog.schema, config)
+    if seen is None:
+        with reading(source) as connection:
+            dump = dump or privacy.ddl_reviewed is not None
+            seen = read_catalog(connection, config, dump=dump)
+    seen.identity.required()
+    if privacy.ddl_reviewed is not None:
+        require_reviewed(config, seen.literals)
+    plan = prepare(seen.schema, config)
     require_decided(plan)
     with Snapshot(source) as snapshot:
         snapshot.require_text(plan.schema)
@@ -143,7 +152,7 @@ def begin(source: str, config: Config, reporter: Reporter, resume: str | None = 
         privacy.delta,
         threshold_delta=_threshold_delta(plan),
     )
-    return Draft(source, config, reporter, resume, synthesizer, plan, catalog, accountant)
+    return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant)
 
 
 def _threshold_delta(plan: FitPlan) -> float | None:
@@ -152,27 +161,17 @@ def _threshold_delta(plan: FitPlan) -> float | None:
 
 
 def _extract(draft: Draft) -> None:
-    """Read rows and DDL from one snapshot; the source is not needed afterwards."""
+    """Read the rows from one snapshot; the source is not needed afterwards."""
     workers = _workers(draft)
-    engine = draft.config.counting.where == "engine"
-    with ExitStack() as reading_alone:
-        # An engine that counts goes on to see the rows that were read.
-        kept = draft.counting if engine else reading_alone
-        snapshot = kept.enter_context(Snapshot(draft.source))
+    with Snapshot(draft.source) as snapshot:
         snapshot.hold(draft.plan.schema)
         refuse_computing(snapshot.connection, [table.name for table in draft.plan.schema])
-        draft.ddl = dump_ddl(snapshot.connection, draft.plan.schema, snapshot=snapshot.id)
-        # This is the DDL that travels; the schema may have changed since the first look at it.
-        require_reviewed(draft.config, literals(draft.ddl))
         draft.data = shielded(
             lambda: extract(snapshot, draft.plan, draft.reporter, workers),
             "the source's rows could not be read",
         )
-    if engine:
-        database = draft.data.database
-        database.counter = EngineCounter(draft.plan, database, snapshot.ask)
     draft.session = Session(
-        draft.data.database, draft.accountant, _there(draft.release), _noise(draft.config)
+        draft.data.database, draft.accountant, draft.release, _noise(draft.config)
     )
 
 
@@ -193,13 +192,15 @@ def _open(draft: Draft) -> None:
     ledger = Ledger.open(config.ledger.path, known.required(), known.covers)
     for other in ledger.others:
         draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
+    cap = Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month)
+    draft.reporter.spending = spending = Spending(ledger, cap, draft.accountant)
     release = ledger.open_release(
         Fit(config_hash(draft.config, draft.catalog), definition, _noise(config).private),
         draft.accountant,
-        cap=Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month),
+        cap=cap,
         resume=draft.resume,
     )
-    draft.release = release
+    draft.release = spending.release = release
     if release.lost:
         whole = with_lost(draft.accountant, release.lost)
         draft.reporter.exceed(
@@ -219,7 +220,7 @@ def _noise(config: Config) -> NoiseSource:
 
 
 def _totals(draft: Draft) -> None:
-    session = _there(draft.session)
+    session = draft.session
     share = totals_share(draft.plan)
     draft.totals = release_totals(session, share * session.amount_total)
     _warn(draft, draft.totals)
@@ -237,21 +238,19 @@ def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
         more = 2 * noise[f"total {name}"] if table.own else 0.0
         units[name] = min(totals[name] + more, totals[spec.top(name)])
     if found := small_tables(draft.plan, units, least):
-        stop = (
-            f"Ctrl-C and `privbench ledger abandon {_there(draft.release).id}` give back the rest."
-        )
+        stop = f"Ctrl-C and `privbench ledger abandon {draft.release.id}` give back the rest."
         draft.reporter.warn(f"{render_losses(found)}\nOnly the totals are spent so far: {stop}")
 
 
 def _domains(draft: Draft) -> None:
-    session, totals = _there(draft.session), _there(draft.totals)
+    session, totals = draft.session, draft.totals
     draft.domains = release_domains(session, draft.plan, totals)
 
 
 def _learn(draft: Draft) -> None:
-    session, domains = _there(draft.session), _there(draft.domains)
-    draft.counting.callback(setattr, _there(draft.data).database, "counter", None)
-    public = {name: rows.num_rows for name, rows in _there(draft.data).public.items()}
+    session, domains = draft.session, draft.domains
+    draft.counting.callback(setattr, draft.data.database, "counter", None)
+    public = {name: rows.num_rows for name, rows in draft.data.public.items()}
     with draft.counting:
         draft.fitted = draft.synthesizer.fit(
             session, domains.totals, domains.left, public_rows=public
@@ -270,25 +269,41 @@ STAGES: tuple[tuple[str, Callable[[Draft], None]], ...] = (
 
 def finish(draft: Draft) -> Model:
     """The model of a draft whose stages are done."""
-    state, arrays = _there(draft.fitted).to_state()
-    session = _there(draft.session)
+    state, arrays = draft.fitted.to_state()
+    privacy, spec = draft.config.privacy, draft.plan.spec
+    spent = draft.session.guarantee()
+    tables = {}
+    for item in draft.plan.private:
+        key, own = item.table.key, spec.tables[item.table.key].own
+        codecs = {name: codec.to_json() for name, codec in draft.domains.codecs[key].items()}
+        making = dict(item.making)
+        tables[key] = {"own": own.name if own else None, "making": making, "codecs": codecs}
     return Model(
         schema=draft.plan.schema,
-        promise=_promise(draft, session.guarantee()),
+        promise=Promise(
+            epsilon=spent.epsilon,
+            delta=spent.delta,
+            accounting=draft.accountant.accounting,
+            neighbours=privacy.neighbours,
+            unit=privacy.unit,
+            roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),
+            private=draft.session.private,
+            roles=privacy.roles,
+        ),
         config=_public_config(draft.config),
-        tables={item.table.key: _table_json(item.table.key, draft) for item in draft.plan.private},
+        tables=tables,
         synthesizer=draft.synthesizer.name,
         state=state,
         arrays=arrays,
-        events=[step.event.to_json() for step in session.trace],
-        ddl=_there(draft.ddl),
-        public=dict(_there(draft.data).public),
+        events=[step.event.to_json() for step in draft.session.trace],
+        ddl=draft.catalog.ddl,
+        public=dict(draft.data.public),
     )
 
 
 def _give_up(draft: Draft, error: BaseException) -> None:
     """Nothing was drawn: close the release at nothing. Else leave it open, to be resumed."""
-    if draft.release is None:
+    if not hasattr(draft, "release"):
         return
     if not draft.release.events:
         # A ledger that cannot be written leaves it open; the first error says why.
@@ -299,32 +314,6 @@ def _give_up(draft: Draft, error: BaseException) -> None:
     error.add_note(
         f"To go on: the same command with --resume {draft.release.id}. To give the release up: "
         f"privbench ledger abandon {draft.release.id}"
-    )
-
-
-def _table_json(key: str, draft: Draft) -> dict[str, Any]:
-    plan = draft.plan.tables[key]
-    own = draft.plan.spec.tables[key].own
-    return {
-        "own": own.name if own else None,
-        "making": dict(plan.making),
-        "codecs": {
-            name: codec.to_json() for name, codec in _there(draft.domains).codecs[key].items()
-        },
-    }
-
-
-def _promise(draft: Draft, spent: Guarantee) -> Promise:
-    privacy, spec = draft.config.privacy, draft.plan.spec
-    return Promise(
-        epsilon=spent.epsilon,
-        delta=spent.delta,
-        accounting=draft.accountant.accounting,
-        neighbours=privacy.neighbours,
-        unit=privacy.unit,
-        roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),
-        private=_there(draft.session).private,
-        roles=privacy.roles,
     )
 
 
@@ -339,9 +328,3 @@ def config_hash(config: Config, catalog: Catalog) -> str:
         {"config": _public_config(config), "schema": catalog.schema.to_json()}, sort_keys=True
     )
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _there(value: _T | None) -> _T:
-    if value is None:
-        raise RuntimeError("a stage of the fit ran out of order")
-    return value

@@ -82,8 +82,12 @@ def _type_text(text: str) -> str:
     return text
 
 
-def _expression(text: str) -> str:
-    """An expression that can be parsed without end of stack or patience."""
+def expression(text: str) -> str:
+    """An expression that can be parsed without end of stack or patience.
+
+    Raises:
+        ValueError: It is too long, or nested too deeply.
+    """
     plain = _ESCAPED.sub("x", text) if len(text) <= MAX_EXPRESSION else ""
     if len(text) > MAX_EXPRESSION or len(_OPERATOR.findall(plain)) > MAX_OPERATORS:
         raise ValueError("the expression is too long")
@@ -96,7 +100,7 @@ Name = Annotated[str, AfterValidator(_name)]
 Label = Annotated[str, AfterValidator(_label)]
 Space = Annotated[str, AfterValidator(_space)]
 TypeText = Annotated[str, AfterValidator(_type_text)]
-Expression = Annotated[str, AfterValidator(_expression)]
+Expression = Annotated[str, AfterValidator(expression)]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 Names = Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
 Letter = Annotated[str, Field(pattern=r"^[a-zA-Z]$")]

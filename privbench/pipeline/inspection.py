@@ -9,12 +9,12 @@ from itertools import groupby
 from privbench import roles
 from privbench.config import ColumnConfig, Config
 from privbench.encoding import CoverageLine, role_of
-from privbench.pipeline.literals import literals, require_reviewed, seal
+from privbench.encoding.surrogate_text import TEXT_BASES
+from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, read_catalog
-from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.pipeline.source import Catalog, look, read_catalog
 from privbench.postgres.reading import reading
-from privbench.schema import Schema, TableName
+from privbench.schema import Schema, Table, TableName
 from privbench.sources import staged
 
 
@@ -39,11 +39,14 @@ class Inspection:
         schema, sections = self.catalog.schema, self.config.tables.items()
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
         said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
+        masked = ", ".join(f"{t.key}.{name}" for t in schema for name in roles.masks(t))
+        hinted = f"Masked for PostgreSQL Anonymizer, which was taken for a hint: {masked}."
         public = {str(TableName.parse(name)) for name, item in sections if item.role == "public"}
         return "\n\n".join(
             [
                 f"{_counted(schema)}. Identity: {self.catalog.identity}.",
                 *([said] if loose else []),
+                *([hinted] if masked else []),
                 roles.render(self.proposal, frozenset(public)),
                 render_coverage(self.coverage, whole=whole, width=width),
             ]
@@ -55,6 +58,7 @@ def inspect(
     *,
     base: Config | None = None,
     lookups: str = "private",
+    seen: Catalog | None = None,
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
@@ -62,37 +66,49 @@ def inspect(
         source: DSN of the source.
         base: Config whose decisions stay; it also says which tables are looked at.
         lookups: ``private``, or ``public`` to declare look-up candidates public.
+        seen: The catalog, if it was read a moment ago.
 
     Raises:
         DatabaseError: The source refused.
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    with staged(source, config, rows=False) as here, reading(here) as connection:
-        catalog = read_catalog(connection, config, access=False)
-    proposal = roles.propose(catalog.schema)
+    if seen is None:
+        with staged(source, config, rows=False) as here, reading(here) as connection:
+            seen = read_catalog(connection, config, access=False)
+    proposal = roles.propose(seen.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
-    filled = _without_loose(filled, catalog.schema)
-    return Inspection(catalog, proposal, filled, prepare(catalog.schema, filled).coverage())
+    filled = _with_columns(filled, seen.schema)
+    return Inspection(seen, proposal, filled, prepare(seen.schema, filled).coverage())
 
 
-def _without_loose(config: Config, schema: Schema) -> Config:
-    """Columns with keys of tables that are left out are skipped, if the config does not say more.
+def _with_columns(config: Config, schema: Schema) -> Config:
+    """The config with what the catalog tells of columns beyond their types, where it says nothing.
 
-    Their values would tell which record it is that many rows refer to, and nobody would pay for it.
+    Keys of tables that are left out are skipped: their values would tell which record it is that
+    many rows refer to, and nobody would pay for it. Masked columns are what their masks hint at.
     """
     tables = dict(config.tables)
     for name, section in config.tables.items():
-        table = schema.table(name) if name in schema and section.role == "private" else None
-        skipped = {
-            column: ColumnConfig(kind="skip")
-            for column in (table.loose if table else ())
-            if table and role_of(table, table.column(column)) == "modelled"
-        }
-        if skipped:
-            columns = {**skipped, **section.columns}
+        if name in schema and section.role == "private":
+            columns = {**_told(schema.table(name)), **section.columns}
             tables[name] = section.model_copy(update={"columns": columns})
     return config.model_copy(update={"tables": tables})
+
+
+def _told(table: Table) -> dict[str, ColumnConfig]:
+    """What the catalog tells of a table's modelled columns beyond their types."""
+    found: dict[str, ColumnConfig | None] = {}
+    for name, made in roles.masks(table).items():
+        column = table.column(name)
+        text, nullable = column.type.base in TEXT_BASES, not column.not_null
+        found[name] = roles.column_hint(made, text=text, nullable=nullable)
+    found |= dict.fromkeys(table.loose, ColumnConfig(kind="skip"))
+    return {
+        name: hint
+        for name, hint in found.items()
+        if hint is not None and role_of(table, table.column(name)) == "modelled"
+    }
 
 
 @dataclass(frozen=True)
@@ -133,44 +149,13 @@ def check(config: Config, source: str) -> Check:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
         DatabaseError: The source refused.
     """
-    with staged(source, config, rows=False) as here, reading(here) as connection:
-        catalog = read_catalog(connection, config)
-        plan = prepare(catalog.schema, config)
-        require_decided(plan)
-        travels = tuple(literals(dump_ddl(connection, catalog.schema)))
-    require_reviewed(config, travels)
+    seen = look(source, config)
+    plan = prepare(seen.schema, config)
+    require_decided(plan)
+    require_reviewed(config, seen.literals)
     named = {str(TableName.parse(name)) for name in config.tables}
-    undecided = tuple(table.key for table in catalog.schema if table.key not in named)
-    return Check(plan, undecided, travels)
-
-
-@dataclass(frozen=True)
-class Look:
-    """A source's tables and their DDL, as they are now.
-
-    Attributes:
-        schema: The chosen tables.
-        ddl: Their DDL.
-    """
-
-    schema: Schema
-    ddl: Ddl
-
-    @property
-    def literals(self) -> tuple[str, ...]:
-        """Statements of the schema that hold values, cut to the lines that do; they travel (P4)."""
-        return tuple(literals(self.ddl))
-
-
-def look(source: str, config: Config) -> Look:
-    """Read a source's catalog and DDL, no rows.
-
-    Raises:
-        DatabaseError: The source refused.
-    """
-    with staged(source, config, rows=False) as here, reading(here) as connection:
-        schema = read_catalog(connection, config).schema
-        return Look(schema, dump_ddl(connection, schema))
+    undecided = tuple(table.key for table in seen.schema if table.key not in named)
+    return Check(plan, undecided, seen.literals)
 
 
 def render_literals(lines: tuple[str, ...]) -> str:

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from privbench.errors import GateFailed, UsageError
 from privbench.pipeline.decode import CloneTable, decode
-from privbench.pipeline.inspection import Look
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
+from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
@@ -77,12 +77,14 @@ class LoadReport:
     def _remark(self, name: str) -> str:
         if name in self.public:
             return "  PUBLIC: COPIED VERBATIM"
-        lost = self.dropped.get(name, 0)
-        return f"  ({lost:,} more had no valid key left or broke a rule)" if lost else ""
+        changed, lost = self.repaired.get(name, 0), self.dropped.get(name, 0)
+        said = [f"{changed:,} changed to keep a rule"] if changed else []
+        said += [f"{lost:,} more had no valid key left or broke a rule"] if lost else []
+        return f"  ({'; '.join(said)})" if said else ""
 
 
 def load(
-    model: str | Path,
+    model: str | Path | Model,
     target_dsn: str,
     *,
     scale: float = 1.0,
@@ -97,7 +99,7 @@ def load(
     """Write a model's clone into a database: all or nothing.
 
     Args:
-        model: The model file.
+        model: The model file, or the model that a fit has just made.
         target_dsn: An empty database.
         scale: Size of the clone.
         seed: Seed of the sampling.
@@ -115,78 +117,62 @@ def load(
         DatabaseError: The server refused.
     """
     teller = reporter or Reporter()
-    with teller.stage("read the model"):
-        found = Model.load(model)
-        found.ddl.script(trust=trust_programs)
+    if isinstance(model, Model):
+        found = model
+    else:
+        with teller.stage("read the model"):
+            found = Model.load(model)
+    found.ddl.script(trust=trust_programs)
     check_scale(scale)
+    opened = partial(
+        Loader,
+        target_dsn,
+        found.schema,
+        found.ddl,
+        replace=replace,
+        progress=lambda step, rows: teller.advance(step, rows or 0),
+        trust=trust_programs,
+        as_role=as_role,
+    )
     if dry_run:
-        with (
-            teller.stage("rehearse the schema"),
-            Loader(
-                target_dsn,
-                found.schema,
-                found.ddl,
-                replace=replace,
-                trust=trust_programs,
-                as_role=as_role,
-            ) as loader,
-            loader.rehearsal(),
-        ):
+        with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
     with teller.stage("sample"):
         tables = [] if schema_only else decode(found, scale=scale, seed=seed)
-    with teller.stage("load"):
-        repaired, missing = _write(
-            found, tables, target_dsn, replace, trust_programs, as_role, teller, seed
-        )
+    with teller.stage("load"), opened() as loader:
+        repaired = _write(loader, tables, teller, seed)
     lost = repaired.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
         {item.table.key: item.dropped + lost.get(item.table.key, 0) for item in tables},
         tuple(item.table.key for item in tables if item.public),
         repaired.loose,
-        missing,
+        tuple(loader.lost),
         found.promise.private,
         repaired.changed,
     )
 
 
 def _write(
-    model: Model,
-    tables: list[CloneTable],
-    dsn: str,
-    replace: bool,
-    trusted: bool,
-    as_role: str | None,
-    teller: Reporter,
-    seed: int | None,
-) -> tuple[Repaired, tuple[str, ...]]:
-    """What the repairs did, and what of the schema the target lacks."""
-    with Loader(
-        dsn,
-        model.schema,
-        model.ddl,
-        replace=replace,
-        progress=lambda step, rows: teller.advance(step, rows or 0),
-        trust=trusted,
-        as_role=as_role,
-    ) as loader:
-        repair = Repair(
-            loader,
-            [item.table for item in tables if not item.public],
-            [item.table.key for item in tables if item.torn],
-            seed=seed,
-        )
-        filled = [item.without(loader.without_values(item.table)) for item in tables]
-        for item, batches in _batches([item for item in filled if item.columns]):
-            taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
-            repair.missing(item.table, item.rows - taken)
-        for item in filled:
-            if not item.columns:
-                loader.add_rows(item.table, item.rows)
-        repaired = repair.settle()
-        loader.finish()
-    return repaired, tuple(loader.lost)
+    loader: Loader, tables: list[CloneTable], teller: Reporter, seed: int | None
+) -> Repaired:
+    """Write all rows, repair them, and finish; what the repairs did."""
+    repair = Repair(
+        loader,
+        [item.table for item in tables if not item.public],
+        [item.table.key for item in tables if item.torn],
+        seed=seed,
+    )
+    filled = [item.without(loader.without_values(item.table)) for item in tables]
+    for item, batches in _batches([item for item in filled if item.columns]):
+        taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
+        repair.missing(item.table, item.rows - taken)
+    for item in filled:
+        if not item.columns:
+            loader.add_rows(item.table, item.rows)
+    repaired = repair.settle()
+    loader.finish()
+    return repaired
 
 
 def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:
@@ -234,7 +220,7 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
 def rehearse(
     source: str,
     target_dsn: str,
-    seen: Look,
+    seen: Catalog,
     *,
     replace: bool,
     as_role: str | None = None,

@@ -130,7 +130,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         PrivbenchError: Whatever a fit would refuse.
     """
     with staged(source, config, rows=False) as here:
-        draft = begin(here, config, Reporter())
+        draft = begin(here, config, Reporter(), dump=False)
     spec = draft.plan.spec
     given = {str(TableName.parse(name)): count for name, count in (rows or {}).items()}
     unknown = sorted(set(given) - set(spec.tables))

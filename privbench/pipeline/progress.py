@@ -10,6 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privbench.privacy import Accountant, Cap, Ledger, Release
 
 
 @dataclass(frozen=True)
@@ -22,10 +26,31 @@ class StageTime:
 
 
 @dataclass
+class Spending:
+    """Where to ask what a fit spends and what is left.
+
+    Attributes:
+        cap: The config's.
+        release: None until the ledger has opened it.
+    """
+
+    ledger: Ledger
+    cap: Cap
+    accountant: Accountant
+    release: Release | None = None
+
+
+@dataclass
 class Reporter:
-    """Takes note of stages; subclasses draw progress bars or write log lines."""
+    """Takes note of stages; subclasses draw progress bars or write log lines.
+
+    Attributes:
+        stages: Those that are done.
+        spending: Of a fit, once it has come to the ledger.
+    """
 
     stages: list[StageTime] = field(default_factory=list)
+    spending: Spending | None = None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

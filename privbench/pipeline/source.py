@@ -1,16 +1,23 @@
-"""The source's catalog: connect, introspect, check rights. Reads no rows."""
+"""The source's catalog, read once in a command: schema, identity, DDL. Reads no rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from privbench.config import Config
+from privbench.pipeline.literals import literals
+from privbench.pipeline.rules import with_rules
 from privbench.postgres.access import check_access
 from privbench.postgres.connect import OF_FILES, Connection, Identity, identity
+from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import reading
 from privbench.schema import Schema
-from privbench.sources import is_file
+from privbench.sources import is_file, staged
 from privbench.workload.database import refuse_computing
+
+NO_DDL = Ddl("", "")
 
 
 @dataclass(frozen=True)
@@ -19,11 +26,18 @@ class Catalog:
 
     Attributes:
         schema: The chosen tables.
-        identity: The database's identity for the ledger (P27).
+        identity: The database's identity for the ledger.
+        ddl: The tables' DDL, which travels with a model; empty where pg_dump was not asked.
     """
 
     schema: Schema
     identity: Identity
+    ddl: Ddl = NO_DDL
+
+    @cached_property
+    def literals(self) -> tuple[str, ...]:
+        """Statements of the DDL that hold values, cut to the lines that do."""
+        return tuple(literals(self.ddl))
 
 
 def require_identity(source: str, config: Config) -> None:
@@ -36,22 +50,39 @@ def require_identity(source: str, config: Config) -> None:
         OF_FILES.required()
 
 
-def read_catalog(connection: Connection, config: Config, *, access: bool = True) -> Catalog:
-    """Introspect the chosen schemas.
+def look(source: str, config: Config) -> Catalog:
+    """Read a source's catalog and DDL.
+
+    Raises:
+        DatabaseError: The source refused.
+    """
+    with staged(source, config, rows=False) as here, reading(here) as connection:
+        return read_catalog(connection, config, dump=True)
+
+
+def read_catalog(
+    connection: Connection, config: Config, *, access: bool = True, dump: bool = False
+) -> Catalog:
+    """Introspect the chosen schemas, with the config's rules as CHECKs.
 
     Args:
         connection: To the source.
-        config: Says which schemas and tables.
+        config: Says which schemas and tables, and their rules.
         access: Also check that every table may be read, and runs nothing of users when it is.
+        dump: Also ask pg_dump for the DDL.
 
     Raises:
         AccessDenied: A right is missing; the error names the GRANT.
+        ConfigError: A rule cannot be kept.
         SchemaError: A named schema or table does not exist, or reading a table runs a function of
             users.
+        UsageError: There is no pg_dump of the server's version.
     """
     chosen = config.database
     schema = introspect(connection, chosen.schemas, chosen.exclude, chosen.tables)
     if access:
         check_access(connection, schema)
         refuse_computing(connection, [table.name for table in schema])
-    return Catalog(schema, identity(connection, config.database.identity))
+    schema = with_rules(connection, schema, config)
+    known = identity(connection, config.database.identity)
+    return Catalog(schema, known, dump_ddl(connection, schema) if dump else NO_DDL)

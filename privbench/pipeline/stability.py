@@ -54,14 +54,11 @@ def trace(source: str, config: Config, reporter: Reporter | None = None) -> Trac
         update = {"ledger": LedgerConfig(path=ledger), "counting": CountingConfig()}
         apart = config.model_copy(update=update)
         draft = begin(source, apart, reporter or Reporter())
-        rows: PrivateDatabase | None = None
         for name, stage in STAGES:
             with draft.reporter.stage(name):
                 stage(draft)
-            if rows is None and draft.data is not None:
+            if name == "extract":
                 rows = draft.data.database.copy()
-        if rows is None or draft.data is None or draft.session is None:
-            raise RuntimeError("a fit without rows")
         draft.session.close()
     steps = draft.session.trace
     return Trace(

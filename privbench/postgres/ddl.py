@@ -236,11 +236,26 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
             for section in ("pre-data", "post-data")
         )
     return Ddl(
-        pre_data=pre,
+        pre_data=pre + _declared(schema),
         post_data=post,
         extensions=dependencies.needed_extensions,
         server_version=connection.info.server_version,
         left_behind=dependencies.left_behind,
+    )
+
+
+def _declared(schema: Schema) -> str:
+    """What makes the CHECKs that the config declares."""
+    made = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n")
+    return "".join(
+        made.format(
+            sql.Identifier(table.name.schema, table.name.name),
+            sql.Identifier(check.name),
+            sql.SQL(check.expression),
+        ).as_string(None)
+        for table in schema
+        for check in table.checks
+        if check.declared
     )
 
 

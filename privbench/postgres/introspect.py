@@ -109,6 +109,9 @@ class _Reader:
             foreign_keys=self._foreign_keys(),
             checks=self._checks(oids),
             indexes=parts.grouped(self._ask(catalog.INDEXES, oids), lambda row: row),
+            labels=parts.grouped(
+                self._ask(catalog.SECURITY_LABELS, oids), lambda r: (r.name, r.label)
+            ),
         )
         tables = narrowed([self._table(oid, pieces) for oid in oids])
         return Schema(
@@ -232,4 +235,5 @@ class _Reader:
             comment=row.comment,
             loose=tuple(sorted(self._loose.get(oid, ()))),
             periods=tuple(sorted(self._periods.get(oid, ()))),
+            labels=tuple(pieces.labels.get(oid, ())),
         )

@@ -20,6 +20,7 @@ class Parts:
     foreign_keys: dict[int, list[ForeignKey]]
     checks: dict[int, list[Check]]
     indexes: dict[int, list[Any]]
+    labels: dict[int, list[tuple[str, str]]]
 
 
 def grouped(rows: Iterable[Any], make: Callable[[Any], T]) -> dict[int, list[T]]:

@@ -13,7 +13,6 @@ from typing import Self
 import psycopg
 import pyarrow as pa
 from psycopg import conninfo, errors, pq, sql
-from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
 from privbench.postgres.arrow import batch_of, column_types
@@ -86,8 +85,7 @@ class Snapshot:
         self._locking = Lock()
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        # Compiling a long CASE takes seconds, evaluating it does not.
-        settings = {**ROWS, **self._timeouts, "jit": "off"}
+        settings = {**ROWS, **self._timeouts}
         self.connection = reading(dsn, settings, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
         try:
             self.id = self._exported()
@@ -186,15 +184,6 @@ class Snapshot:
     def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
         return pa.Table.from_batches(list(self.stream(table, expressions)))
-
-    def ask(self, statement: str) -> list[TupleRow]:
-        """What the snapshot answers to one query.
-
-        Raises:
-            DatabaseError: The server refused; nothing that may be a value is in the message.
-        """
-        with database_errors("counting rows"):
-            return self.connection.execute(sql.SQL(statement)).fetchall()
 
     def require_text(self, schema: Schema) -> None:
         """Read every value once, where the database's encoding does not promise that all are text.

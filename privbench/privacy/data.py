@@ -311,10 +311,6 @@ class PrivateDatabase(_Private):
         twin._recodings = list(self._recodings)
         return twin
 
-    def same_rows(self, other: PrivateDatabase) -> bool:
-        """Whether another database is this one or a copy of it, with the same ranks."""
-        return self._units is other._units
-
     def _raw(self, table: str, attribute: str) -> Attribute:
         held = self._tables[table]._attributes.get(attribute)
         if held is None:

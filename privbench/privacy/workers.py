@@ -12,9 +12,11 @@ is a function of its arguments, so one that is run again on another worker gives
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from importlib.util import find_spec
 from typing import Any, Self
 
 import lazy_loader
@@ -30,8 +32,8 @@ from privbench.privacy.queries.regions import region_weights
 from privbench.privacy.query import Integers
 from privbench.privacy.shield import shielded
 
-#: Imported where a scheduler is given.
-distributed = lazy_loader.load("distributed")
+#: Imported where a scheduler is given; None where Dask is not installed.
+distributed: Any = lazy_loader.load("distributed") if find_spec("distributed") else None
 
 #: Seconds to wait for the scheduler, and for a first worker where there is none.
 WAIT = 30
@@ -82,20 +84,18 @@ class Workers:
         address: The scheduler's, as ``tcp://host:8786`` or ``tls://host:8786``.
 
     Raises:
-        ConfigError: Dask is not installed.
+        ConfigError: Dask is not installed, or workers would write what they hold to a disk.
         ConnectionFailed: No scheduler answers, or it has no workers.
     """
 
     def __init__(self, address: str) -> None:
-        try:
-            connect = distributed.Client
-        except ModuleNotFoundError:
+        if distributed is None:
             raise ConfigError(
                 "counting on workers needs Dask.", remedy="pip install 'privbench[dask]'."
-            ) from None
+            )
         refused: str | None = None
         try:
-            self._client = connect(
+            self._client = distributed.Client(
                 address, timeout=WAIT, set_as_default=False, direct_to_workers=True
             )
         except (OSError, ValueError, TypeError) as error:
@@ -104,9 +104,22 @@ class Workers:
             raise ConnectionFailed(f"no Dask scheduler answers at {address} ({refused}).")
         try:
             self._client.wait_for_workers(1, timeout=WAIT)
-        except TimeoutError:
+            # A worker that never spills holds all in a plain dictionary. A lambda travels whole,
+            # to workers without privbench too.
+            held = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
+        except OSError:
             self.close()
-            raise ConnectionFailed(f"the Dask scheduler at {address} has no workers.") from None
+            raise ConnectionFailed(
+                f"the Dask scheduler at {address} has no workers that answer."
+            ) from None
+        if not all(held.values()):
+            self.close()
+            raise ConfigError(
+                "workers that run short of memory would write private rows to their disk, where "
+                "every account can read them.",
+                remedy="Start them with distributed.worker.memory.target and spill set to false "
+                "in Dask's configuration (docs/scale.md).",
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -180,7 +193,7 @@ class WorkersCounter:
     def __init__(self, workers: Workers, *, least: int | None = None) -> None:
         self._workers = workers
         self._least = least or LEAST_ROWS
-        self._sent: OrderedDict[tuple[int, int, int], tuple[NDArray[Any], int, Any]] = OrderedDict()
+        self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
     def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
         """See `Counter`.
@@ -227,9 +240,10 @@ class WorkersCounter:
             return self._sent[key][2]
         part = packed(column[start:stop])
         future = self._workers.send(part, worker)
-        # The column is kept as well, so that no other can have its identity.
-        self._sent[key] = column, part[0].nbytes, future
-        while sum(size for _, size, _ in self._sent.values()) > KEPT_BYTES:
+        # What was made for one count is not asked again, and another may have its identity then.
+        gone = weakref.ref(column, lambda _: self._sent.pop(key, None))
+        self._sent[key] = gone, part[0].nbytes, future
+        while sum(size for _, size, _ in list(self._sent.values())) > KEPT_BYTES:
             self._sent.popitem(last=False)
         return future
 

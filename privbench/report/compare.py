@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from privbench.config import Config
 from privbench.errors import UsageError
@@ -14,7 +16,6 @@ from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
 from privbench.report import figures, html, markdown, parts, parts_work
 from privbench.report import junit as junit_xml
-from privbench.report import openmetrics as metrics_text
 from privbench.report.document import (
     ComparisonDocument,
     ModelPart,
@@ -50,7 +51,6 @@ def _write(
     folder: Path | None,
     *,
     junit: Path | None = None,
-    openmetrics: Path | None = None,
 ) -> None:
     """Write comparison.json, report.html and report.md into the folder, and other forms if asked.
 
@@ -64,8 +64,6 @@ def _write(
         ReplayLog.finish(folder / "replay.jsonl")
     if junit is not None:
         _put(junit, junit_xml.render(document))
-    if openmetrics is not None:
-        _put(openmetrics, metrics_text.render(document))
 
 
 def _put(path: Path, text: str) -> None:
@@ -93,11 +91,11 @@ def compare(
     baseline: str | Path | None = None,
     other_workload: bool = False,
     junit: str | Path | None = None,
-    openmetrics: str | Path | None = None,
     model: Modelled | None = None,
     on_result: OnResult | None = None,
     distributions: bool = True,
     tell: Tell = silent,
+    stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     trust: Trust = NONE,
     rebound: Workload | None = None,
 ) -> ComparisonDocument:
@@ -128,12 +126,12 @@ def compare(
         baseline: comparison.json of an earlier comparison to measure drift against.
         other_workload: Take a baseline of another workload.
         junit: Where to write gates and integrity checks as JUnit XML.
-        openmetrics: Where to write the figures as OpenMetrics text.
         model: The released model that the clone was made from: the heat map then shows its own
             circuits.
         on_result: Told of every query that ran.
         distributions: Also compare the distributions of columns and of sets of columns.
         tell: Told of the tables that are read and compared after the replay.
+        stage: Entered by name for each stage, such as that of a `Reporter`.
         trust: What the operator vouches for, of what the queries would run.
         rebound: Queries of the workload, by their ids, with texts of the same rank in the clone in
             place of texts that it lacks: their answers are reported beside those as written.
@@ -159,26 +157,28 @@ def compare(
     if model is not None:
         _check_model(model, schema)
     dsns = {parts.SOURCE: source_dsn, parts.CLONE: target_dsn}
-    ran = replay(
-        queries,
-        dsns,
-        repeats,
-        warmup,
-        timeout,
-        on_result,
-        log=folder and folder / "replay.jsonl",
-        finish=False,
-        explain=explain,
-        floor=floor,
-        before=before,
-        trust=trust,
-    )
-    loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
-    answered = parts.queries(queries, ran)
-    part = None if rebound is None else _rebound(answered, rebound, ran, target_dsn, trust)
-    measured = measure(
-        source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
-    )
+    with stage("replay"):
+        ran = replay(
+            queries,
+            dsns,
+            repeats,
+            warmup,
+            timeout,
+            on_result,
+            log=folder and folder / "replay.jsonl",
+            finish=False,
+            explain=explain,
+            floor=floor,
+            before=before,
+            trust=trust,
+        )
+        loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
+        answered = parts.queries(queries, ran)
+        part = None if rebound is None else _rebound(answered, rebound, ran, target_dsn, trust)
+    with stage("measure"):
+        measured = measure(
+            source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
+        )
     document = _document(queries, answered, ran, loaded, measured, part)
     if model is not None:
         promised = ModelPart(
@@ -191,12 +191,7 @@ def compare(
         document = document.model_copy(update={"figures": named, "drift": drift})
     checked = [gate.check(document.figures, document.queries) for gate in wanted]
     document = document.model_copy(update={"gates": checked})
-    _write(
-        document,
-        folder,
-        junit=Path(junit) if junit else None,
-        openmetrics=Path(openmetrics) if openmetrics else None,
-    )
+    _write(document, folder, junit=Path(junit) if junit else None)
     return document
 
 

@@ -178,7 +178,7 @@ def _compared(kind: type[exp.Expr], text: str, codec: Codec) -> Truth:
 
 def _on_grid(kind: type[exp.Expr], text: str, scale: Scale) -> Iterator[tuple[int, int]]:
     """Grid points for which ``point <kind> literal``; a literal may lie between two points."""
-    down, up = scale.parse(text), scale.parse_up(text)
+    down, up = scale.parse(text), scale.parse(text, up=True)
     if kind is exp.EQ:
         if down == up:
             yield down, down + 1

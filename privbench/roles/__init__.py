@@ -7,6 +7,7 @@ contract forbids.
 
 from privbench.roles.classes import Kind
 from privbench.roles.implied import ImpliedKey
+from privbench.roles.masks import column_hint, masks
 from privbench.roles.proposal import Lookups, Proposal, TableProposal
 from privbench.roles.propose import propose
 from privbench.roles.render import render
@@ -18,6 +19,8 @@ __all__ = [
     "Lookups",
     "Proposal",
     "TableProposal",
+    "column_hint",
+    "masks",
     "propose",
     "render",
     "resolve",

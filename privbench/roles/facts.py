@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from privbench.roles.masks import masks
 from privbench.roles.names import listed, lists, noun, personal_kinds, words
 from privbench.schema import Column, ForeignKey, Schema, Table
 
@@ -62,6 +63,7 @@ class TableFacts:
         incoming: How many keys of other tables point to it.
         personal: Kinds of personal columns.
         attributes: Columns that say something: no keys, no book-keeping.
+        masked: Whether PostgreSQL Anonymizer masks columns.
     """
 
     table: Table
@@ -70,6 +72,7 @@ class TableFacts:
     incoming: int
     personal: frozenset[str]
     attributes: tuple[Column, ...]
+    masked: bool = False
 
     @property
     def name(self) -> str:
@@ -123,11 +126,13 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     ]
     primary = table.primary_key.columns if table.primary_key else ()
     plain = [column for column in table.columns if column.name not in table.key_columns]
+    masked = masks(table)
     personal = frozenset[str]().union(
         *(
-            personal_kinds(column.name, column.type.category)
+            personal_kinds(said, column.type.category)
             for column in plain
             if column.name not in primary and column.type.category != "B"
+            for said in (column.name, masked.get(column.name, ""))
         )
     )
     bookkeeping = listed("columns", "bookkeeping")
@@ -138,7 +143,13 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     )
     ordered = tuple(sorted(keys, key=lambda item: (item.position, item.key.columns)))
     return TableFacts(
-        table, noun(table.name.name), ordered, incoming[table.key], personal, attributes
+        table,
+        noun(table.name.name),
+        ordered,
+        incoming[table.key],
+        personal,
+        attributes,
+        bool(masked),
     )
 
 

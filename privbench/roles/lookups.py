@@ -113,6 +113,8 @@ def _is_short(column: Column) -> bool:
 def _veto(facts: TableFacts, people: frozenset[str], reasons: tuple[str, ...]) -> str | None:
     if facts.personal:
         return f"personal columns ({', '.join(sorted(facts.personal))})"
+    if facts.masked:
+        return "columns that PostgreSQL Anonymizer masks"
     if facts.is_junction:
         return "a junction"
     if facts.name in people or facts.head in listed("tables", "event") | listed(

@@ -78,10 +78,17 @@ def _check_columns(table: Table, section: TableConfig) -> None:
 
 
 def _check_public(schema: Schema, table: Table, sections: Mapping[str, TableConfig]) -> None:
-    """A public table is copied verbatim: it may not point to a private one."""
+    """A public table is copied verbatim: no rule changes it, it may not point to a private one."""
     section = sections[table.key]
     if section.role != "public":
         return
+    for check in table.checks:
+        if check.declared:
+            raise ConfigError(
+                f"the rule {check.expression!r} cannot be kept: a public table is copied verbatim.",
+                table=table.key,
+                remedy="Take its rules out of the config, or declare it private.",
+            )
     if section.own:
         raise ConfigError(
             "a public table has no owner.",

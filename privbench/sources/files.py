@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,8 +28,11 @@ from privbench.sources.types import postgres_type, selected
 
 if TYPE_CHECKING:
     import duckdb
-else:
+elif find_spec("duckdb"):
+    # Of a package that is missing, lazy_loader reads the source of every caller.
     duckdb = lazy_loader.load("duckdb")
+else:
+    duckdb = None
 
 _DSN = re.compile(r"(duckdb|parquet):(?://)?(.*)", re.DOTALL)
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -201,47 +206,35 @@ class Files:
             self._lock([])
             views = self._ask(_VIEWS)
             self.views = tuple(_named(schema, name) for schema, name in views)
-            self.declared = tuple(
-                Declared(
-                    _named(schema, table),
-                    kind,
-                    tuple(columns),
-                    _named(schema, ref) if ref else None,
-                    tuple(ref_columns),
-                )
-                for schema, table, kind, columns, ref, ref_columns in self._ask(_CONSTRAINTS)
-            )
-            pairs = self._ask(_TABLES)
+            declared, pairs = self._ask(_CONSTRAINTS), self._ask(_TABLES)
         listed = [
             self._table(_named(schema, name), f"source.{_quoted(schema)}.{_quoted(name)}")
             for schema, name in pairs
         ]
-        _refuse_twice(listed)
-        return _some(listed, path)
+        self.declared = tuple(_declared(row, listed) for row in declared)
+        return _checked(listed, path)
 
     def _list(self, path: Path) -> list[FileTable]:
         if not path.is_dir():
             raise ConnectionFailed(f"there is no folder {path}.")
         parts: dict[str, list[Path]] = {}
         for file in sorted(path.rglob("*.parquet")):
-            if not file.is_file():
-                continue
-            _refuse_path(file, path)
-            first = file.relative_to(path).parts[0].removesuffix(".parquet")
-            parts.setdefault(first, []).append(file)
+            if file.is_file():
+                _refuse_path(file, path)
+                parts.setdefault(file.relative_to(path).parts[0], []).append(file)
         with _duckdb_errors(f"{path} cannot be opened"):
             self._lock([path])
         listed = []
-        for name, files in sorted(parts.items()):
-            if len(files) > 1 and path in {file.parent for file in files}:
-                raise SchemaError(
-                    "there is both a file and a folder of this name.",
-                    table=f"public.{name}",
-                    remedy="Rename one, or put the file into the folder.",
-                )
-            texts = ", ".join(_literal(str(file)) for file in files)
-            listed.append(self._table(TableName("public", name), f"read_parquet([{texts}])"))
-        return _some(listed, path)
+        for first, files in sorted(parts.items()):
+            name = TableName("public", first.removesuffix(".parquet"))
+            texts = [_literal(str(file)) for file in files]
+            table = self._table(name, f"read_parquet([{', '.join(texts)}])")
+            # DuckDB would drop the columns that the first file lacks, and round to its types.
+            alone = [f"read_parquet({text}, hive_partitioning = false)" for text in texts]
+            if len({frozenset(self._columns(name, item)) for item in alone}) > 1:
+                raise SchemaError("its files have different columns or types.", table=str(name))
+            listed.append(table)
+        return _checked(listed, path)
 
     def _lock(self, folders: Sequence[Path]) -> None:
         """From here on nothing but these folders can be opened, whatever a file asks for."""
@@ -253,21 +246,24 @@ class Files:
     def _table(self, name: TableName, relation: str) -> FileTable:
         _refuse_name(name.schema, str(name), "schema")
         _refuse_name(name.name, str(name), "table")
+        columns = self._columns(name, relation)
+        for column in columns:
+            _refuse_name(column.name, str(name), "column")
+        return FileTable(name, relation, columns)
+
+    def _columns(self, name: TableName, relation: str) -> tuple[FileColumn, ...]:
         with _duckdb_errors("it cannot be read", str(name), "All its files need the same columns."):
             described = self._ask(f"DESCRIBE SELECT * FROM {relation}")  # noqa: S608
-        for column, *_ in described:
-            _refuse_name(column, str(name), "column")
-        return FileTable(name, relation, tuple(FileColumn(row[0], row[1]) for row in described))
+        return tuple(FileColumn(row[0], row[1]) for row in described)
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    try:
-        connection = duckdb.connect(":memory:", config=_SETTINGS)
-    except ModuleNotFoundError:
+    if duckdb is None:
         raise UsageError(
             "DuckDB is not installed, which reads such files.",
             remedy="Install it with: pip install 'privbench[duckdb]'.",
-        ) from None
+        )
+    connection = duckdb.connect(":memory:", config=_SETTINGS)
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
@@ -292,6 +288,32 @@ def _named(schema: str, name: str) -> TableName:
     return TableName("public" if schema == "main" else schema, name)
 
 
+def _declared(row: tuple[Any, ...], tables: Sequence[FileTable]) -> Declared:
+    """A constraint, its names spelled as where they are made: DuckDB finds them in any case."""
+    schema, name, kind, columns, ref, ref_columns = row
+    known = {str(table.name): table for table in tables}
+
+    def table(other: str) -> FileTable:
+        return known[_spelled(str(_named(schema, other)), known)]
+
+    def spelled(other: FileTable, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(_spelled(column, [item.name for item in other.columns]) for column in names)
+
+    mine, theirs = table(name), table(ref) if ref else None
+    return Declared(
+        mine.name,
+        kind,
+        spelled(mine, columns),
+        theirs.name if theirs else None,
+        spelled(theirs, ref_columns) if theirs else (),
+    )
+
+
+def _spelled(name: str, names: Iterable[str]) -> str:
+    same = [other for other in names if other.lower() == name.lower()]
+    return name if name in same else same[0]
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -300,22 +322,19 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _some(tables: list[FileTable], path: Path) -> list[FileTable]:
+def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
+    """The tables, of which there are some, each with a name of its own."""
     if not tables:
         raise SchemaError(f"{path} holds no tables.")
-    return tables
-
-
-def _refuse_twice(tables: Sequence[FileTable]) -> None:
-    names = [table.name for table in tables]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(table.name for table in tables).items():
+        if count > 1:
             raise SchemaError(
-                "schemas 'main' and 'public' both hold a table of this name, and 'main' becomes "
-                "'public'.",
+                f"{path} holds two tables of this name.",
                 table=str(name),
-                remedy="Rename one.",
+                remedy="Rename one: schema 'main' becomes 'public', and both a file t.parquet and "
+                "a folder of files, t or t.parquet, are table 't'.",
             )
+    return tables
 
 
 def _refuse_name(name: str, table: str, what: str) -> None:
@@ -329,7 +348,7 @@ def _refuse_name(name: str, table: str, what: str) -> None:
 
 
 def _refuse_path(file: Path, folder: Path) -> None:
-    """A file whose name DuckDB would take for a pattern, or that lies elsewhere.
+    """A file whose name DuckDB would take for a pattern or a partition, or that lies elsewhere.
 
     Raises:
         UsageError: It is one of these.
@@ -337,6 +356,13 @@ def _refuse_path(file: Path, folder: Path) -> None:
     if set("*?[{") & set(str(file)):
         raise UsageError(f"{str(file)!r}: DuckDB would take the path for a pattern.",
                          remedy="Rename it, so that it holds none of * ? [ {.")  # fmt: skip
+    for part in file.parent.parts[: len(folder.parts) + 1]:
+        if "=" in part:
+            raise UsageError(
+                f"DuckDB would take {part!r} in {str(folder)!r} for a column.",
+                remedy="Rename it, reach the folder by a link, or name the folder above where this "
+                "is a partition.",
+            )
     if not file.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{str(file)!r} is a link that leads out of the folder.",
                          remedy="Put the file itself there.")  # fmt: skip

@@ -68,6 +68,16 @@ def test_a_sound_fit_passes_and_nothing_is_left(people, make_database, tmp_path)
 
 
 @pytest.mark.slow
+def test_a_browser_shows_the_page_and_asks_for_nothing(people, make_database, tmp_path, browse):
+    audit(
+        people, broken.config(tmp_path / "never"), tmp_path, scratch=make_database(), effort=QUICK
+    )
+    seen = browse(tmp_path / "audit.html")
+    assert seen["wrong"] == seen["loaded"] == []
+    assert seen["asked"] == ["/"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_a_raw_label_exceeds_the_bound(people, make_database, tmp_path, monkeypatch, neighbours):
     """Texts in the model that only canaries have: the bound passes ε, and the replay names it."""

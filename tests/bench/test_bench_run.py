@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import psycopg
@@ -131,6 +132,19 @@ def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
     assert CliRunner().invoke(main, [*line, *failing]).exit_code == 1
     unknown = ["--fail-if", "speed.most[toy/real] > 1"]
     assert CliRunner().invoke(main, [*line, *unknown]).exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_browser_draws_every_curve_and_asks_for_nothing(
+    folder: Path, browse: Callable[..., dict[str, Any]]
+) -> None:
+    grid = GRID.replace("epsilon = [2.0]", "epsilon = [1.0, 2.0]").replace("seeds = 2", "seeds = 1")
+    (folder / "grid.toml").write_text(grid)
+    bench(folder / "grid.toml", folder / "out")
+    seen = browse(folder / "out" / "bench.html", 'count(".halves h3")')
+    assert seen["wrong"] == seen["loaded"] == []
+    assert seen["asked"] == ["/"]
+    assert seen["drawn"] == seen["charts"] > 0
 
 
 def test_a_grid_of_which_nothing_can_run_is_refused(folder: Path) -> None:

@@ -42,14 +42,16 @@ def source(make_database):
 @pytest.fixture(scope="module")
 def model(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
-    pipeline.fit(source, market.config(folder / "ledger", epsilon=200.0), folder / "m")
+    config = market.learner(market.config(folder / "ledger", epsilon=200.0), "independent")
+    pipeline.fit(source, config, folder / "m")
     return folder / "m"
 
 
 @pytest.fixture
 def config(tmp_path):
     path = tmp_path / "market.toml"
-    path.write_text(f'{market.CONFIG}[ledger]\npath = "{tmp_path / "ledger"}"\n', encoding="utf-8")
+    more = f'[ledger]\npath = "{tmp_path / "ledger"}"\n[synthesizer]\nname = "independent"\n'
+    path.write_text(market.CONFIG + more, encoding="utf-8")
     return path
 
 
@@ -66,15 +68,26 @@ def small_disk(most: int):
 
 
 @contextlib.contextmanager
-def held(dsn: str, table: str, seconds: float):
-    """Somebody alters a table, and lets it go after a while, or when the block ends."""
-    with psycopg.connect(dsn) as other:
+def held(dsn: str, table: str, *, until_awaited: bool):
+    """Somebody alters a table, and lets it go once it is waited for, or when the block ends."""
+    over = threading.Event()
+    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
+    with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as watch:
         other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE".encode())
-        timer = threading.Timer(seconds, other.rollback)
-        timer.start()
-        yield
-        timer.cancel()
-        timer.join()
+
+        def let_go():
+            while not over.wait(0.02):
+                if watch.execute(waiting, [table]).fetchone():
+                    other.rollback()
+                    return
+
+        thread = threading.Thread(target=let_go if until_awaited else lambda: None)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
 
 def test_a_fit_that_is_interrupted_says_how_to_go_on(source, config, tmp_path, monkeypatch):
@@ -212,11 +225,11 @@ def test_a_lock_that_is_waited_for_is_named(
         path.write_text("SELECT 1;\n")
         words = ["compare", source, source, "-w", path, "-o", tmp_path / "r"]
     place = target if command == "load" else source
-    with held(place, "public.customer", 2):
+    with held(place, "public.customer", until_awaited=True):
         done = run(*words)
     assert done.exit_code == 0, done.stderr
     assert "waiting for a lock on public.customer" in done.stderr
-    with held(place, "public.customer", 20):
+    with held(place, "public.customer", until_awaited=False):
         refused = run(
             *words, "--lock-wait-timeout", 0.5, *(["--force"] if command == "fit" else [])
         )

@@ -51,7 +51,8 @@ def source(make_database):
 def config(tmp_path_factory):
     folder = tmp_path_factory.mktemp("config")
     path = folder / "market.toml"
-    path.write_text(f'{market.CONFIG}[ledger]\npath = "{folder / "ledger"}"\n', encoding="utf-8")
+    more = f'[ledger]\npath = "{folder / "ledger"}"\n[synthesizer]\nname = "independent"\n'
+    path.write_text(market.CONFIG + more, encoding="utf-8")
     return path
 
 

@@ -60,6 +60,8 @@ def test_help_shows_an_example(name, flag):
 def test_no_rule_has_a_number_in_what_users_see():
     rule = re.compile(r"PRIVACY P\d|\bP\d+[,)]")
     for path in Path(cli.__file__).parents[1].rglob("*.py"):
+        if not rule.search(path.read_text()):
+            continue
         tree = ast.parse(path.read_text())
         spoken = {
             node.body[0].value

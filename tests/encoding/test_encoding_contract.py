@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.registry import codec_from_json, coverage, reader
 from privbench.encoding.unmodelled import FillReader

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.keys.columns import folded_uniques, modelled, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
-from privbench.encoding.keys.references import DANGLING, remap, surviving_ancestors
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
@@ -272,11 +271,6 @@ def test_orphans_of_dropped_parents_find_another():
     assert made["public.c"].dropped == 0
 
 
-def test_remap_knows_none_and_orphans():
-    keep = np.array([True, False, True])
-    assert remap(np.array([0, 1, 2, -1]), keep).tolist() == [0, -3, 1, -1]
-
-
 def test_cycles_break_at_the_cheapest_key():
     one = table("a", col("id"), col("b", null=True), primary=("id",), keys=[(("b",), "b", ("id",))])
     two = table("b", col("id"), col("a"), primary=("id",), keys=[(("a",), "a", ("id",))])
@@ -345,36 +339,41 @@ def test_public_parents_give_their_own_keys():
     assert made["public.c"].columns["p"].to_pylist() == ["at", "de", "at"]
 
 
-def test_discriminators_count_within_their_parent():
+@pytest.mark.parametrize(
+    ("type_", "default", "rows", "counts_all"),
+    [
+        (INT, None, 50, False),
+        (INT, "nextval('l_n_seq'::regclass)", 50, True),
+        # A smallint cannot number 40,000 lines: none is dropped for that.
+        (ColumnType("smallint", "int2"), "nextval('l_n_seq'::regclass)", 40_000, False),
+    ],
+)
+def test_numbers_count_all_rows_or_those_of_their_parent(type_, default, rows, counts_all):
     parent = table("p", col("id"), primary=("id",))
-    line = table("l", col("p"), col("n"), primary=("p", "n"), keys=[(("p",), "p", ("id",))])
-    made = run([parent, line], {"public.p": 5, "public.l": 50}, {}, 8)["public.l"].columns
+    number = replace(col("n", type_), default=default)
+    line = table("l", col("p"), number, primary=("p", "n"), keys=[(("p",), "p", ("id",))])
+    made = run([parent, line], {"public.p": 50, "public.l": rows}, {}, 8)["public.l"].columns
     numbers = {}
-    for owner, number in zip(made["p"].to_pylist(), made["n"].to_pylist(), strict=True):
-        numbers.setdefault(owner, []).append(number)
-    assert all(found == list(range(1, len(found) + 1)) for found in numbers.values())
+    for owner, found in zip(made["p"].to_pylist(), made["n"].to_pylist(), strict=True):
+        numbers.setdefault(None if counts_all else owner, []).append(found)
+    assert sum(map(len, numbers.values())) == rows
+    assert all(sorted(found) == list(range(1, len(found) + 1)) for found in numbers.values())
 
 
-def test_numbers_of_a_sequence_count_all_rows():
-    parent = table("p", col("id"), primary=("id",))
-    line = table("l", col("p"), col("n"), primary=("p", "n"), keys=[(("p",), "p", ("id",))])
-    counted = replace(line.column("n"), default="nextval('l_n_seq'::regclass)")
-    line = replace(line, columns=(line.column("p"), counted))
-    made = run([parent, line], {"public.p": 5, "public.l": 50}, {}, 8)["public.l"].columns
-    assert sorted(made["n"].to_pylist()) == list(range(1, 51))
-
-
-def test_numbers_of_a_narrow_sequence_count_within_their_parent():
-    """A smallint cannot number 40,000 lines: none is dropped for that."""
-    parent = table("p", col("id"), primary=("id",))
-    line = table("l", col("p"), col("n"), primary=("p", "n"), keys=[(("p",), "p", ("id",))])
-    counted = replace(
-        line.column("n"), type=ColumnType("smallint", "int2"), default="nextval('n_seq'::regclass)"
-    )
-    line = replace(line, columns=(line.column("p"), counted))
-    made = run([parent, line], {"public.p": 50, "public.l": 40_000}, {}, 8)["public.l"].columns
-    assert len(made["n"]) == 40_000
-    assert min(made["n"].to_pylist()) == 1
+@pytest.mark.parametrize(
+    ("keys", "tenants", "distinct"),
+    [("lower((e)::text)", [1, 1, 1, 1], 4), ('"tenant", lower((e)::text)', [1, 1, 1, 2], 4)],
+)
+def test_case_does_not_make_texts_unique(keys, tenants, distinct):
+    text = f"CREATE UNIQUE INDEX i ON public.t USING btree ({keys})"
+    index = Index("i", text, unique=True, has_expressions=True)
+    columns = (col("id"), col("tenant"), col("e", TEXT))
+    item = replace(table("t", *columns, primary=("id",)), indexes=(index,))
+    assert unkept_indexes(item) == ()
+    values = {"e": pa.array(["Ab", "aB", "ab", "AB"]), "tenant": pa.array(tenants, pa.int32())}
+    made = fill_keys(item, values, {}, lambda key: [], generator(1), rows=4)
+    pairs = zip(*(made.columns[name].to_pylist() for name in ("tenant", "e")), strict=True)
+    assert len({(tenant, text.lower()) for tenant, text in pairs}) == distinct
 
 
 def test_unique_text_keeps_its_length_and_at_sign():
@@ -547,34 +546,6 @@ def test_indexes_that_are_kept_and_not(shop):
     assert lines[-1].why == f"UNIQUE index {odd.name}"
 
 
-def test_case_does_not_make_texts_unique():
-    column = col("e", TEXT)
-    index = Index(
-        "i", "CREATE UNIQUE INDEX i ON public.t USING btree (lower((e)::text))",
-        unique=True, has_expressions=True,
-    )  # fmt: skip
-    item = replace(table("t", col("id"), column, primary=("id",)), indexes=(index,))
-    text = pa.array(["Ab", "aB", "ab", "AB"])
-    made = fill_keys(item, {"e": text}, {}, lambda key: [], generator(1), rows=4).columns["e"]
-    assert len({value.lower() for value in made.to_pylist()}) == 4
-
-
-def test_case_does_not_make_texts_of_a_tenant_unique():
-    """Rows went for it in the load."""
-    index = Index(
-        "i", 'CREATE UNIQUE INDEX i ON public.t USING btree ("tenant", lower((e)::text))',
-        unique=True, has_expressions=True,
-    )  # fmt: skip
-    columns = (col("id"), col("tenant"), col("e", TEXT))
-    item = replace(table("t", *columns, primary=("id",)), indexes=(index,))
-    assert unkept_indexes(item) == ()
-    values = {"e": pa.array(["Ab", "aB", "ab", "AB"]), "tenant": pa.array([1, 1, 1, 2], pa.int32())}
-    made = fill_keys(item, values, {}, lambda key: [], generator(1), rows=4)
-    assert made.rows == 4
-    pairs = zip(*(made.columns[name].to_pylist() for name in ("tenant", "e")), strict=True)
-    assert len({(tenant, text.lower()) for tenant, text in pairs}) == 4
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.integers(0, 9))
 @settings(max_examples=50, deadline=None)
 def test_two_references_to_one_parent_keep_their_check(pairs, seed):
@@ -738,21 +709,6 @@ def test_a_full_match_of_mixed_columns_is_no_reference_that_may_end():
     made = fill_keys(c, {}, {"c_f0": np.full(40, -1)}, lambda key: parents, generator(1), rows=40)
     found = set(zip(*(made.columns[n].to_pylist() for n in ("x", "y")), strict=True))
     assert found == {(1, 8), (2, 9)}
-
-
-def test_heirs_of_rows_that_are_gone():
-    index = np.array([-1, 0, 1, 2, 3, 6, 5, 7, -1, 8])
-    alive = np.array([True, False, False, False, True, False, False, True, False, True])
-    # A chain, a circle of gone rows, a row that is its own parent, and a root that is gone.
-    assert surviving_ancestors(index, alive)[alive].tolist() == [-1, 0, 7, -1]
-    assert (
-        surviving_ancestors(np.array([2, 1, 1]), np.array([True, False, False])).tolist()[0]
-        == DANGLING
-    )
-    long = np.arange(-1, 999)
-    some = np.zeros(1000, bool)
-    some[[0, 999]] = True
-    assert surviving_ancestors(long, some)[999] == 0
 
 
 @pytest.mark.parametrize("null", [True, False])

@@ -10,20 +10,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from noisy_histograms import released_by
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import MORE, MOST, ZERO, Decimals
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.decimals import MORE, MOST, ZERO, Decimals
 from privbench.encoding.floats import value
-from privbench.encoding.keys.repair import repair_uniques
-from privbench.encoding.keys.table import TableRows
+from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.encoding.selectivity import shares
 from privbench.errors import ModelError
-from privbench.learning.denoise import denoise
-from privbench.learning.guard import guard
-from privbench.learning.ranges import find_decimals
 from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
 from privbench.schema import Check, Column, ColumnType, Table, TableName, Unique
@@ -212,7 +207,7 @@ def test_selectivity_is_the_share_of_what_is_drawn(count, literal, low, high):
     codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(count)})
     result = shares(codec, [(literal, literal + 1)], null=False)
     lows, highs = codec.cells()
-    unit = codec.scale.unit
+    unit = codec.scale.step
     for code in range(codec.recoding.domain.values):
         inside = lows[code] <= literal < highs[code] and literal % unit == 0
         many = -(-int(highs[code]) // unit) - -(-int(lows[code]) // unit)
@@ -246,73 +241,21 @@ def test_an_unseen_range_has_two_decimals_and_enough_cells():
     assert end - first >= 16
 
 
-@pytest.mark.parametrize("text", [False, True])
-def test_unique_values_stay_multiples_where_there_are_enough(text):
+@pytest.mark.parametrize(("rows", "whole"), [(50, True), (100, False)])
+def test_unique_values_stay_multiples_where_there_are_enough(rows, whole):
     """Of 1 to 50, fifty rows are whole; a hundred take cents."""
-    item = Unique("u", ("c",))
     limits = (Check("k", "(c > 0)", ("c",)), Check("l", "(c <= 50)", ("c",)))
     table = Table(
-        TableName("public", "t"), (Column("c", 1, PRICE),), checks=limits, uniques=(item,)
-    )
+        TableName("public", "t"), (Column("c", 1, PRICE),),
+        checks=limits, uniques=(Unique("u", ("c",)),),
+    )  # fmt: skip
     found = reader(table.columns[0], table, ColumnConfig(), 0.0)
     codec = codec_of(replace(found, range=replace(found.range, settled=False)), 1, 51, 0)
-    for rows, whole in ((50, True), (100, False)):
-        points = generator(rows, "unique").integers(1, 51, rows) * 100
-        values = codec.scale.build(points, {"nan": np.zeros(rows, bool)} if text else {})
-        work = TableRows(table, {"c": values}, {}, generator(1), rows, {"c": codec})
-        repair_uniques(work, [item])
-        moved = codec.scale.points_of(work.columns["c"])
-        assert work.alive.all()
-        assert len(set(moved.tolist())) == rows
-        assert bool((moved % 100 == 0).all()) == whole
-        assert 1 <= moved.min() <= moved.max() <= 5000
-
-
-def cloned(type_, sent, sd, seed):
-    """The codec of a column by noisy histograms, and values drawn from its denoised one-way."""
-    found = plan(type_)
-    raw = found.read({"c1": pa.array(sent, from_pandas=True)})
-    rng = generator(seed, "noise")
-    codec = found.finish(released_by(found.needs, raw, sd, rng, 64))
-    domain = codec.recoding.domain
-    counts = np.bincount(codec.recoding.apply(raw["c"]), minlength=domain.size)
-    noisy = counts + rng.laplace(0, sd / np.sqrt(2), len(counts))
-    kept = guard(denoise(noisy, sd, len(sent), "laplace"), noisy, sd, domain)
-    codes = rng.choice(domain.size, len(sent), p=kept / kept.sum())
-    return codec, codec.decode({"c": codes}, rng).drop_null().cast(pa.float64()).to_numpy()
-
-
-def wholes(rng):
-    points = np.where(rng.random(8000) < 0.6, 0.0, np.floor(rng.exponential(5.0, 8000)))
-    points[rng.random(8000) < 0.1] = np.nan
-    return points
-
-
-@pytest.mark.parametrize(
-    ("type_", "sent", "decimals"),
-    [
-        (FLOAT8, wholes, 0),
-        (FLOAT8, lambda rng: np.round(rng.lognormal(2.0, 1.0, 8000), 2), 2),
-        (FLOAT8, lambda rng: rng.normal(0.0, 1e-3, 8000), None),
-        (PRICE, lambda rng: rng.integers(1, 51, 8000) * 100, 0),
-        (MONEY, lambda rng: rng.integers(1, 51, 8000) * 100, 0),
-        (PRICE, lambda rng: rng.integers(200, 900, 8000) * 10_000, -2),
-    ],
-)
-@pytest.mark.parametrize("seed", range(3))
-def test_a_clone_under_noise_keeps_decimals_and_the_median(type_, sent, decimals, seed):
-    numbers = sent(generator(seed, "numbers"))
-    codec, made = cloned(type_, numbers, 40.0, seed)
-    assert codec.decimals == decimals
-    made = made[np.isfinite(made)]
-    if decimals is not None:
-        assert (np.abs(np.round(made, decimals) - made) < 1e-9).mean() > 0.999
-    real = np.nanmedian(numbers) / (1 if type_ is FLOAT8 else 100)
-    assert np.median(made) == pytest.approx(real, rel=0.2, abs=0.001)
-
-
-def test_few_rows_release_no_decimals():
-    noisy = generator(1, "none").laplace(0, 10, (1000, 9))
-    found = [find_decimals(item, 10 * np.sqrt(2), 2) for item in noisy]
-    assert sum(item is not None for item in found) < 30
-    assert find_decimals(np.array([500.0, *np.zeros(8)]), 10.0, 2) == 2
+    values = codec.scale.build(generator(rows, "unique").integers(1, 51, rows) * 100, {})
+    made = fill_keys(
+        table, {"c": values}, {}, lambda key: [], generator(1), rows=rows, codecs={"c": codec}
+    )
+    moved = codec.scale.points_of(made.columns["c"])
+    assert made.rows == len(set(moved.tolist())) == rows
+    assert bool((moved % 100 == 0).all()) == whole
+    assert 1 <= moved.min() <= moved.max() <= 5000

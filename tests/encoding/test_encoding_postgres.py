@@ -7,8 +7,8 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.decimals import Decimals, DecimalsNeed
 from privbench.encoding.keys.columns import modelled
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.errors import SchemaError
@@ -56,7 +56,7 @@ ROWS = [
         d="infinity", d_lim="2001-12-31", ts="-infinity", ts0="2001-02-03 04:05:06",
         tz="2001-02-03 04:05:06+09", t="23:59:59.999999", ttz="24:00:00-08", iv="1 year 2 mons",
         u="00000000-0000-0000-0000-000000000000", j="[1]", ip="::1", arr=[1, 2], sm=49,
-        email=CANARY, first_name=CANARY, comp="(1,x)",
+        email=CANARY, first_name=CANARY, comp="(1,x)", mny="1,019.99",
     ),
     dict(
         i2=32767, i8=2**63 - 1, money_="NaN", free_num="NaN", f4="NaN", f8="Infinity",
@@ -167,6 +167,11 @@ def test_read_then_decode_every_type(dsn, table, delta):
         if not codec.omitted:
             columns[plan.name] = decoded
     load(dsn, table, columns)
+
+
+def test_money_is_read_in_hundredths(dsn, table):
+    (plan,) = (plan for plan in plans(table, 0.0) if plan.name == "mny")
+    assert read(dsn, table, [plan])["mny"]["mny"]._values[1] == 101_999
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,8 +10,8 @@ import pytest
 from psycopg import sql
 
 from privbench.config import ColumnConfig
+from privbench.encoding.base import Decimals
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.decimals import Decimals
 from privbench.encoding.ranges import PointCodec, RangeCodec
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect

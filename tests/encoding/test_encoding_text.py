@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from privbench.learning.junction.oneway import Raw, denoise_one_way
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
@@ -18,6 +17,7 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
 )
 from privbench.encoding.text import TextCodec
+from privbench.learning.graphical.one_way import one_way
 from privbench.rng import generator
 from privbench.schema import ColumnType
 
@@ -101,9 +101,8 @@ ODD = ["digits", "decimal", "email", "url", "hex"]
 def denoised(counts: dict[str, float], sd: float, seed: int) -> dict[str, float]:
     true = np.array([counts.get(name, 0.0) for name in SHAPES])
     noisy = true + generator(seed, "shapes").laplace(0.0, sd / np.sqrt(2.0), len(true))
-    raw = Raw(np.arange(len(true)), noisy, sd)
-    found = denoise_one_way(raw, shape_domain(False), float(true.sum()), "laplace")
-    return dict(zip(SHAPES, found / found.sum(), strict=True))
+    found = one_way(noisy, sd, shape_domain(False), "laplace", float(true.sum()))
+    return dict(zip(SHAPES, found, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(5))

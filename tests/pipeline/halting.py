@@ -13,7 +13,9 @@ from privbench.pipeline.progress import Reporter
 from privbench.privacy.release import Release
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["privbench.pipeline"])
+_CONTEXT.set_forkserver_preload([
+    "privbench.pipeline.fit", "privbench.pipeline.load", "privbench.synthesizers.independent",
+])  # fmt: skip
 
 
 class _Halting(Reporter):

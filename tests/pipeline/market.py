@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import psycopg
@@ -10,10 +11,13 @@ from psycopg import sql
 
 from privbench import synthesizers
 from privbench.config import Config
-from privbench.literature.proofs import PROOFS
 
 #: The tool's own synthesizers; those of other papers have tests of their own.
-CORE = tuple(name for name in synthesizers.names() if name not in PROOFS)
+CORE = tuple(
+    name
+    for name in synthesizers.names()
+    if synthesizers.get(name).__module__.startswith("privbench.synthesizers.")
+)
 
 #: Owners: customer → purchase (nullable) → line (composite key) → refund (composite reference).
 SCHEMA = """
@@ -109,10 +113,18 @@ own = ["purchase_id", "number"]
 """
 
 
+#: Neighbours and units.
+RELATIONS = (("add-remove", "owner"), ("replace", "owner"), ("add-remove", "row"))
+
+
 def some_slow(cases: Iterable[tuple[object, ...]], quick: Iterable[tuple[object, ...]]) -> list:
     """Parameters of a test; those not among the quick ones run with the slow tests."""
     now = list(quick)
     return [pytest.param(*c, marks=() if c in now else (pytest.mark.slow,)) for c in cases]
+
+
+#: The same as parameters of a test by name; most run with the slow tests.
+BY_NAME = some_slow([(name,) for name in CORE], [("graphical",)])
 
 
 def create(dsn: str, customers: int = 60) -> None:
@@ -120,6 +132,22 @@ def create(dsn: str, customers: int = 60) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(SCHEMA)
         fill(connection, customers)
+
+
+def create_with_hub(dsn: str) -> str:
+    """Few customers, one with far more purchases, lines and references than the others."""
+    create(dsn, 24)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO purchase (customer_id, placed, paid)"
+            " SELECT 2, timestamp '2021-01-01' + i * interval '1 day', true"
+            " FROM generate_series(1, 40) i"
+        )
+        connection.execute(
+            "INSERT INTO line (purchase_id, number, product_id, quantity, price)"
+            " SELECT id, k, 1, 3, 5 FROM purchase, generate_series(1, 2) k WHERE id > 48"
+        )
+    return dsn
 
 
 def fill(connection: psycopg.Connection[tuple[object, ...]], customers: int) -> None:
@@ -133,6 +161,15 @@ def config(ledger: object = None, toml: str = CONFIG, **privacy: object) -> Conf
     found = Config.loads(toml).with_privacy(**privacy)
     section = found.ledger.model_copy(update={"path": None if ledger is None else str(ledger)})
     return found.model_copy(update={"ledger": section})
+
+
+def with_little_noise(
+    ledger: object, name: str, neighbours: str, unit: str, **more: object
+) -> Config:
+    """A config under which every learner grows its structure on few rows."""
+    toml = CONFIG if unit == "owner" else re.sub(r"\nown = .*", "", CONFIG)
+    base = config(ledger, toml, neighbours=neighbours, unit=unit, epsilon=2000.0, **more)
+    return learner(base, name)
 
 
 def learner(base: Config, name: str) -> Config:

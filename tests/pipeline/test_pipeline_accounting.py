@@ -9,7 +9,7 @@ import pytest
 
 from privbench import pipeline
 from privbench.config import Config
-from privbench.pipeline.accounting import settle_accounting
+from privbench.pipeline.foreseen import settle_accounting
 from privbench.pipeline.prepare import prepare
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.pipeline.domain_answers import Answer, Shared, _from_zero, bounds, released_list
-from privbench.pipeline.domain_budget import DOMAINS, total_amounts, totals_share
+from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import (
     Law,
     Noise,
@@ -23,7 +23,6 @@ from privbench.pipeline.domain_error import (
     range_loss,
     unnamed,
 )
-from privbench.pipeline.domains import Rounds
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan

@@ -48,7 +48,7 @@ def fitted(source, tmp_path_factory):
     return folder / "m.privbench"
 
 
-@pytest.mark.parametrize("name", SYNTHESIZERS)
+@pytest.mark.parametrize("name", market.BY_NAME)
 def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, name):
     source, target = sources(each_server), make_database_on(each_server)
     before = pg_dump(source, "--data-only")
@@ -91,7 +91,7 @@ def test_accountings_and_neighbours(source, make_database, tmp_path, name, accou
     assert promise.epsilon <= spent["epsilon"] <= 5.0
 
 
-@pytest.mark.parametrize("name", SYNTHESIZERS)
+@pytest.mark.parametrize("name", market.BY_NAME)
 def test_unit_row(source, make_database, tmp_path, name):
     toml = re.sub(r"\nown = .*", "", market.CONFIG)
     config = market.learner(market.config(tmp_path / "ledger", toml, unit="row"), name)
@@ -221,7 +221,7 @@ def test_no_epsilon_is_refused_before_a_connection(tmp_path):
         pipeline.fit("host=/nowhere", config, tmp_path / "m")
 
 
-@pytest.mark.parametrize("name", SYNTHESIZERS)
+@pytest.mark.parametrize("name", market.BY_NAME)
 def test_empty_tables_and_one_row(make_database, tmp_path, name):
     """A source without rows runs through, and its clone is a database of the same schema."""
     source, target = make_database(), make_database()

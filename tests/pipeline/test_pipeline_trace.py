@@ -1,11 +1,7 @@
-"""The trace of whole fits on real extractions: stability, invariance, and post-processing.
-
-What is checked is every query that a fit really asked, on rows that came from PostgreSQL.
-"""
+"""Whole fits on real extractions: what a neighbour, another order and other keys leave as it is."""
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass
 from itertools import product
@@ -21,10 +17,9 @@ from privbench.pipeline.progress import Reporter
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.neighbour import remove_unit, telling_units
 from privbench.privacy.session import Step
-from privbench.privacy.stability import check, same_events
+from privbench.privacy.stability import same_events
 
 NAMES = market.CORE
-RELATIONS = [("add-remove", "owner"), ("replace", "owner"), ("add-remove", "row")]
 
 
 class Replayed:
@@ -86,72 +81,26 @@ def run(monkeypatch, tmp_path):
     return go
 
 
-def configured(ledger, name, neighbours, unit, **more):
-    # So little noise that every learner grows its structure on few rows.
-    toml = market.CONFIG if unit == "owner" else re.sub(r"\nown = .*", "", market.CONFIG)
-    base = market.config(ledger, toml, neighbours=neighbours, unit=unit, epsilon=2000.0, **more)
-    return market.learner(base, name)
-
-
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    market.create(dsn, 24)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        # A hub: one customer with far more purchases, lines and references than the others.
-        connection.execute(
-            "INSERT INTO purchase (customer_id, placed, paid)"
-            " SELECT 2, timestamp '2021-01-01' + i * interval '1 day', true"
-            " FROM generate_series(1, 40) i"
-        )
-        connection.execute(
-            "INSERT INTO line (purchase_id, number, product_id, quantity, price)"
-            " SELECT id, k, 1, 3, 5 FROM purchase, generate_series(1, 2) k WHERE id > 48"
-        )
-    return dsn
-
-
-@pytest.mark.parametrize(
-    ("name", "accounting", "neighbours", "unit"),
-    market.some_slow(
-        [(n, a, *r) for n, a, r in product(NAMES, ["pure", "zcdp"], RELATIONS)],
-        [("independent", "pure", "add-remove", "owner")]
-        + [("privbench-paper", "pure", *relation) for relation in RELATIONS],
-    ),
-)
-def test_every_claim_of_a_fit_holds(source, tmp_path, run, name, accounting, neighbours, unit):
-    config = configured(tmp_path / "ledger", name, neighbours, unit, accounting=accounting)
-    fitted = run(source, config)
-    assert len(fitted.trace) >= 15
-    report = check(
-        fitted.queries,
-        fitted.before,
-        recodings=fitted.after.recodings,
-        units=telling_units(fitted.before, most=1),
-    )
-    print(f"{name}, {accounting}, {neighbours} of {unit}: {report.events} events, "
-          f"{report.neighbours} neighbours, worst ratio {report.worst_ratio:.6f}")  # fmt: skip
-    assert report.ok, report.violations
-    assert report.neighbours >= 5
-    # The harness is awake: some claims are reached.
-    assert report.worst_ratio > 0.9
+    return market.create_with_hub(make_database())
 
 
 @pytest.mark.parametrize(
     ("name", "neighbours", "unit"),
     market.some_slow(
-        [(name, *relation) for name, relation in product(NAMES, RELATIONS)],
-        [("privbench-paper", "add-remove", "owner")],
+        [(name, *relation) for name, relation in product(NAMES, market.RELATIONS)],
+        [("independent", "add-remove", "owner")],
     ),
 )
 def test_a_neighbour_with_the_same_results_is_the_same_release(
     source, tmp_path, run, name, neighbours, unit
 ):
     """The list of events and the model are functions of the results alone (P17, P23)."""
-    config = configured(tmp_path / "one", name, neighbours, unit)
+    config = market.with_little_noise(tmp_path / "one", name, neighbours, unit)
     fitted = run(source, config)
     for number, (table, row) in enumerate(telling_units(fitted.before, most=1)[:4:3]):
-        other = configured(tmp_path / f"other {number}", name, neighbours, unit)
+        other = market.with_little_noise(tmp_path / f"other {number}", name, neighbours, unit)
         twin = run(source, other, remove_unit(fitted.before, table, row), fitted.trace)
         assert same_events(fitted.queries, twin.queries) == [], (table, row)
         assert twin.model.events == fitted.model.events
@@ -201,15 +150,15 @@ COPIES = {
 
 @pytest.mark.parametrize(
     ("name", "unit"),
-    market.some_slow(product(NAMES, ["owner", "row"]), [("privbench-paper", "owner")]),
+    market.some_slow(product(NAMES, ["owner", "row"]), [("independent", "owner")]),
 )
 def test_order_and_keys_do_not_matter(source, shuffled, tmp_path, run, name, unit):
     """Every exact statistic is the same, but those that read random ranks.
 
     Those are found by drawing ranks anew on the same rows: nothing else moves then.
     """
-    fitted = run(source, configured(tmp_path / "a", name, "add-remove", unit))
-    moved = run(shuffled, configured(tmp_path / "b", name, "add-remove", unit))
+    fitted = run(source, market.with_little_noise(tmp_path / "a", name, "add-remove", unit))
+    moved = run(shuffled, market.with_little_noise(tmp_path / "b", name, "add-remove", unit))
     recodings = fitted.after.recodings
     here = [statistics(fitted.queries, drawn(fitted.before), recodings) for _ in range(20)]
     there = [statistics(fitted.queries, drawn(moved.before), recodings) for _ in range(5)]

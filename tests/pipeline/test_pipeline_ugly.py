@@ -73,7 +73,7 @@ INSERT INTO day SELECT i % 4, '2024-01-01'::timestamptz + i * '1d'::interval
 """
 
 
-@pytest.mark.parametrize("name", market.CORE)
+@pytest.mark.parametrize("name", market.BY_NAME)
 @pytest.mark.parametrize("ddl", [SHOP, ODD], ids=["shop", "odd"])
 def test_ugly_schemas_are_cloned_whole(each_server, make_database_on, tmp_path, ddl, name):
     source, target = make_database_on(each_server), make_database_on(each_server)

@@ -26,20 +26,6 @@ def directory():
     shutil.rmtree(path, ignore_errors=True)
 
 
-def test_fixtures_give_distinct_empty_databases(make_database):
-    first, second = make_database(), make_database()
-    assert first != second
-    with psycopg.connect(first) as connection:
-        assert connection.execute(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-        ).fetchone() == (0,)
-
-
-def test_each_server_runs_the_version_it_states(each_server):
-    with psycopg.connect(each_server.dsn) as connection:
-        assert connection.info.server_version // 10000 == each_server.major
-
-
 def test_data_of_a_named_directory_outlive_the_server(program, directory):
     with embedded.start(program, directory) as server, psycopg.connect(server.dsn) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS i")

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from privbench.errors import AccessDenied, ConnectionFailed, DatabaseError
+from privbench.errors import AccessDenied, DatabaseError
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
@@ -181,11 +181,6 @@ def test_missing_right_is_access_denied(dsn, server):
     finally:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("DROP ROLE nosy")
-
-
-def test_unreachable_server():
-    with pytest.raises(ConnectionFailed, match="cannot connect"):
-        Snapshot("host=/nonexistent dbname=x")
 
 
 def test_streams_one_after_another_share_a_connection(dsn):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -66,17 +67,17 @@ def test_a_ledger_that_another_holds_is_waited_for_and_said_to_be_held(written, 
 def test_a_changed_byte_is_found_or_changes_nothing(written):
     whole = (written / FILE).read_bytes()
     found = 0
-    for place in [*range(100), *range(100, len(whole), 61)]:
-        for bit in (1, 128):
-            changed = bytes([whole[place] ^ bit])
-            (written / FILE).write_bytes(whole[:place] + changed + whole[place + 1 :])
-            try:
-                assert read(written) == ENTRIES
-                assert read(written, "release") == [{"of": place} for place in range(5)]
-            except LedgerError:
-                found += 1
-            for left in written.glob(FILE + "-*"):
-                left.unlink()
+    header = [(place, bit) for place in range(100) for bit in (1, 128)]
+    for place, bit in [*header, *zip(range(100, len(whole), 61), itertools.cycle((1, 128)))]:
+        changed = bytes([whole[place] ^ bit])
+        (written / FILE).write_bytes(whole[:place] + changed + whole[place + 1 :])
+        try:
+            assert read(written) == ENTRIES
+            assert read(written, "release") == [{"of": number} for number in range(5)]
+        except LedgerError:
+            found += 1
+        for left in written.glob(FILE + "-*"):
+            left.unlink()
     assert found > 100
 
 

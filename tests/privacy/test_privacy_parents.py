@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import caught
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_databases import fill, specs, two_tables
@@ -27,18 +28,12 @@ from privbench.privacy.queries import (
 )
 from privbench.privacy.queries.counting import View
 from privbench.privacy.queries.regions import overlap, region_weights, rows_of
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.stability import check
 from privbench.privacy.units import contribution, row_weights
 
 QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)
-
-
-def caught(query: Query, database: PrivateDatabase, **given: Any) -> set[str]:
-    report = check([query], database, every=not given, **given)
-    return {violation.reason for violation in report.violations}
 
 
 # rows that own rows -------------------------------------------------------------------------------

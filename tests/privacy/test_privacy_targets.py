@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import caught
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_databases import ADD, ROW, fill, settled, specs, two_tables
@@ -21,18 +22,13 @@ from privbench.privacy.queries import (
     TargetHistogram,
 )
 from privbench.privacy.queries.targets import share
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import check
 from privbench.privacy.units import BOTTOM, row_weights, single
 
 QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)
-
-
-def caught(query: Query, database: PrivateDatabase, **given: Any) -> set[str]:
-    report = check([query], database, every=not given, **given)
-    return {violation.reason for violation in report.violations}
 
 
 # attributes of targets ----------------------------------------------------------------------------

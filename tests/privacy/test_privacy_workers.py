@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,20 +18,27 @@ from small_databases import fill, queries, settled, specs, two_tables
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError
 from privbench.privacy import workers as module
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries import Histogram
+from privbench.privacy.queries import Histogram, Refers
 from privbench.privacy.stability import check
 from privbench.privacy.workers import Held, Workers, WorkersCounter, guarded
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 SECRET = "the-secret-of-row-17"
 
 
+NO_DISK = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as made:
+    with (
+        dask.config.set(NO_DISK),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as made,
+    ):
         yield made
 
 
@@ -71,6 +79,33 @@ def test_a_worker_that_dies_changes_no_count(workers: Workers) -> None:
     pids = workers._client.run(os.getpid)
     os.kill(next(iter(pids.values())), signal.SIGKILL)
     assert np.array_equal(query.evaluate(database), expected)
+
+
+def test_columns_that_are_made_for_one_count_are_not_kept(workers: Workers) -> None:
+    database = heavy()
+    key = next(iter(database.spec.tables["posts"].keys))
+    query = Histogram.of(database.spec, "posts", (Refers(key),))
+    database.counter = WorkersCounter(workers, least=4)
+    before = len(workers._client.futures)
+    for _ in range(6):
+        query.evaluate(database)
+    for _ in range(200):
+        if len(workers._client.futures) <= before + 4:
+            return
+        time.sleep(0.05)
+    pytest.fail("the workers keep columns that nobody asks for")
+
+
+def test_workers_that_would_write_rows_to_disk_are_refused() -> None:
+    """Dask's files are open to every account of the machine."""
+    with (
+        dask.config.set({name: 0.7 for name in NO_DISK}),
+        distributed.LocalCluster(
+            n_workers=1, processes=False, memory_limit="1GB", dashboard_address=":0"
+        ) as made,
+        pytest.raises(ConfigError, match="disk"),
+    ):
+        Workers(made.scheduler_address)
 
 
 def fail(text: str, given: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from privbench.report.baseline import change, read
 from privbench.report.document import json_schema
 from privbench.report.figures import names
 from privbench.report.gates import Gate
-from privbench.report.openmetrics import render
+from privbench.report.openmetrics import samples
 from privbench.workload import Query, Workload
 
 FEW = Workload(
@@ -68,7 +67,6 @@ def document(
         concurrency=2,
         baseline=folder / "itself" / "comparison.json",
         junit=folder / "junit.xml",
-        openmetrics=folder / "metrics.txt",
     )
 
 
@@ -232,47 +230,15 @@ def test_a_baseline_of_another_workload_is_refused(
         read(tmp_path / "absent.json")
 
 
-# OpenMetrics 1.0: the lines that a scraper takes.
-_LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
-_SAMPLE = re.compile(rf"(?P<name>[a-z][a-z0-9_]*)(?:\{{(?P<labels>{_LABEL}(?:,{_LABEL})*)\}})? "
-                     r"(?P<value>-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # fmt: skip
-_META = re.compile(r"# (TYPE|HELP|UNIT) (?P<name>[a-z][a-z0-9_]*) .+")
-
-
-def test_openmetrics_text_is_well_formed_and_whole(
-    document: ComparisonDocument, folder: Path
-) -> None:
-    text = (folder / "metrics.txt").read_text()
-    assert text == render(document)
-    lines = text.split("\n")
-    assert lines[-2:] == ["# EOF", ""]
-    samples: dict[tuple[str, str | None], float] = {}
-    family, done = "", set()
-    for line in lines[:-2]:
-        meta, sample = _META.fullmatch(line), _SAMPLE.fullmatch(line)
-        assert meta or sample, line
-        name = (meta or sample)["name"]  # type: ignore[index]
-        if meta and name != family:
-            assert name not in done, f"{name} is not together"
-            done.add(name)
-            family = name
-        if sample:
-            assert name in (family, f"{family}_info")
-            key = (name, sample["labels"])
-            assert key not in samples
-            samples[key] = float(sample["value"])
-    assert samples["privbench_qerror", 'stat="max"'] == document.figures["qerror.max"]
-    by_table = samples["privbench_kld", 'ways="2",table="public.loans"']
+def test_every_figure_and_gate_is_a_sample(document: ComparisonDocument) -> None:
+    found = {(name, tuple(labels.items())): value for name, _, labels, value in samples(document)}
+    assert found["qerror", (("stat", "max"),)] == document.figures["qerror.max"]
+    by_table = found["kld", (("ways", "2"), ("table", "public.loans"))]
     assert by_table == document.figures["kld.2[public.loans]"]
-    assert samples["privbench_gate_failed", 'condition="query.qerror > 100"'] == 1
+    assert found["gate_failed", (("condition", "query.qerror > 100"),)] == 1
     plain = [value for value in document.figures.values() if value is not None]
-    assert len(samples) == len(plain) + 2 + len(document.gates)
-
-
-def test_labels_are_escaped(document: ComparisonDocument) -> None:
-    odd = {'kld.2[a."b\\c\nd"]': 1.0}
-    text = render(document.model_copy(update={"figures": odd, "gates": []}))
-    assert 'privbench_kld{ways="2",table="a.\\"b\\\\c\\nd\\""} 1.0' in text.split("\n")
+    assert len(found) == len(plain) + 1 + len(document.gates)
+    assert all("CONFIDENTIAL" in meaning for _, meaning, _, _ in samples(document))
 
 
 def test_the_schema_of_the_document_is_published(document: ComparisonDocument) -> None:
@@ -326,7 +292,7 @@ def test_the_command_takes_every_option(library: str, library_clone: str, tmp_pa
     first = CliRunner().invoke(
         main,
         [*base, "-o", str(tmp_path / "a"), "--cold", "--before", "true", "--before-sql",
-         "DISCARD ALL", "--concurrency", "1", "--openmetrics", str(tmp_path / "m")],
+         "DISCARD ALL", "--concurrency", "1", "--metrics", str(tmp_path / "m")],
     )  # fmt: skip
     assert first.exit_code == 0, first.output
     data = json.loads((tmp_path / "a" / "comparison.json").read_text())

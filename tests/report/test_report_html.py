@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,28 @@ def test_the_page_loads_nothing(page: Page, folder: Path) -> None:
     library = gzip.decompress(base64.b64decode(page.data["plotly"])).decode()
     assert "plotly.js v" in library[:200]
     assert len(text) < 3_500_000
+
+
+@pytest.mark.slow
+def test_a_browser_draws_every_chart_and_asks_for_nothing(
+    browse: Callable[..., dict[str, Any]], page: Page, folder: Path
+) -> None:
+    seen = browse(folder / "report.html", 'count(".chart")')
+    assert seen["wrong"] == seen["loaded"] == []
+    assert seen["asked"] == ["/"]
+    assert seen["drawn"] == seen["charts"] > 0
+
+
+@pytest.mark.slow
+def test_a_browser_tells_of_an_error_and_of_a_request(
+    browse: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    """Without this the test above would prove nothing."""
+    path = tmp_path / "bad.html"
+    path.write_text("<head></head><img src='http://192.0.2.1/a.png'><script>absent()</script>")
+    wrong = browse(path)["wrong"]
+    assert any("absent is not defined" in line for line in wrong)
+    assert "request: http://192.0.2.1/a.png" in wrong
 
 
 def test_the_page_says_it_all(document: ComparisonDocument, page: Page) -> None:

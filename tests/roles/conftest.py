@@ -1,9 +1,10 @@
 """Schemas in a short notation, so that a test shows the whole schema it is about.
 
-One table per paragraph: its name, then a line per column:
-``name [type] [pk] [!] [unique] [-> parent [cascade | set null]]``; ``!`` is NOT NULL, a second
-``pk`` makes the key composite. A name may hold its schema (``sales.orders``), a table line a
-comment after ``--``. ``key (a, b) -> parent`` is a composite foreign key.
+A table begins at the left: its name, then ``:`` and its columns, apart by ``;``, also on further
+lines that are indented. ``name [type] [pk] [!] [unique] [-> parent [cascade | set null]]``; ``!``
+is NOT NULL, a second ``pk`` makes the key composite. A name may hold its schema (``sales.orders``);
+a comment after ``--`` takes the rest of its line. ``key (a, b) -> parent`` is a composite foreign
+key.
 """
 
 from __future__ import annotations
@@ -49,14 +50,18 @@ def _target(text: str) -> tuple[TableName, str]:
     return _name(parent), {"": "a", "cascade": "c", "set null": "n"}[action.strip()]
 
 
-def _table(lines: list[str]) -> Table:
-    heading, _, comment = lines[0].partition("--")
+def _table(text: str) -> Table:
+    heading, *more = text.splitlines()
+    heading, _, comment = heading.partition("--")
+    heading, _, first = heading.partition(":")
     name = _name(heading.strip())
     columns: list[Column] = []
     keys: list[ForeignKey] = []
     primary: list[str] = []
     uniques: list[Unique] = []
-    for line in lines[1:]:
+    for line in ";".join([first, *more]).split(";"):
+        if not line.strip():
+            continue
         left, _, right = line.partition("->")
         composite = re.match(r"\s*key \((.*)\)", left)
         names = tuple(composite[1].split(", ")) if composite else (left.split()[0],)
@@ -86,7 +91,7 @@ def read() -> Callable[[str], Schema]:
     """Read the notation."""
 
     def _read(text: str) -> Schema:
-        blocks = [block.strip().splitlines() for block in re.split(r"\n\s*\n", text.strip())]
+        blocks = re.split(r"\n(?=\S)", re.sub(r"\n\s*\n", "\n", text.strip()))
         tables = sorted((_table(block) for block in blocks), key=lambda table: table.name)
         known = {table.name: table for table in tables}
         return Schema(tuple(replace(table, foreign_keys=_point(table, known)) for table in tables))

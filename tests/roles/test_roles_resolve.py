@@ -14,25 +14,10 @@ from privbench.schema import Schema
 Read = Callable[[str], Schema]
 
 SHOP = """
-customers
-  id pk
-  email text
-  city_id -> cities
-
-cities
-  id smallint pk
-  name text unique
-
-orders
-  id pk
-  customer_id ! -> customers
-  previous_order_id -> orders
-  city_id -> cities
-
-order_items
-  order_id pk -> orders cascade
-  line pk
-  quantity
+customers: id pk; email text; city_id -> cities
+cities: id smallint pk; name text unique
+orders: id pk; customer_id ! -> customers; previous_order_id -> orders; city_id -> cities
+order_items: order_id pk -> orders cascade; line pk; quantity
 """
 
 
@@ -126,14 +111,14 @@ def test_refusals_name_the_place_and_the_way_out(case: str, shop: Schema) -> Non
 
 
 def test_cycles_are_refused_and_named(read: Read) -> None:
-    schema = read("a\n  id pk\n  b_id -> b\n\nb\n  id pk\n  c_id -> c\n\nc\n  id pk\n  a_id -> a")
+    schema = read("a: id pk; b_id -> b\nb: id pk; c_id -> c\nc: id pk; a_id -> a")
     text = "".join(f'[tables.{t}]\nown = ["{p}_id"]\n' for t, p in ("ab", "bc", "ca"))
     with pytest.raises(SchemaError, match=r"public.a → public.b → public.c → public.a"):
         resolve(schema, _config(text))
 
 
 def test_a_tail_into_a_cycle_is_refused_too(read: Read) -> None:
-    schema = read("a\n  id pk\n  b_id -> b\n\nb\n  id pk\n  c_id -> c\n\nc\n  id pk\n  b_id -> b")
+    schema = read("a: id pk; b_id -> b\nb: id pk; c_id -> c\nc: id pk; b_id -> b")
     text = "".join(f'[tables.{t}]\nown = ["{p}_id"]\n' for t, p in ("ab", "bc", "cb"))
     with pytest.raises(SchemaError, match="cycle"):
         resolve(schema, _config(text))
@@ -185,14 +170,8 @@ def test_the_base_config_decides_first(shop: Schema, proposal: Proposal) -> None
 
 def test_a_proposal_never_closes_a_cycle_with_the_base(read: Read) -> None:
     schema = read("""
-users
-  id pk
-  email text
-  profile_id -> notes
-
-notes
-  id pk
-  user_id ! -> users cascade
+users: id pk; email text; profile_id -> notes
+notes: id pk; user_id ! -> users cascade
 """)
     found = propose(schema)
     assert resolve(schema, Config(), found)["public.notes"] == ("user_id",)
@@ -214,5 +193,5 @@ def test_unit_row_in_the_base_owns_nothing(shop: Schema, proposal: Proposal) -> 
 
 
 def test_no_people_sets_unit_row(read: Read) -> None:
-    found = propose(read("sensor\n  id pk\n\nsample\n  id pk\n  sensor_id ! -> sensor cascade"))
+    found = propose(read("sensor: id pk\nsample: id pk; sensor_id ! -> sensor cascade"))
     assert found.to_config(Config()).privacy.unit == "row"

@@ -64,7 +64,7 @@ def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
     for command in (
         ["run", path, "--on", dsn, "-o", tmp_path / "results.json"],
         ["compare", dsn, dsn, "-w", path, "-o", tmp_path / "report", "--junit", tmp_path / "j.xml",
-         "--openmetrics", tmp_path / "m.prom"],
+         "--metrics", tmp_path / "m.prom"],
     ):  # fmt: skip
         result = CliRunner().invoke(main, [str(word) for word in command])
         assert result.exit_code in (0, 1, 3), result.output

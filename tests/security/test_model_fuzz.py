@@ -24,8 +24,12 @@ from privbench.errors import DatabaseError, ModelError, UsageError
 from privbench.pipeline import Model, archive
 from privbench.pipeline.decode import decode
 
-#: Cases of each kind: by default, and with --all.
-FEW, MANY = 30, 2000
+#: Cases of each kind, and where they begin: some by default, thousands with --all.
+CASES = [
+    pytest.param(30, 1, id="some"),
+    *(pytest.param(500, 100 + n, marks=pytest.mark.slow, id=f"many {n}") for n in range(4)),
+]
+BOTH = pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 #: MiB that a changed model of 60 kB may take at most, and rows that a case is decoded for.
 MOST_MIB, MOST_ROWS = 600, 20_000
 
@@ -139,19 +143,12 @@ def headers(honest, path, seed, cases):
     return sound
 
 
-@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
-def test_headers_that_somebody_changed(honest, tmp_path, synthesizer):
+@pytest.mark.parametrize(("cases", "seed"), CASES)
+@BOTH
+def test_headers_that_somebody_changed(honest, tmp_path, synthesizer, cases, seed):
     """Attack: odd values in any fields. Door: header. Exit 2, or a sound sample."""
-    headers(honest[synthesizer], tmp_path / "m", 1, FEW)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
-def test_thousands_of_headers(honest, tmp_path, synthesizer, seed):
-    """Attack: odd values in any fields. Door: header. Exit 2, or a sound sample."""
-    sound = headers(honest[synthesizer], tmp_path / "m", 100 + seed, MANY // 4)
-    assert 0 < sound < MANY // 4
+    sound = headers(honest[synthesizer], tmp_path / "m", seed, cases)
+    assert cases < 100 or 0 < sound < cases
 
 
 def spoilt(data, rng):
@@ -194,53 +191,27 @@ def arrays(honest, path, seed, cases):
     return sound
 
 
-@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
-def test_members_that_somebody_spoilt(honest, tmp_path, synthesizer):
+@pytest.mark.parametrize(("cases", "seed"), CASES)
+@BOTH
+def test_members_that_somebody_spoilt(honest, tmp_path, synthesizer, cases, seed):
     """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
-    arrays(honest[synthesizer], tmp_path / "m", 1, FEW)
+    arrays(honest[synthesizer], tmp_path / "m", seed, cases)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
-def test_thousands_of_members(honest, tmp_path, synthesizer, seed):
-    """Attack: other numbers, other bytes. Door: arrays, public data. Exit 2, or sound."""
-    arrays(honest[synthesizer], tmp_path / "m", 100 + seed, MANY // 4)
-
-
-def archives(honest, path, seed, cases):
-    """Archives of which bytes were changed."""
-    rng, data = random.Random(seed), honest.read_bytes()
+@pytest.mark.parametrize(("cases", "seed"), CASES)
+@BOTH
+def test_archives_that_somebody_spoilt(honest, tmp_path, synthesizer, cases, seed):
+    """Attack: other bytes anywhere. Door: archive. Exit 2, or the same model."""
+    rng, data = random.Random(seed), honest[synthesizer].read_bytes()
     for _ in range(cases):
-        path.write_bytes(spoilt(data, rng))
-        judged(path)
+        (tmp_path / "m").write_bytes(spoilt(data, rng))
+        judged(tmp_path / "m")
 
 
-def test_archives_that_somebody_spoilt(honest, tmp_path):
-    """Attack: other bytes anywhere. Door: archive. Exit 2, or the same model."""
-    archives(honest["privbench-paper"], tmp_path / "m", 1, FEW)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
-def test_thousands_of_archives(honest, tmp_path, synthesizer):
-    """Attack: other bytes anywhere. Door: archive. Exit 2, or the same model."""
-    archives(honest[synthesizer], tmp_path / "m", 2, MANY)
-
-
-def test_texts_that_somebody_spoilt(honest):
+@pytest.mark.parametrize("cases", [300, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_texts_that_somebody_spoilt(honest, cases):
     """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
-    texts(honest, random.Random(1), 300)
-
-
-@pytest.mark.slow
-def test_many_texts_that_somebody_spoilt(honest):
-    """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
-    texts(honest, random.Random(2), 20_000)
-
-
-def texts(honest, rng, cases):
-    """Spoilt bytes of a public table, read."""
+    rng = random.Random(cases)
     data = model_files.members(honest["privbench-paper"])["public/0.npy"]
     for _ in range(cases):
         try:
@@ -300,12 +271,10 @@ def loads(honest, path, dsn, seed, cases):
     return sound
 
 
-def test_models_that_can_still_be_loaded(honest, make_database, tmp_path):
+@pytest.mark.parametrize(
+    ("synthesizer", "cases"),
+    [("privbench-paper", 4), pytest.param("privbench", 100, marks=pytest.mark.slow)],
+)
+def test_models_that_can_still_be_loaded(honest, make_database, tmp_path, synthesizer, cases):
     """Attack: odd values that pass the header. Door: header. A clone or nothing."""
-    assert loads(honest["privbench-paper"], tmp_path / "m", make_database(), 1, 4)
-
-
-@pytest.mark.slow
-def test_many_models_that_can_still_be_loaded(honest, make_database, tmp_path):
-    """Attack: odd values that pass the header. Door: header. A clone or nothing."""
-    assert loads(honest["privbench"], tmp_path / "m", make_database(), 2, 100)
+    assert loads(honest[synthesizer], tmp_path / "m", make_database(), 1, cases)

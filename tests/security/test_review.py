@@ -30,88 +30,10 @@ from privbench.workload.safety import Trust
 
 __all__ = ["fitted", "forge", "hostile", "nothing_ran", "open_folder", "source"]
 
-TRIES = "RETURNS boolean LANGUAGE sql AS 'SELECT public.act() IS NOT NULL'"
-QUIET = """CREATE FUNCTION public.quiet(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
-  $$ BEGIN RETURN t; END $$;"""
-LOUD = QUIET.replace("CREATE", "CREATE OR REPLACE").replace("RETURN t", "RETURN public.act()")
-ROWS = """CREATE TABLE public.big AS SELECT i % 2 AS n, i / 1000 AS m, 'a'::text AS name
-  FROM generate_series(1, 20000) i;"""
-
 #: Code of the source's users that ran in a query of a workload; what stops it: `judge` asks for all
 #: the operators and words that a clause may stand for, and `Database` for what the planner and
 #: functions written in SQL put in the place of what is written.
-QUERIES = {
-    "NOT BETWEEN compares by < and >": Attack(
-        "SELECT count(*) FROM victim WHERE n NOT BETWEEN name AND name",
-        "operator public.<, which runs public.lower_than",
-        f"CREATE FUNCTION public.lower_than(int, text) {TRIES};"
-        f"CREATE FUNCTION public.higher(int, text) {TRIES};"
-        "CREATE OPERATOR public.< (LEFTARG = int, RIGHTARG = text, FUNCTION = public.lower_than);"
-        "CREATE OPERATOR public.> (LEFTARG = int, RIGHTARG = text, FUNCTION = public.higher)",
-    ),
-    "the planner takes the negator": Attack(
-        "SELECT count(*) FROM victim WHERE NOT (n === 1)",
-        "operator public.===, which runs public.other",
-        f"CREATE FUNCTION public.other(int, int) {TRIES.replace('sql', 'sql VOLATILE')};"
-        "CREATE OPERATOR public.!== (LEFTARG = int, RIGHTARG = int, FUNCTION = public.other);"
-        "SET search_path = public; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int,"
-        " FUNCTION = pg_catalog.int4eq, NEGATOR = !==)",
-    ),
-    "a word of a later server": Attack(
-        "SELECT json_value('1'::jsonb, 'b')",
-        "public.json_value, a function that is not listed",
-        "CREATE FUNCTION public.json_value(jsonb, text) RETURNS text LANGUAGE sql AS"
-        " 'SELECT public.act()'",
-        needs="SELECT 1 / (current_setting('server_version_num')::int < 170000)::int",
-    ),
-    "a name in the text of an extension's function": Attack(
-        "SELECT earth_distance(ll_to_earth(1, 1), ll_to_earth(2, 2))",
-        "ext.earth_distance, a function that is not listed: it may call public.sec_to_gc",
-        "CREATE SCHEMA ext; ALTER EXTENSION earthdistance SET SCHEMA ext;"
-        "CREATE FUNCTION public.sec_to_gc(float8) RETURNS float8 LANGUAGE sql AS"
-        " 'SELECT length(public.act())::float8'; DO $$ BEGIN EXECUTE format("
-        "'ALTER DATABASE %I SET search_path = public, ext', current_database()); END $$",
-        extension="earthdistance CASCADE",
-        needs="SELECT 1 / (current_setting('server_version_num')::int < 160000)::int",
-    ),
-    "an index's condition is computed again": Attack(
-        "SELECT count(*) FROM big WHERE n > 0 AND m = 5",
-        "the index i of public.big is not allowed: it may call public.quiet",
-        f"{ROWS} {QUIET} CREATE INDEX i ON public.big USING brin (m) WITH (pages_per_range = 1)"
-        f" WHERE (n > 0 OR public.quiet(name) = 'x'); ANALYZE public.big; {LOUD}",
-    ),
-    "the planner computes an argument's default": Attack(
-        "SELECT count(*) FROM victim",
-        "the index i of public.victim is not allowed: it may call public.two",
-        f"{QUIET} CREATE FUNCTION public.two(t text, u text DEFAULT public.quiet('x')) RETURNS text"
-        " LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN t; END $$;"
-        f" CREATE INDEX i ON public.victim (public.two(name)); {LOUD}",
-    ),
-    "a function of a function of nothing": Attack(
-        "SELECT count(*) FROM victim",
-        "the index i of public.victim is not allowed: it may call public.quiet",
-        f"{QUIET} CREATE INDEX i ON public.victim (public.quiet(textcat(name, NULL))); {LOUD}",
-    ),
-    "SQL whose settings change how it is read": Attack(
-        "SELECT public.odd()",
-        "public.odd, a function that is not listed",
-        "CREATE FUNCTION public.odd() RETURNS text LANGUAGE sql"
-        " SET standard_conforming_strings = off"
-        " AS $f$ SELECT '\\' || ' || public.act() || ' --' $f$",
-    ),
-    "SQL with a default": Attack(
-        "SELECT public.odd()",
-        "public.odd, a function that is not listed",
-        "CREATE FUNCTION public.odd(t text DEFAULT public.act()) RETURNS text LANGUAGE sql AS"
-        " 'SELECT $1'",
-    ),
-    "SQL whose result is a domain's": Attack(
-        "SELECT public.odd()",
-        "public.odd, a function that is not listed",
-        "CREATE DOMAIN public.trap AS text CHECK (public.sure(VALUE)); CREATE FUNCTION public.odd()"
-        " RETURNS public.trap LANGUAGE sql AS $$ SELECT 'x' $$",
-    ),
-}
+QUERIES = workloads.read_attacks("unnamed.sql")
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -214,7 +136,7 @@ COMPUTED = {
 @pytest.mark.parametrize("attack", COMPUTED)
 def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
     attack: str,
-    hostile: Callable[[str], str],
+    hostile: Callable[..., str],
     nothing_ran: None,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -240,7 +162,7 @@ def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
 
 
 def test_checks_of_the_owner_are_not_computed_and_need_not_be_refused(
-    hostile: Callable[[str], str],
+    hostile: Callable[..., str],
     nothing_ran: None,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -276,7 +198,7 @@ def test_a_process_that_is_forked_while_a_thread_parses_goes_on() -> None:
 
     What stops it: a forked process begins with a parser of its own.
     """
-    thread = threading.Thread(target=statements, args=["SELECT 1;" * 40_000])
+    thread = threading.Thread(target=statements, args=["SELECT 1;" * 15_000])
     thread.start()
     child = os.fork()
     if child == 0:

@@ -9,6 +9,7 @@ All of the workload is refused, and nothing of it runs.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -54,262 +55,29 @@ class Attack:
     writes: bool = True
 
 
-WHERE = "'host=' || current_setting('unix_socket_directories') || ' dbname=' || current_database()"
-DBLINK = f"({WHERE}, 'delete from victim')"
-ATTACKS = {
-    # Functions of the server that run SQL, act on files, sessions and settings.
-    "ts_stat": Attack(
-        "SELECT * FROM ts_stat('select to_tsvector(public.act())')", "it calls ts_stat"
-    ),
-    "query_to_xml": Attack(
-        "SELECT query_to_xml('select public.act()', true, false, '')", "it calls query_to_xml"
-    ),
-    "ts_rewrite": Attack(
-        "SELECT ts_rewrite('a'::tsquery,"
-        " 'select ''a''::tsquery, plainto_tsquery(public.act()) where now() is not null')",
-        "it calls ts_rewrite",
-    ),
-    "dblink by ts_stat": Attack(
-        f"SELECT * FROM ts_stat($q$select to_tsvector(dblink_exec{DBLINK})$q$)",
-        "it calls ts_stat",
-        extension="dblink",
-        writes=False,
-    ),
-    "crosstab": Attack(
-        "SELECT * FROM crosstab('select public.act(), ''b'', ''c''') AS c(a text, b text)",
-        "public.crosstab, a function of the extension tablefunc",
-        extension="tablefunc",
-    ),
-    "escaped name": Attack(
-        f'SELECT U&"\\0064blink_exec"{DBLINK}',
-        "public.dblink_exec, a function of the extension dblink",
-        extension="dblink",
-        writes=False,
-    ),
-    "escaped name with a character of its own": Attack(
-        "SELECT U&\"pg!005Fread_file\" UESCAPE '!' ('/etc/hostname')",
-        "it calls pg_read_file",
-        writes=False,
-    ),
-    "no-break space": Attack(
-        "SELECT 1 \u00a0$$ , (SELECT public.act()) AS b --$$", "public.act, a function"
-    ),
-    "next line": Attack(
-        "SELECT 1 \u0085$$ , (SELECT public.act()) AS b --$$", "public.act, a function"
-    ),
-    "line separator": Attack("SELECT 1 --\u2028 + 1\n, public.act()", "public.act, a function"),
-    "nested comment": Attack("SELECT /* /* */ 1 -- */ public.act()", "public.act, a function"),
-    "field that is a call": Attack(
-        "SELECT ('/etc/hostname'::text).pg_read_file", "it selects pg_read_file", writes=False
-    ),
-    "field of a function's row": Attack(
-        "SELECT g.pg_read_file FROM unnest(ARRAY['/etc/hostname']) g",
-        "it selects pg_read_file",
-        writes=False,
-    ),
-    "field that is a user's function": Attack(
-        "SELECT v.secret FROM victim v",
-        "public.secret, a function",
-        "CREATE FUNCTION public.secret(victim) RETURNS text LANGUAGE sql AS 'SELECT public.act()'",
-    ),
-    "field that is a cast": Attack(
-        "SELECT ('a'::text).trap",
-        "the domain public.trap is not allowed",
-        "CREATE DOMAIN public.trap AS text CHECK (public.sure(VALUE))",
-    ),
-    # Functions of users.
-    "a user's function": Attack("SELECT public.act()", "public.act, a function"),
-    "lateral": Attack("SELECT * FROM victim v, LATERAL public.act() a", "public.act, a function"),
-    "rows from": Attack(
-        "SELECT * FROM ROWS FROM (generate_series(1, 2), public.act()) AS r(a, b)",
-        "public.act, a function",
-    ),
-    "values": Attack("VALUES (1, public.act())", "public.act, a function"),
-    "limit": Attack("TABLE victim LIMIT length(public.act())", "public.act, a function"),
-    "recursive": Attack(
-        "WITH RECURSIVE w(i, t) AS (SELECT 1, 'x' UNION ALL SELECT i + 1, public.act() FROM w"
-        " WHERE i < 2) SELECT * FROM w",
-        "public.act, a function",
-    ),
-    "filter of a window": Attack(
-        "SELECT count(*) FILTER (WHERE public.act() = 'x') OVER (ORDER BY n) FROM victim",
-        "public.act, a function",
-    ),
-    "a sample's share": Attack(
-        "SELECT * FROM victim TABLESAMPLE bernoulli (100 * length(public.act()))",
-        "public.act, a function",
-    ),
-    "xmltable": Attack(
-        "SELECT * FROM XMLTABLE('/a' PASSING XMLPARSE(DOCUMENT '<a>' || public.act() || '</a>')"
-        " COLUMNS b text PATH '.')",
-        "public.act, a function",
-        needs="SELECT '<a/>'::xml",
-    ),
-    "json_table": Attack(
-        "SELECT * FROM JSON_TABLE('[1]'::jsonb, '$[*]' PASSING public.act() AS x"
-        " COLUMNS (b int PATH '$'))",
-        "public.act, a function",
-        needs="SELECT JSON_VALUE('[1]'::jsonb, '$[0]')",
-    ),
-    "name of a listed function": Attack(
-        "SELECT upper(name, n) FROM victim",
-        "public.upper, a function",
-        "CREATE FUNCTION public.upper(text, int) RETURNS text LANGUAGE sql"
-        " AS 'SELECT public.act()'",
-    ),
-    "aggregate": Attack(
-        "SELECT public.total(name) FROM victim",
-        "public.total, a function",
-        "CREATE FUNCTION public.step(text, text) RETURNS text LANGUAGE sql"
-        " AS 'SELECT public.act()'; CREATE AGGREGATE public.total(text)"
-        " (SFUNC = public.step, STYPE = text)",
-    ),
-    "a user's function as an extension's": Attack(
-        "SELECT public.akeys(1)",
-        "public.akeys, a function",
-        "CREATE ROLE {role}; CREATE FUNCTION public.akeys(int) RETURNS text LANGUAGE sql AS"
-        " 'SELECT public.act()'; ALTER FUNCTION public.akeys(int) OWNER TO {role};"
-        " ALTER EXTENSION hstore ADD FUNCTION public.akeys(int)",
-        extension="hstore",
-    ),
-    # Operators, casts and types.
-    "range": Attack(
-        "SELECT r(1, 2)",
-        "the type public.r runs public.gap",
-        "CREATE FUNCTION public.gap(float8, float8) RETURNS float8 LANGUAGE plpgsql"
-        " IMMUTABLE AS 'BEGIN RETURN 0; END'; CREATE TYPE public.r AS RANGE (subtype = float8,"
-        " subtype_diff = public.gap)",
-        writes=False,
-    ),
-    "operator": Attack(
-        "SELECT 'a'::text ==> 'b'::text",
-        "operator public.==>, which runs public.same",
-        "CREATE OPERATOR public.==> (LEFTARG = text, RIGHTARG = text, FUNCTION = public.same)",
-    ),
-    "operator of a server's function": Attack(
-        "SELECT !!! '/etc/hostname'",
-        "operator public.!!!, which runs pg_catalog.pg_read_file",
-        "CREATE OPERATOR public.!!! (RIGHTARG = text, FUNCTION = pg_catalog.pg_read_file)",
-        writes=False,
-    ),
-    "better operator": Attack(
-        "SELECT count(*) FROM victim WHERE n = name",
-        "operator public.=, which runs public.equal",
-        "CREATE FUNCTION public.equal(int, text) RETURNS boolean LANGUAGE sql"
-        " AS 'SELECT public.act() IS NOT NULL'; CREATE OPERATOR public.= (LEFTARG = int,"
-        " RIGHTARG = text, FUNCTION = public.equal)",
-    ),
-    "operator that is not written": Attack(
-        "SELECT CASE n WHEN 'a'::text THEN 1 END FROM victim",
-        "operator public.=, which runs public.equal",
-        "CREATE FUNCTION public.equal(int, text) RETURNS boolean LANGUAGE sql"
-        " AS 'SELECT public.act() IS NOT NULL'; CREATE OPERATOR public.= (LEFTARG = int,"
-        " RIGHTARG = text, FUNCTION = public.equal)",
-    ),
-    "cast that is not written": Attack(
-        "SELECT length(kind) FROM kinds",
-        "the cast from public.kind to text, which runs public.spell",
-        "CREATE TYPE public.kind AS ENUM ('a'); CREATE FUNCTION public.spell(public.kind)"
-        " RETURNS text LANGUAGE sql AS 'SELECT public.act()'; CREATE CAST (public.kind AS text)"
-        " WITH FUNCTION public.spell(public.kind) AS IMPLICIT;"
-        " CREATE TABLE public.kinds AS SELECT 'a'::public.kind AS kind",
-    ),
-    "domain": Attack(
-        "SELECT 'a'::trap",
-        "the domain public.trap is not allowed: it may call public.sure",
-        "CREATE DOMAIN public.trap AS text CHECK (public.sure(VALUE))",
-    ),
-    "domain named like a listed function": Attack(
-        "SELECT lower(5)",
-        "the domain public.lower is not allowed",
-        "CREATE DOMAIN public.lower AS text CHECK (public.sure(VALUE))",
-    ),
-    "domain in a row": Attack(
-        "SELECT ROW('a')::pair",
-        "the domain public.trap is not allowed",
-        "CREATE DOMAIN public.trap AS text CHECK (public.sure(VALUE));"
-        " CREATE TYPE public.pair AS (t public.trap)",
-    ),
-    "domain that is not named": Attack(
-        "SELECT array_append(array_agg(t), 'b') FROM traps",
-        "the domain public.trap is not allowed",
-        "CREATE DOMAIN public.trap AS text CHECK (public.sure(VALUE));"
-        " CREATE TABLE public.traps (t public.trap)",
-    ),
-    # What reading a relation runs.
-    "view": Attack(
-        "SELECT * FROM outer_view",
-        "the view public.outer_view is not allowed: the view public.inner_view is not allowed:"
-        " it may call public.act",
-        "CREATE VIEW public.inner_view AS SELECT public.act(); CREATE VIEW public.outer_view AS"
-        " SELECT * FROM public.inner_view",
-    ),
-    "view under a query's name": Attack(
-        "SELECT * FROM (WITH w AS (SELECT 1) SELECT * FROM w) AS a, w",
-        "the view public.w is not allowed",
-        "CREATE VIEW public.w AS SELECT public.act()",
-    ),
-    "view with a server's function": Attack(
-        "SELECT * FROM v",
-        "the view public.v is not allowed: it calls pg_read_file",
-        "CREATE VIEW public.v AS SELECT pg_read_file('/etc/hostname')",
-        writes=False,
-    ),
-    "view whose operator is not written": Attack(
-        "SELECT * FROM v",
-        "operator public.=, which runs public.equal",
-        "CREATE FUNCTION public.equal(int, text) RETURNS boolean LANGUAGE sql"
-        " AS 'SELECT public.act() IS NOT NULL'; CREATE OPERATOR public.= (LEFTARG = int,"
-        " RIGHTARG = text, FUNCTION = public.equal); CREATE VIEW public.v AS"
-        " SELECT NULLIF(n, name) FROM public.victim",
-    ),
-    "policy": Attack(
-        "SELECT * FROM v",
-        "the policy p of public.victim is not allowed",
-        "CREATE ROLE {role}; GRANT ALL ON public.victim TO {role};"
-        " GRANT pg_write_server_files TO {role}; ALTER TABLE public.victim ENABLE ROW LEVEL"
-        " SECURITY; CREATE POLICY p ON public.victim USING (public.act() IS NOT NULL);"
-        " CREATE VIEW public.v AS SELECT * FROM public.victim; ALTER VIEW public.v OWNER TO {role}",
-    ),
-    "index": Attack(
-        "SELECT count(*) FROM victim",
-        "the index i of public.victim is not allowed: it may call public.calm",
-        "CREATE INDEX i ON public.victim ((public.calm('x') || name))",
-    ),
-    "index on what folds": Attack(
-        "SELECT count(*) FROM victim",
-        "the index i of public.victim is not allowed",
-        "CREATE INDEX i ON public.victim (public.calm(CASE WHEN true THEN 'x' ELSE name END))",
-    ),
-    "index on SQL": Attack(
-        "SELECT count(*) FROM victim",
-        "the index i of public.victim is not allowed: it may call public.wrap",
-        "CREATE FUNCTION public.wrap(t text) RETURNS text LANGUAGE sql IMMUTABLE AS"
-        " $$ SELECT public.calm('x') || t $$; CREATE INDEX i ON public.victim (public.wrap(name))",
-    ),
-    "partial index": Attack(
-        "SELECT count(*) FROM victim",
-        "the index i of public.victim is not allowed",
-        "CREATE INDEX i ON public.victim (name) WHERE public.sure('x')",
-    ),
-    "CHECK of a child": Attack(
-        "SELECT count(*) FROM victim WHERE n = 1",
-        "the constraint c of public.child is not allowed",
-        "CREATE TABLE public.child (CONSTRAINT c CHECK (public.sure('x') AND n > 0))"
-        " INHERITS (public.victim)",
-    ),
-    "partition key": Attack(
-        "SELECT count(*) FROM parts",
-        "the partition key of public.parts is not allowed",
-        "CREATE TABLE public.parts (name text) PARTITION BY LIST ((public.calm('x') || name));"
-        " CREATE TABLE public.part PARTITION OF public.parts FOR VALUES IN ('xa')",
-    ),
-    "statistics": Attack(
-        "SELECT count(*) FROM victim",
-        "the statistics s of public.victim is not allowed",
-        "CREATE STATISTICS public.s ON (public.calm('x') || name), n FROM public.victim",
-    ),
-}
+def read_attacks(name: str) -> dict[str, Attack]:
+    """The attacks of a file, by what they are called."""
+    path = Path(__file__).parent / "attacks" / name
+    text = re.sub(
+        r"\\u([0-9a-f]{4})", lambda m: chr(int(m[1], 16)), path.read_text(encoding="utf-8")
+    )
+    found = {}
+    for part in text.split("\n-- attack: ")[1:]:
+        head, query = part.split("\n-- query:\n")
+        name, *lines = head.split("\n")
+        said, made = {}, []
+        for line in lines:
+            directive = re.fullmatch(r"-- (refused|extension|needs|it writes)(?::)? (.*)", line)
+            if directive:
+                said[directive[1]] = directive[2]
+            else:
+                made.append(line)
+        writes = said.pop("it writes", "") != "nothing"
+        found[name] = Attack(query.strip("\n"), made="\n".join(made), writes=writes, **said)
+    return found
+
+
+ATTACKS = read_attacks("named.sql")
 
 
 @pytest.fixture
@@ -322,13 +90,18 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def source(
-    each_server: Server, make_database_on: Callable[..., str], open_folder: Path
+    each_server: Server,
+    make_database_on: Callable[..., str],
+    emptied_on: Callable[[Server], tuple[str, str]],
+    open_folder: Path,
 ) -> Callable[[Attack], tuple[str, Path]]:
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
         file = open_folder / "written"
-        dsn = make_database_on(each_server)
+        own = re.search("ROLE|DATABASE|EXTENSION|SERVER|search_path", attack.made)
+        again = not own and not attack.extension
+        dsn = emptied_on(each_server)[0] if again else make_database_on(each_server)
         role = f"role_{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}"
         with psycopg.connect(dsn, autocommit=True) as connection:
             if attack.extension:

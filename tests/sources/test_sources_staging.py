@@ -156,11 +156,25 @@ def _broken_rows(folder: Path) -> str:
     return source
 
 
-def _two_shapes(folder: Path) -> str:
-    (folder / "t").mkdir()
-    for name, columns in (("a", "4711 AS a"), ("b", "'x4711' AS a")):
-        export(folder / "t", f"CREATE TABLE {name} AS SELECT {columns}")
-    return f"parquet://{folder}"
+def _files(*columns: str, table: str = "t") -> Callable[[Path], str]:
+    """A table of as many files, made in this order."""
+
+    def make(folder: Path) -> str:
+        (folder / table).mkdir(parents=True)
+        for number, listed in enumerate(columns):
+            export(folder / table, f"CREATE TABLE f{number} AS SELECT {listed}")
+        return f"parquet://{folder}"
+
+    return make
+
+
+def _two_folders(folder: Path) -> str:
+    _files("1 AS a", table="t.parquet")(folder)
+    return _files("1 AS a")(folder)
+
+
+def _partition_above(folder: Path) -> str:
+    return _files("1 AS a")(folder / "tenant=acme")
 
 
 def _link_out(folder: Path) -> str:
@@ -189,7 +203,12 @@ BAD: list[tuple[Callable[[Path], str], type[PrivbenchError], str]] = [
     (lambda folder: write(folder / "a.db", ""), SchemaError, "no tables"),
     (_no_database, DatabaseError, "cannot be opened"),
     (_broken_rows, DatabaseError, "public.t"),
-    (_two_shapes, DatabaseError, "public.t"),
+    (_files("4711 AS a", "'x4711' AS a"), SchemaError, "public.t"),
+    (_files("4711 AS a", "4711.9::DOUBLE AS a"), SchemaError, "public.t"),
+    (_files("4711 AS a", "4711 AS a, 1 AS b"), SchemaError, "public.t"),
+    (_files("4711 AS a, 1 AS b", "4711 AS a"), SchemaError, "public.t"),
+    (_two_folders, SchemaError, "public.t"),
+    (_partition_above, UsageError, "tenant=acme"),
     (_link_out, UsageError, "leads out"),
     (_pattern, UsageError, "pattern"),
     (_file_and_folder, SchemaError, "public.t"),
@@ -230,6 +249,17 @@ def test_hostile_names_are_names_and_views_are_not_read(tmp_path: Path) -> None:
     with staged(source, EMPTY) as dsn:
         tables = ask(dsn, "SELECT relname FROM pg_class WHERE relkind = 'r' AND oid >= 16384")
         assert tables == [(name,)]
+
+
+def test_keys_are_found_however_they_are_spelled(tmp_path: Path) -> None:
+    source = write(
+        tmp_path / "a.db",
+        "CREATE TABLE Top (Id INT, b INT, PRIMARY KEY (ID), UNIQUE (B));"
+        "CREATE TABLE low (top INT REFERENCES tOP (iD))",
+    )
+    with staged(source, EMPTY) as dsn:
+        told = [text for _, text in constraints(dsn) if "NULL" not in str(text)]
+    assert told == ['PRIMARY KEY ("Id")', "UNIQUE (b)", 'FOREIGN KEY (top) REFERENCES "Top"("Id")']
 
 
 @pytest.mark.parametrize("form", ["duckdb", "parquet"])

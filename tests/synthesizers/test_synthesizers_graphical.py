@@ -15,11 +15,11 @@ from privbench.learning.graphical.estimate import (
     associate,
     conditional,
     draw,
-    one_way,
     rake,
     shrink,
     trend,
 )
+from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.sizes import (
     MANY,
     references_per_target,
@@ -284,6 +284,21 @@ def test_a_tail_below_the_noise_of_its_cells_is_kept():
         kept.append(float(one_way(noisy, 25.0, domain, "gaussian")[30:].sum()) * exact.sum())
     assert np.mean(kept) == pytest.approx(exact[30:].sum(), rel=0.4)
     assert np.mean(np.array(kept) > 0.3 * exact[30:].sum()) > 0.7
+
+
+@pytest.mark.parametrize(("sd", "most"), [(1.0, 0.03), (10.0, 0.08)])
+def test_a_wide_column_keeps_its_shape_and_its_heavy_values(sd, most):
+    """Noise hides each of 20,000 cells; their sums and single values of many rows it does not."""
+    g = np.random.default_rng(1)
+    values = np.append(np.minimum(g.exponential(300.0, 5000), 19_999), np.full(500, 15_000))
+    true = np.bincount(values.astype(int), minlength=20_000).astype(float)
+    shares = one_way(
+        true + g.normal(0, sd, 20_000), sd, Domain(20_000, ordered=True), "gaussian", 5500.0
+    )
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares.min() >= 0
+    assert np.abs(shares.cumsum() - true.cumsum() / 5500).max() < most
+    assert shares[15_000] == pytest.approx(500 / 5500, rel=0.2)
 
 
 def test_the_same_noise_gives_the_same_model_and_the_same_seed_the_same_rows(shop, begin):

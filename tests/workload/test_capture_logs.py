@@ -174,8 +174,8 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         tracemalloc.stop()
         return size
 
-    peak(3000)
-    assert peak(20_000) < 1.2 * peak(5000) + 2**19
+    peak(1000)
+    assert peak(10_000) < 1.2 * peak(2000) + 2**18
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -143,12 +143,23 @@ _numbers = st.integers(200_000, 899_999).map(str)
 
 
 @given(_texts, _numbers)
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @example("Xyzzyfoo", "987651")
 def test_what_is_written_does_not_depend_on_old_literals(
     clone: Connection, text: str, number: str
 ) -> None:
     """Two workloads that differ only in their literals become one and the same."""
+    _independent(clone, text, number)
+
+
+@pytest.mark.slow
+@given(_texts, _numbers)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_that_it_does_not_at_length(clone: Connection, text: str, number: str) -> None:
+    _independent(clone, text, number)
+
+
+def _independent(clone: Connection, text: str, number: str) -> None:
     templates = [template for template in PLANTED if "OFFSET" not in template]
     one = _bind(clone, *(_planted(t) for t in templates), planner=False)
     number = f"9{number[1:]}"

@@ -10,19 +10,17 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Codec
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListCodec
 from privbench.encoding.checks import allowed, column_limits, ends, length_limits
+from privbench.encoding.keys.uniqueness import Indices
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits
-from privbench.schema import Column, ColumnType, Index, Table, Unique
-
-Indices = NDArray[np.int64]
+from privbench.schema import Column, Index, Table, Unique
 
 INTEGERS = ("int2", "int4", "int8")
 #: Where surrogate keys that are dates or timestamps begin: 2000-01-01, in days.
@@ -59,11 +57,6 @@ class ValueSpace:
         """How many distinct values there are, as far as int64 counts."""
         return min(self.hi - self.lo + 1, 2**62)
 
-    @property
-    def gridded(self) -> bool:
-        """Whether values have neighbours (a grid or a list) that a repair can move to."""
-        return self.scale is not None or bool(self.values)
-
     def nth(self, index: Indices) -> pa.Array:
         """Distinct values for distinct numbers, each below `capacity`."""
         if self.maker is not None:
@@ -84,12 +77,7 @@ class ValueSpace:
         return np.asarray(result.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def from_points(self, points: Indices, *, text: bool = False) -> pa.Array:
-        """Values at grid points or list positions.
-
-        Args:
-            points: Grid points, or positions in the list.
-            text: Whether values that have a special text form (``infinity``) come as text.
-        """
+        """Values at grid points or list positions."""
         if self.scale is not None:
             real = self._listed[points] if self.values else points
             none = np.zeros(len(points), dtype=np.bool_)
@@ -112,17 +100,18 @@ class ValueSpace:
         return self.lo + index
 
 
+#: First point and step of surrogate keys that are no numbers with decimals.
+_STARTS = {
+    **dict.fromkeys((*INTEGERS, "interval"), (1, 1)),
+    **dict.fromkeys(("time", "timetz"), (0, _SECOND)),
+    **dict.fromkeys(("timestamp", "timestamptz"), (_EPOCH_DAY * 86_400 * _SECOND, _SECOND)),
+    "date": (_EPOCH_DAY, 1),
+}
+
+
 def _start(column: Column, scale: Scale) -> tuple[int, int]:
-    """First point and step of a surrogate key."""
-    base = column.type.base
-    if base == "date":
-        return _EPOCH_DAY, 1
-    if base in ("timestamp", "timestamptz"):
-        return _EPOCH_DAY * 86_400 * _SECOND, _SECOND
-    if base in ("time", "timetz"):
-        return 0, _SECOND
-    if base in INTEGERS or base == "interval":
-        return 1, 1
+    if column.type.base in _STARTS:
+        return _STARTS[column.type.base]
     one = scale.parse("1")
     return (one, one) if column.type.precision is not None else (one, 2**20)
 
@@ -130,14 +119,7 @@ def _start(column: Column, scale: Scale) -> tuple[int, int]:
 def modelled_values(
     table: Table, column: Column, codec: Codec | None, rows: int
 ) -> ValueSpace | None:
-    """The values that a column can take, by its type, its CHECKs and its codec; None if unknown.
-
-    Args:
-        table: The table.
-        column: The column.
-        codec: Its codec, where it is modelled: a declared list or range stays in force.
-        rows: How many distinct values are needed; decides the width of texts.
-    """
+    """The values that a column can take, by its type, its CHECKs and its codec; None if unknown."""
     scale = scale_of(column.type)
     if isinstance(codec, ListCodec):
         grid = scale if codec.settled else None
@@ -153,7 +135,7 @@ def modelled_values(
         return ValueSpace(column, scale, known.lo, known.hi)
     if column.type.base in TEXT_BASES:
         least, greatest = length_limits(limits, column.type.length)
-        width = max(_digits(rows), least, 1)
+        width = max(len(np.base_repr(max(rows - 1, 0), 36)), least, 1)
         width = width if greatest is None else min(width, greatest)
         return ValueSpace(column, None, 0, min(36**width, 2**62) - 1, width=width)
     return None
@@ -165,14 +147,6 @@ def _finite(column: Column, listed: tuple[str, ...] | None) -> tuple[str, ...]:
     if column.type.kind == "e":
         return column.type.labels
     return ("false", "true") if column.type.base == "bool" else ()
-
-
-def _digits(rows: int) -> int:
-    """Base-36 digits that number so many rows."""
-    count = 1
-    while 36**count < rows:
-        count += 1
-    return count
 
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
@@ -194,11 +168,8 @@ def kept_uniques(table: Table) -> tuple[Unique, ...]:
 
     A partial index over plain columns, one of them no key, is kept as if it were whole.
     """
-    added = []
-    for index in table.indexes:
-        if _plain_partial(table, index):
-            added.append(Unique(index.name, index.columns))
-    return table.unique_sets + tuple(added)
+    partial = (index for index in table.indexes if _plain_partial(table, index))
+    return table.unique_sets + tuple(Unique(index.name, index.columns) for index in partial)
 
 
 def folded_uniques(table: Table) -> tuple[Unique, ...]:
@@ -213,13 +184,9 @@ def folded_uniques(table: Table) -> tuple[Unique, ...]:
     >>> folded_uniques(Table(TableName("public", "t"), (mail,), indexes=(index,)))[0].columns
     ('mail',)
     """
-    result = []
     known = {column.name for column in table.columns}
-    for index in table.indexes:
-        names = _lowered(index) if index.unique else ()
-        if names and set(names) <= known:
-            result.append(Unique(index.name, names))
-    return tuple(result)
+    found = ((index, _lowered(index)) for index in table.indexes if index.unique)
+    return tuple(Unique(index.name, names) for index, names in found if names and known >= {*names})
 
 
 def unkept_indexes(table: Table) -> tuple[Index, ...]:
@@ -242,20 +209,17 @@ def index_room(table: Table, name: str) -> int | None:
     bytes: of columns, of those that are only included, and of expressions over columns.
     """
     sets = [set(item.columns) for item in table.unique_sets]
-    sets += [_indexed(table, index) for index in table.indexes if _SMALL.search(index.definition)]
-    wide = {item.name for item in table.columns if _is_wide(item.type)}
+    for index in table.indexes:
+        if _SMALL.search(index.definition):
+            text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]
+            sets.append({(a or b).replace('""', '"') for a, b in _WORDS.findall(text)})
+    types = ((item.name, item.type) for item in table.columns)
+    wide = {
+        name
+        for name, type_ in types
+        if type_.base in _WIDE or (type_.category in "SA" and type_.base != "char")
+    }
     return min((_ROOM // max(len(wide & item), 1) for item in sets if name in item), default=None)
-
-
-def _is_wide(type_: ColumnType) -> bool:
-    return type_.base in _WIDE or (type_.category in "SA" and type_.base != "char")
-
-
-def _indexed(table: Table, index: Index) -> set[str]:
-    """Columns that an index holds, or that its expressions speak of."""
-    text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]
-    words = {(quoted or plain).replace('""', '"') for quoted, plain in _WORDS.findall(text)}
-    return {column.name for column in table.columns if column.name in words}
 
 
 def _plain_partial(table: Table, index: Index) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
@@ -27,15 +26,13 @@ from privbench.encoding.keys.references import (
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
 from privbench.encoding.keys.table import TableRows
-from privbench.encoding.keys.uniqueness import ranks
+from privbench.encoding.keys.uniqueness import Indices, Mask, ranks
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.placeholders import random_uuids, value_space
 from privbench.errors import SchemaError
 from privbench.rng import generator
 from privbench.schema import Column, ForeignKey, Table, Unique
 
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 #: Characters of a UUID as text.
 _UUID_LENGTH = 36
 #: Rows that are numbered at a time, for memory alone.
@@ -97,7 +94,7 @@ def fill_keys(
         rng: Source of randomness.
         rows: Number of rows.
         codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
-        deferred: Keys that are filled in later (`fill_deferred_key`), when their parent exists.
+        deferred: Keys that are filled in later (`_fill_deferred_key`), when their parent exists.
         wanted: Columns of deferred keys that others refer to already: they get surrogate keys.
         own: The key whose parents should change last.
 
@@ -135,7 +132,7 @@ def fill_keys(
     return _result(work, selves)
 
 
-def fill_deferred_key(
+def _fill_deferred_key(
     table: Table,
     keyed: KeyedTable,
     key: ForeignKey,
@@ -143,16 +140,7 @@ def fill_deferred_key(
     parent_keys: Sequence[pa.Array],
     rng: np.random.Generator,
 ) -> KeyedTable:
-    """Fill in a key that was deferred to break a cycle, now that its parent's rows exist.
-
-    Args:
-        table: The table.
-        keyed: Its rows so far.
-        key: The deferred key.
-        index: Parent row of every kept row, negative for none.
-        parent_keys: The parent's key values.
-        rng: Source of randomness.
-    """
+    """Fill in a key that was deferred to break a cycle, now that its parent's rows exist."""
     work = TableRows(table, keyed.columns, {key.name: index}, rng, keyed.rows)
     work.fixed = set(table.key_columns) & set(keyed.columns)
     fill_reference(work, key, dict(zip(key.columns, parent_keys, strict=True)))
@@ -178,7 +166,7 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
         made = role_of(work.table, column) == "minted" or column.name in wanted
         if column.name in work.columns or not made:
             continue
-        if column.type.base == "uuid" or _is_uuid_text(work.table, column):
+        if _holds_uuids(work.table, column):
             work.columns[column.name] = random_uuids(work.rows, work.rng)
         elif is_discriminator(work.table, column) and not _counts_all(work, column):
             assert work.table.primary_key is not None
@@ -198,18 +186,15 @@ def _counts_all(work: TableRows, column: Column) -> bool:
     return space is not None and min(space.capacity, space.hi) >= rows
 
 
-def _is_uuid_text(table: Table, column: Column) -> bool:
-    """Whether a key is a text with room for a UUID and nothing else, and no CHECK says more."""
-    texts = column.type.base in ("varchar", "bpchar") and column.type.length == _UUID_LENGTH
-    return texts and not column_limits(table, column) and column_pattern(table, column) is None
+def _holds_uuids(table: Table, column: Column) -> bool:
+    """Whether a key is a UUID, or a text with room for one alone of which no CHECK says more."""
+    if column.type.base not in ("varchar", "bpchar") or column.type.length != _UUID_LENGTH:
+        return column.type.base == "uuid"
+    return not column_limits(table, column) and column_pattern(table, column) is None
 
 
 def _number(work: TableRows, column: Column, index: Indices) -> bool:
-    """Give a key column the values of some numbers; rows past the last value are dropped.
-
-    Returns:
-        Whether distinct numbers gave distinct values.
-    """
+    """Give a key column the values of some numbers; rows past the last value are dropped."""
     space = value_space(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)
     if pattern is not None and not (space and space.values) and work.rows:
@@ -334,9 +319,6 @@ def generate_keys(
 
     Returns:
         The tables by name; in each, parents count the kept rows of the parent table.
-
-    Raises:
-        SchemaError: A key refers to a table that is neither private nor public.
     """
     rows = _viable(tables, rows)
     wanted = _referred_columns(tables)
@@ -352,6 +334,10 @@ def generate_keys(
             if key.name not in step.deferred
         }
         columns = decoded.get(table.key, {})
+        # Of columns that others refer to, no key fills these at once.
+        keys = table.foreign_keys
+        later = {name for key in keys if key.name in step.deferred for name in key.columns}
+        now = {name for key in keys if key.name not in step.deferred for name in key.columns}
         made[table.key] = fill_keys(
             table,
             {name: values.slice(0, count) for name, values in columns.items()},
@@ -361,25 +347,19 @@ def generate_keys(
             rows=count,
             codecs=(codecs or {}).get(table.key),
             deferred=step.deferred,
-            wanted=_wanted(step, wanted),
+            wanted={name for name in later - now if (table.key, name) in wanted},
             own=(own or {}).get(table.key),
         )
         if not references and not step.deferred:
             made[table.key] = replace(made[table.key], parents={})
-    for step in steps:
-        for name in step.deferred:
-            _defer(
-                step.table, name, made, parents, rows, seed, _keys_of(made, private, public_keys)
-            )
+    for table, name in ((step.table, name) for step in steps for name in step.deferred):
+        # The load ends references to rows that go.
+        key, mine = table.foreign_key(name), made[table.key]
+        given = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
+        values = _keys_of(made, private, public_keys)(key)
+        rng = generator(seed, "defer", table.key, name)
+        made[table.key] = _fill_deferred_key(table, mine, key, given, values, rng)
     return made
-
-
-def _wanted(step: Step, wanted: set[tuple[str, str]]) -> set[str]:
-    """Columns of a table's deferred keys that others refer to, and no key fills at once."""
-    table, keys = step.table, step.table.foreign_keys
-    later = {name for key in keys if key.name in step.deferred for name in key.columns}
-    now = {name for key in keys if key.name not in step.deferred for name in key.columns}
-    return {name for name in later - now if (table.key, name) in wanted}
 
 
 def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
@@ -429,19 +409,3 @@ def _keys_of(
         return public_keys(key)
 
     return keys
-
-
-def _defer(
-    table: Table,
-    name: str,
-    made: dict[str, KeyedTable],
-    parents: Mapping[str, Mapping[str, Indices]],
-    rows: Mapping[str, int],
-    seed: int | None,
-    keys: ParentKeys,
-) -> None:
-    """Fill in one deferred key; the load ends references to rows that go."""
-    key, mine = table.foreign_key(name), made[table.key]
-    index = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
-    rng = generator(seed, "defer", table.key, name)
-    made[table.key] = fill_deferred_key(table, mine, key, index, keys(key), rng)

@@ -6,15 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from privbench.encoding.keys.table import TableRows, known
-from privbench.encoding.keys.uniqueness import combine, factorize, ranks
+from privbench.encoding.keys.uniqueness import Indices, Mask, combine, factorize, ranks
 from privbench.forest import circle_heads
 from privbench.schema import ForeignKey, Table
-
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 #: No reference.
 NONE = -1
@@ -23,12 +19,7 @@ DANGLING = -3
 
 
 def remap(parents: Indices, keep: Mask) -> Indices:
-    """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`.
-
-    Args:
-        parents: Row indices into all rows of the parent table, negative for none.
-        keep: Which of the parent's rows are kept.
-    """
+    """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`."""
     moved = np.where(keep, np.cumsum(keep) - 1, DANGLING)
     # One more entry, reached by the index −1, stands for "no reference".
     table = np.append(moved, NONE)
@@ -61,12 +52,6 @@ def shared_groups(
 ) -> tuple[Indices, Indices, Mask]:
     """Groups by the columns that earlier keys have set.
 
-    Args:
-        fixed: The child's values of those columns, each of shape (rows,).
-        referred: The parent's columns that they must equal, each of shape (parents,).
-        rows: Number of child rows.
-        parents: Number of parent rows.
-
     Returns:
         Group of every child row, group of every parent row (equal groups agree), and the child
         rows with a NULL among the fixed columns, which refer to nothing.
@@ -75,7 +60,7 @@ def shared_groups(
     joint = combine(codes, rows + parents)
     null = np.zeros(rows, dtype=np.bool_)
     for child in fixed:
-        null |= child.is_null().to_numpy(zero_copy_only=False)
+        null |= ~known(child)
     return joint[:rows], joint[rows:], null
 
 
@@ -88,11 +73,7 @@ def _joint(child: pa.Array, parent: pa.Array) -> Indices:
 def without_repeats(
     index: Indices, child_groups: Indices, parent_groups: Indices, rng: np.random.Generator
 ) -> Indices:
-    """Parents without replacement: later repeats take unused parents of their own group.
-
-    Returns:
-        The indices; `NONE` where the group's parents are used up.
-    """
+    """Parents without replacement: later repeats take unused parents of their own group."""
     used = index >= 0
     taken = np.zeros(len(parent_groups), dtype=np.bool_)
     taken[index[used]] = True
@@ -141,13 +122,6 @@ def take_key(
 
     A row without a reference has NULL where the column allows it (all columns under MATCH FULL),
     and elsewhere the value of some parent that has one, of each in turn.
-
-    Args:
-        table: The referencing table.
-        key: The foreign key.
-        index: Parent row of every row, negative for none.
-        referred: The parent's values by the *referencing* column's name.
-        columns: Which columns to fill.
     """
     none = index < 0
     if not none.any():
@@ -156,7 +130,7 @@ def take_key(
     result = {}
     for name in columns:
         values = referred[name]
-        filled = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        filled = np.flatnonzero(known(values))
         if table.column(name).not_null and len(filled):
             turn = filled[np.arange(len(index)) % len(filled)]
             result[name] = values.take(pa.array(np.where(none, turn, index)))
@@ -167,10 +141,6 @@ def take_key(
 
 def surviving_ancestors(index: Indices, alive: Mask) -> Indices:
     """Parents among the rows themselves once some rows are gone: those of gone parents.
-
-    Args:
-        index: Parent row of every row, negative for none.
-        alive: Rows that stay.
 
     Returns:
         The nearest ancestor that stays; negative where there is none, `DANGLING` where gone rows
@@ -200,11 +170,6 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     The parent agrees on the columns that earlier keys have filled; where it does not, another one
     is drawn among those that do. Where there is none, the reference is NULL if it may be, else the
     row is dropped.
-
-    Args:
-        work: The table in the making.
-        key: The foreign key.
-        referred: The parent's values by referencing column.
     """
     work.referred[key.name] = referred
     count = len(next(iter(referred.values())))
@@ -216,7 +181,7 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
         count,
     )
     # Nothing can refer to a row whose referenced columns are not all filled in.
-    empty = _with_null(referred)
+    empty: Mask = np.logical_or.reduce([~known(values) for values in referred.values()])
     theirs = np.where(empty, _NOBODY, theirs)
     work.targets[key.name] = np.flatnonzero(~empty)
     given = work.parents.get(key.name)
@@ -229,7 +194,8 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
         seen = np.flatnonzero(index >= 0)
         wrong[seen] |= mine[seen] != theirs[index[seen]]
     if wrong.any():
-        _redraw(work, index, mine, theirs, np.flatnonzero(wrong))
+        # The parent is gone, disagrees, or is missing and must not be.
+        index[wrong] = ParentSampler(index, theirs).draw(mine[wrong], work.rng)
     if one_to_one(work.table, key) and count:
         index = without_repeats(index, mine, theirs, work.rng)
     if not free:
@@ -254,23 +220,11 @@ def _fill(
     work.columns.update(result)
 
 
-def _with_null(referred: Mapping[str, pa.Array]) -> Mask:
-    """Parent rows with a NULL among the columns that a key refers to."""
-    nulls = [values.is_null().to_numpy(zero_copy_only=False) for values in referred.values()]
-    result: Mask = np.logical_or.reduce(nulls)
-    return result
-
-
 def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
     """Columns that can be NULL without touching another key."""
     if key.match == "f" and shared:
         return []
     return [name for name in nullable_columns(work.table, key) if name not in shared]
-
-
-def _redraw(work: TableRows, index: Indices, mine: Indices, theirs: Indices, rows: Indices) -> None:
-    """Draw again where the parent is gone, disagrees, or is missing and must not be."""
-    index[rows] = ParentSampler(index, theirs).draw(mine[rows], work.rng)
 
 
 def refill_self_reference(work: TableRows, key: ForeignKey) -> None:

@@ -8,17 +8,14 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import ValueSpace
 from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
 from privbench.encoding.keys.table import TableRows, finite, known
-from privbench.encoding.keys.uniqueness import move_apart, number_texts, replace_rows
+from privbench.encoding.keys.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.schema import ForeignKey, Unique
-
-Indices = NDArray[np.int64]
 
 #: Rounds of exchanges, and good rows that take part for each bad one.
 _ROUNDS, _HELPERS = 16, 3
@@ -72,14 +69,7 @@ def dependency_order(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def swap_between_rows(work: TableRows, low: str, high: str, *, strict: bool) -> None:
-    """Bring two columns in an order that a CHECK demands, as far as exchanges do.
-
-    Args:
-        work: The table in the making.
-        low: The column with the lesser values.
-        high: The column with the greater values.
-        strict: Whether equal values are out of order.
-    """
+    """Bring two columns in an order that a CHECK demands, as far as exchanges do."""
     both = _points(work, low, high)
     space = work.space(low)
     if both is not None and space is not None and space.scale is not None:
@@ -140,11 +130,6 @@ def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> I
 
     Two rows of which one has the lesser value on the left and the greater on the right exchange the
     right ones, if either is out of order: that never adds to what all rows are out of order by.
-
-    Args:
-        left: Values that should not exceed those on the right, of shape (rows,).
-        right: Values, of shape (rows,).
-        rng: Chooses partners.
 
     Returns:
         A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
@@ -322,22 +307,18 @@ def _repair(work: TableRows, item: Unique) -> bool:
     """Repair one set; whether anything had to change."""
     if not work.duplicates(item).any():
         return False
-    spaces = _free_pools(work, item)
-    if not spaces:
-        _redraw(work, item)
-    elif spaces[0].gridded:
-        _spread(work, item, spaces[0])
-    else:
-        _renumber(work, item, spaces[0])
-    work.alive &= ~work.duplicates(item)
-    return True
-
-
-def _free_pools(work: TableRows, item: Unique) -> list[ValueSpace]:
-    """Columns that may change, the roomiest first."""
+    # Of the columns that may change, the roomiest does.
     names = [name for name in item.columns if name not in work.table.key_columns]
     spaces = [space for space in map(work.space, names) if space is not None]
-    return sorted(spaces, key=lambda space: -space.capacity)
+    space = max(spaces, key=lambda space: space.capacity, default=None)
+    if space is None:
+        _redraw(work, item)
+    elif space.scale is not None or space.values:
+        _spread(work, item, space)
+    else:
+        _renumber(work, item, space)
+    work.alive &= ~work.duplicates(item)
+    return True
 
 
 def _spread(work: TableRows, item: Unique, space: ValueSpace) -> None:

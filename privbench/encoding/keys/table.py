@@ -7,17 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_differences, column_orders
 from privbench.encoding.keys.columns import ValueSpace, folded_uniques
-from privbench.encoding.keys.uniqueness import combine, factorize, later_duplicates
+from privbench.encoding.keys.uniqueness import Indices, Mask, combine, factorize, later_duplicates
 from privbench.encoding.placeholders import value_space
 from privbench.schema import ForeignKey, Table, Unique
-
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 class TableRows:

@@ -14,12 +14,7 @@ Mask = NDArray[np.bool_]
 
 
 def factorize(array: pa.Array, *, fold: bool = False) -> Indices:
-    """A small integer for every distinct value, −1 for NULL; shape (rows,).
-
-    Args:
-        array: Any Arrow array.
-        fold: Whether case does not count in texts (citext).
-    """
+    """A small integer for every distinct value, −1 for NULL; shape (rows,)."""
     text = pc.utf8_lower(array) if fold and pa.types.is_string(array.type) else array
     codes = text.dictionary_encode().indices.fill_null(-1)
     return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -68,12 +63,6 @@ def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indi
 
     Within a group, sorted points are pushed up to be strictly ascending, then pushed down from
     `hi` where they passed it. Points of groups that are already distinct do not move.
-
-    Args:
-        points: Grid points in ``[lo, hi]``, shape (rows,).
-        groups: Group of every row.
-        lo: Least point.
-        hi: Greatest point.
 
     Returns:
         The points, and which rows found no room (their group has more rows than points).
@@ -128,17 +117,7 @@ def _push(value: Indices, new: Mask, rank: Indices, size: Indices) -> Indices:
 
 
 def number_texts(text: pa.Array, rows: Indices, numbers: Indices, greatest: int | None) -> pa.Array:
-    """The chosen texts with numbers appended (before an ``@``), no longer than `greatest`.
-
-    Args:
-        text: Strings, shape (n,).
-        rows: Which of them to change.
-        numbers: A number for each.
-        greatest: Longest length, or None.
-
-    Returns:
-        All strings, the chosen ones changed.
-    """
+    """The chosen texts with numbers appended (before an ``@``), no longer than `greatest`."""
     chosen = text.take(pa.array(rows))
     suffix = pa.array(numbers).cast(chosen.type)
     pieces = pc.extract_regex(chosen, r"(?s)^(?P<head>[^@]*)(?P<tail>.*)$")
@@ -150,13 +129,7 @@ def number_texts(text: pa.Array, rows: Indices, numbers: Indices, greatest: int 
 
 
 def replace_rows(array: pa.Array, rows: Indices, new: pa.Array) -> pa.Array:
-    """The array with other values in some rows.
-
-    Args:
-        array: Shape (n,).
-        rows: Which rows to replace.
-        new: A value for each, of the array's type.
-    """
+    """The array with other values in some rows."""
     places = np.arange(len(array))
     places[rows] = len(array) + np.arange(len(rows))
     return pa.concat_arrays([array, new]).take(pa.array(places))

@@ -33,8 +33,9 @@ from privbench.learning.graphical.columns import (
     may_stay_inside,
     scope_name,
 )
-from privbench.learning.graphical.estimate import Floats, law_of, one_way
+from privbench.learning.graphical.estimate import Floats, law_of
 from privbench.learning.graphical.model import Population, TableLaw
+from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.references import (
     ReferenceLaw,
     Targets,

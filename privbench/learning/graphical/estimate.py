@@ -1,4 +1,4 @@
-"""Estimation from noisy histograms: shrinkage, smoothing, proportional fitting, systematic draws.
+"""Estimation from noisy histograms: shrinkage, proportional fitting, systematic draws.
 
 Everything here is post-processing of released numbers. One estimator serves every histogram:
 counts are a prediction times a ratio, and the prior of the ratio is learned from the noisy counts
@@ -12,9 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter1d
-
-from privbench.domain import Domain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,25 +35,6 @@ LEARNED = 20_000
 CLIPPED_ROUNDS = 4
 #: Noise sds from which on a cell that the grid does not reach counts as it was measured.
 SURE = 4.0
-#: Noise sds from which on a special cell is present. Values beyond all others move averages, and
-#: an infinite or empty one breaks sums and keys, so that it must be sure. Half: one column in forty
-#: has such values by noise. Labels beyond a list are ordinary.
-SPECIAL = {"below": 2.0, "above": 2.0, "other": None}
-#: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
-#: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
-UNSEEN = 0.3
-#: Cells before the end of a released range that tell, with those beyond, how counts fall off.
-BEFORE = 20
-#: Prior odds of a column that ends with its released range against one that goes on. At 3 or 30:
-#: tails of six databases are off by .31 or .27 for .28 (mean log), those of stats5 by .27 or .30.
-ENDED = 10.0
-#: Grids of a tail: log level at the first of those cells, slope and curvature over all of them.
-LEVELS, SLOPES = np.linspace(-1.0, 2.0, 13), np.linspace(-24.0, 4.0, 29)
-CURVES = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-#: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
-ABSENT = 0.03
-#: Bandwidths of the smoother, in cells, chosen by leave-one-out error.
-BANDWIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
 #: Relative error of a shape that likelihoods allow for. Half: shapes win over cells that the family
 #: cannot have; double: sizes of trees of a few hundred units scatter more.
 MISFIT = 0.15
@@ -159,104 +137,6 @@ def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Law) -> tuple[
     beyond = (y > m * ratios[-1]) & (y > SURE * sd)
     variance = np.where(beyond, sd * sd, square - mean**2)
     return np.where(beyond, np.maximum(y, mean), mean), np.maximum(variance, 0.0)
-
-
-def smooth(noisy: Floats) -> Floats:
-    """A local mean of the cells of an ordered histogram; the bandwidth by leave-one-out error."""
-    ones, delta = np.ones(len(noisy)), np.zeros(len(noisy))
-    delta[len(delta) // 2] = 1.0
-    best, found = np.inf, np.full(len(noisy), noisy.mean())
-    for width in BANDWIDTHS:
-        if width > len(noisy):
-            break
-        near = [gaussian_filter1d(part, width, mode="constant") for part in (noisy, ones, delta)]
-        itself = near[2].max()
-        others = (near[0] - itself * noisy) / np.maximum(near[1] - itself, TINY)
-        error = float(((noisy - others) ** 2).mean())
-        if error < 0.98 * best:
-            best, found = error, near[0] / near[1]
-    return np.asarray(found)
-
-
-def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law: Law) -> Floats:
-    """What is expected of the cells beyond a released range, from the noisy cells around its end.
-
-    Beyond the range single cells do not stand above noise, but all of them together tell how the
-    counts fall off: a cell of width w (in the logarithm of the distance from the median) holds
-    w·exp(a + b x - c x²), with x that distance, and the column ends at the range or beyond. Level,
-    slope, curvature and end have a posterior on a grid; a cell's prediction is the exponential of
-    the posterior mean of its logarithm, since the plain mean is ruled by the heaviest tail, times
-    the probability that the column goes on so far.
-
-    Args:
-        noisy: Noisy counts of the ordinary cells, in their order, shape (cells,).
-        edges: First point of every cell and one past the last, or None for equal widths.
-        high: First cell beyond the range.
-        sd: Standard deviation of the noise.
-        law: Law of the noise.
-
-    Returns:
-        Expected counts of the cells from ``high`` on.
-    """
-    sums = np.cumsum(np.maximum(noisy[:high], 0.0))
-    middle = int(np.searchsorted(sums, sums[-1] / 2)) if high else 0
-    points = range(len(noisy) + 1) if edges is None else edges
-    # Python's integers: edges of a bigint are further apart than int64 holds.
-    far = np.array([abs(point - points[middle]) for point in points[middle:]], np.float64)
-    start = max(min(high - BEFORE, len(noisy) - 2), middle + 1)
-    ends = np.log1p(far / max(far[1], 1.0))[start - middle :]
-    if len(ends) < 3 or start >= high:
-        return np.full(len(noisy) - high, ABSENT * sd)
-    widths = np.maximum(np.diff(ends), 1e-9)
-    place = ((ends[1:] + ends[:-1]) / 2 - ends[0]) / (ends[-1] - ends[0])
-    shapes = LEVELS[:, None, None, None] + SLOPES[:, None, None] * place
-    shapes = (shapes - CURVES[:, None] * place**2).reshape(-1, len(place))
-    near = slice(0, high - start)
-    level = max(float(noisy[start:high].sum()), sd) / float(widths[near].sum())
-    shapes = np.maximum(level * widths * np.exp(shapes), TINY * sd)
-    spread, tail = np.hypot(sd, MISFIT * shapes), slice(high - start, None)
-    fit = log_likelihood(noisy[start:] - shapes, spread, law) - np.log(spread / sd)
-    fit -= log_likelihood(noisy[start:], sd, law)
-    ended = np.insert(np.cumsum(fit[:, tail], axis=1), 0, 0.0, axis=1)
-    ended += fit[:, near].sum(axis=1, keepdims=True)
-    ended[:, 1:] -= np.log(ENDED * (ended.shape[1] - 1.0))
-    weight = np.exp(ended - ended.max())
-    weight /= weight.sum()
-    expected = np.exp(weight.sum(axis=1) @ np.log(shapes[:, tail]))
-    return np.asarray(expected * weight.sum(axis=0)[::-1].cumsum()[::-1][1:])
-
-
-def one_way(
-    noisy: Floats, sd: float, domain: Domain, law: Law, total: float | None = None
-) -> Floats:
-    """Shares of a column's cells from its noisy histogram.
-
-    Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
-    tails by their sum (`_tail`); special cells and NULL by themselves, special ones only if they
-    stand above noise.
-    Then all are shrunk to the prediction, with a known sum where there is one.
-
-    Returns:
-        Shares, shape (cells,), that sum to 1.
-    """
-    prediction = np.maximum(noisy, UNSEEN * sd)
-    for name in domain.specials:
-        cell, least = domain.special_code(name), SPECIAL.get(name, SURE)
-        if least is not None:
-            prediction[cell] = noisy[cell] if noisy[cell] > least * sd else TINY * sd
-    low, high = domain.core or (0, domain.values)
-    if high - low > 1:
-        part = noisy[low:high]
-        guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
-        prediction[low:high] = np.maximum(guess, ABSENT * sd)
-    inner, edges = noisy[: domain.values], domain.edges
-    if high < domain.values:
-        prediction[high : domain.values] = _tail(inner, edges, high, sd, law)
-    if low > 0:
-        back = edges if edges is None else edges[::-1]
-        prediction[:low] = _tail(inner[::-1], back, domain.values - low, sd, law)[::-1]
-    counts = shrink(noisy, sd, prediction, law, total)
-    return np.asarray(counts / counts.sum())
 
 
 def trend(noisy: Floats, sd: float, prediction: Floats, steps: Floats) -> Floats:

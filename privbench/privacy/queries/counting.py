@@ -75,7 +75,7 @@ class Marginals:
 
 
 class Counter(Protocol):
-    """Where marginals are counted: in this process (`Local`), by workers, or in the engine.
+    """Where marginals are counted: in this process (`Local`) or by workers.
 
     All give the same integers for the same database, whose weights (and the random ranks of
     truncated tables among them) are drawn once, in the process of the session. A counter adds no

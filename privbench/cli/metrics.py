@@ -1,0 +1,160 @@
+"""``--metrics FILE``: what a run did, as OpenMetrics text, in the way of collectors of text files.
+
+The file is written when the command ends, however it ends, and takes the place of the one before
+in one step. Every sample has the label ``run``, the file's name without its suffix, so that files
+of several runs may lie in one folder. There are gauges only: older readers, which know Prometheus'
+own text format, read them too.
+
+Nothing is computed from private rows but a comparison's figures, which are as CONFIDENTIAL as its
+report and say so. Budgets stand in the ledger and rows are the clone's own. Run times and exit
+codes are confidential like logs (P1): the file is its owner's, and for a monitor inside the house.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from privbench import __version__
+from privbench.cli.console import LOG
+from privbench.cli.options import State, exit_code
+from privbench.errors import PrivbenchError, UsageError
+from privbench.files import write_text
+from privbench.pipeline.progress import Reporter, Spending
+
+if TYPE_CHECKING:
+    from privbench.pipeline import LoadReport
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+#: Name without prefix, help, labels, value.
+Sample = tuple[str, str, Mapping[str, str], float]
+
+
+def metrics_option(command: Command) -> Command:
+    """``--metrics``: the run is written down when the command ends, whatever it ends with."""
+
+    @functools.wraps(command)
+    def measured(*args: Any, metrics: str | None, **given: Any) -> Any:
+        if metrics is None:
+            return command(*args, **given)
+        path, context = Path(metrics), click.get_current_context()
+        if path.is_dir() or not path.parent.is_dir():
+            raise UsageError(f"cannot write {path}.", remedy="--metrics takes a file in a folder.")
+        state = cast("State", context.obj)
+        write = functools.partial(_write, path, str(context.info_name), state)
+        try:
+            found = command(*args, **given)
+        except BaseException as error:
+            try:
+                write(exit_code(error))
+            except Exception as problem:
+                # What the command ended with is what must be told.
+                said = problem if isinstance(problem, PrivbenchError) else type(problem).__name__
+                LOG.warning("no metrics: %s", said)
+            raise
+        write(0)
+        return found
+
+    text = "Seconds, budget, rows and exit code of the run, as OpenMetrics text."
+    option = click.option("--metrics", metavar="FILE", help=text)
+    return option(cast("Command", measured))
+
+
+def rows(report: LoadReport) -> Iterator[Sample]:
+    """What a clone holds: synthetic rows, and those of public tables."""
+    for name, meaning, counts in (
+        ("clone_rows", "Rows of the clone", report.rows),
+        ("clone_rows_dropped", "Synthetic rows without a valid key, or that broke a rule",
+         report.dropped),
+        ("clone_rows_repaired", "Synthetic rows that were changed to keep the schema's rules",
+         report.repaired),
+    ):  # fmt: skip
+        for table, count in counts.items():
+            yield name, f"{meaning}, by table.", {"table": table}, count
+    missing = "Parts of the schema that the clone lacks or has as NOT VALID."
+    yield "clone_schema_losses", missing, {}, len(report.losses)
+
+
+def _write(path: Path, command: str, state: State, code: int) -> None:
+    spending = state.reporter.spending
+    found = [
+        *_run(command, state.reporter, code),
+        *(_spent(spending) if spending is not None else ()),
+        *state.samples,
+    ]
+    try:
+        write_text(path, _render(path.stem, found))
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
+
+
+def _render(run: str, samples: Iterable[Sample]) -> str:
+    """The text; a figure without a value has no sample."""
+    from prometheus_client.core import Metric
+    from prometheus_client.openmetrics.exposition import generate_latest
+
+    families: dict[str, Metric] = {}
+    for name, meaning, labels, value in samples:
+        if not math.isnan(value):
+            name = f"privbench_{name}"
+            family = families.setdefault(name, Metric(name, meaning, "gauge"))
+            family.add_sample(name, {"run": run, **labels}, value)
+
+    class Collected:
+        def collect(self) -> Iterable[Metric]:
+            return families.values()
+
+    text: bytes = generate_latest(Collected())  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+def _run(command: str, reporter: Reporter, code: int) -> Iterator[Sample]:
+    about = {"command": command, "version": __version__}
+    yield "run_info", "Which command and version of privbench ran.", about, 1
+    yield "run_exit_code", "CONFIDENTIAL, like a log: the exit code.", {}, code
+    yield "run_end_time_seconds", "When the run ended, in seconds since 1970.", {}, time.time()
+    seconds: dict[str, float] = {}
+    for stage in reporter.stages:
+        seconds[stage.name] = seconds.get(stage.name, 0) + stage.seconds
+    for name, value in seconds.items():
+        meaning = "CONFIDENTIAL, like a log: seconds of the stages that were done."
+        yield "run_stage_seconds", meaning, {"stage": name}, value
+
+
+def _spent(spending: Spending) -> Iterator[Sample]:
+    """What the ledger says: of this release, and of all releases of the database."""
+    if spending.release is not None:
+        loss, budget = spending.release.loss(), spending.accountant
+        yield "release_epsilon", "ε of this release's events so far.", {}, loss.epsilon
+        yield "release_delta", "δ of this release's events so far.", {}, loss.delta
+        unit = {"loss": budget.loss}
+        used, left = budget.spent, max(0.0, budget.cap - budget.spent)
+        yield "release_spent", "What this run has charged to its budget, in ε or ρ.", unit, used
+        yield "release_left", "What this run has left of its budget, in ε or ρ.", unit, left
+    from privbench.privacy import Cap
+
+    state = spending.ledger.show()
+    month = datetime.now(UTC).strftime("%Y-%m")
+    cap = Cap(**state["cap"]).stricter(spending.cap)
+    known = state["definitions"]
+    spans = (
+        ("all", [item["epsilon"] for item in known], cap.epsilon),
+        ("month", [item["months"].get(month, 0.0) for item in known], cap.monthly),
+    )
+    for span, totals, limit in spans:
+        labels, spent = {"span": span}, max(totals, default=0.0)
+        meaning = "ε of the releases of this database, unfinished ones with all that they reserved"
+        yield "ledger_epsilon", f"{meaning}: all, and of this month (UTC).", labels, spent
+        if limit is not None:
+            yield "ledger_cap_epsilon", "The lowest cap on ε: in all, and a month.", labels, limit
+            left = max(0.0, limit - spent)
+            yield "ledger_left_epsilon", "ε that the caps leave to further releases.", labels, left
+    delta = max((item["delta"] for item in known), default=0.0)
+    yield "ledger_delta", "δ of the releases of this database.", {}, delta

@@ -1,0 +1,274 @@
+"""``workload generate``, ``capture`` and ``rebind``: queries from a database, a model, or logs.
+
+What comes from a model may go to anyone, all else is for its owner's eyes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from privbench.errors import UsageError
+from privbench.metrics.modeltree import Modelled, modelled_tables
+from privbench.pipeline.accounts import has_releases
+from privbench.pipeline.decode import CloneTable, codecs_of, decode
+from privbench.pipeline.load import check_scale
+from privbench.pipeline.model import Model
+from privbench.pipeline.progress import Reporter
+from privbench.postgres.connect import same_database
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import PRINTING, ROWS, reading
+from privbench.schema import Schema
+from privbench.synthesizers import get as find_synthesizer
+from privbench.workload import (
+    KINDS,
+    Plan,
+    Workload,
+    generate_from_source,
+    generate_from_tables,
+    read,
+)
+from privbench.workload.capture import Capture, capture_logs, capture_statements
+from privbench.workload.database import refuse_computing
+from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.generators.memory import MemoryRows, MemoryTables
+from privbench.workload.generators.rows import RowSource
+from privbench.workload.rebind import Partners, Planner, Rebinding, by_rank
+from privbench.workload.rebind import rebind as rebind_workload
+from privbench.workload.safety import NONE, Trust
+
+
+def capture(
+    dsn: str | None = None,
+    *,
+    logs: Sequence[str | Path] = (),
+    prefix: str | None = None,
+    database: str | None = None,
+    samples: int = 1,
+    seed: int = 0,
+) -> Capture:
+    """Capture a workload from pg_stat_statements or from logs; reads no table of users.
+
+    Args:
+        dsn: The database whose statements are wanted; without logs.
+        logs: Log files; without a DSN.
+        prefix: ``log_line_prefix`` of plain logs; by default common ones are tried.
+        database: Only statements of this database, of logs.
+        samples: How many executions of a text become queries, of logs.
+        seed: Decides which executions.
+
+    Returns:
+        The workload: CONFIDENTIAL, its literals are those of the server's users.
+
+    Raises:
+        UsageError: Neither or both of DSN and logs are given, or there is no query.
+        AccessDenied: A right is missing.
+        DatabaseError: The server refused.
+    """
+    if (dsn is None) == (not logs):
+        raise UsageError(
+            "a workload is captured from a database or from logs.",
+            remedy="Give either a DSN or --log FILE, one or more times.",
+        )
+    if samples < 1:
+        raise UsageError("--samples must be at least 1.")
+    if dsn is None:
+        return capture_logs(logs, prefix=prefix, database=database, samples=samples, seed=seed)
+    with reading(dsn) as connection:
+        return capture_statements(connection)
+
+
+def generate_workload(
+    source: str,
+    kind: str,
+    plan: Plan | None = None,
+    *,
+    clone: str | None = None,
+    scale: float = 1.0,
+    schemas: Sequence[str] = ("public",),
+    only: Sequence[str] = (),
+    timeout: float = 20.0,
+    ledger: str | None = None,
+    reporter: Reporter | None = None,
+) -> Workload:
+    """Make a workload from a database or from a model.
+
+    Of a database it is CONFIDENTIAL: literals and answers are those of its rows. Of a model it
+    holds what the model's synthetic rows hold, and no row of the source is read.
+
+    Args:
+        source: A model file, or else a DSN.
+        kind: One of `privbench.workload.KINDS`.
+        plan: What it is to be like; the kind's own where not given.
+        clone: DSN of a clone whose answers a workload of a model states. Where it has releases in
+            the ledger it may be the source, and the workload is CONFIDENTIAL. A source that was
+            never fitted, or whose ledger lies elsewhere, looks like any clone.
+        scale: Size of the sample of a model that literals come from.
+        schemas: PostgreSQL schemas of the database.
+        only: Tables to query; all where none is named.
+        timeout: Seconds; queries that take longer are left out.
+        ledger: Directory of the ledgers; None means the user's state directory.
+        reporter: Told of stages.
+
+    Returns:
+        The workload. The same source, plan and seed give the same one.
+
+    Raises:
+        UsageError: The plan or the schema allows no query, none with an answer was found, or a
+            clone is given with a database.
+        SchemaError: There is no table of that name.
+        ModelError: The model is damaged.
+        LedgerError: The clone's ledger is damaged.
+        ConnectionFailed: The database is unreachable.
+    """
+    teller = reporter or Reporter()
+    plan = plan or KINDS[kind].plan
+    if not Path(source).is_file():
+        if clone:
+            raise UsageError(
+                "answers of a clone go with a workload of a model.",
+                remedy="Name a model file, or leave the clone out.",
+            )
+        with teller.stage("generate"), reading(source, ROWS) as connection:
+            schema = _some(introspect(connection, tuple(schemas)), only)
+            refuse_computing(connection, [table.name for table in schema])
+            return generate_from_source(connection, kind, schema, plan, timeout)
+    check_scale(scale)
+    with teller.stage("sample"):
+        model = Model.load(source)
+        tables = sampled_tables(model, scale=scale, seed=plan.seed)
+    with teller.stage("generate"), ExitStack() as stack:
+        on_clone = stack.enter_context(reading(clone, ROWS)) if clone else None
+        fitted = on_clone is not None and has_releases(on_clone, ledger)
+        made = generate_from_tables(
+            tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout
+        )
+    return replace(made, confidential=fitted or not model.promise.private)
+
+
+def sampled_tables(
+    model: Model, *, scale: float = 1.0, seed: int | None = None
+) -> dict[str, dict[str, pa.ChunkedArray]]:
+    """Synthetic rows of a model, the columns of each table by name.
+
+    Raises:
+        ModelError: The model is damaged.
+    """
+    return {item.table.key: _columns(item) for item in decode(model, scale=scale, seed=seed)}
+
+
+def _some(schema: Schema, only: Sequence[str]) -> Schema:
+    if not only:
+        return schema
+    kept = {schema.table(name).name for name in only}
+    return replace(schema, tables=tuple(table for table in schema if table.name in kept))
+
+
+def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:
+    """The columns by name; several may differ only in what Arrow folds."""
+    batches = list(item.batches())
+    if not batches:
+        return {name: pa.chunked_array([], pa.string()) for name in item.columns}
+    whole = pa.concat_tables(batches, promote_options="permissive")
+    return {name: whole.column(place) for place, name in enumerate(item.columns)}
+
+
+#: Milliseconds that a question about ranks or rows may take.
+_LIMIT = {"statement_timeout": "600000"}
+
+
+def rebind(
+    workload: str | Path | Workload,
+    *,
+    model: str | Path | None = None,
+    on: str | None = None,
+    seed: int = 0,
+    ledger: str | None = None,
+    trust: Trust = NONE,
+) -> Rebinding:
+    """Replace the literals of a workload by values of synthetic rows.
+
+    It is CONFIDENTIAL where the model is NOT PRIVATE (so are clones of it), and where the clone has
+    releases in a ledger: it may be the source itself. A source that was never fitted, or whose
+    ledger lies elsewhere, looks like any clone.
+
+    Args:
+        workload: A file or folder in any known format, or what was read of one.
+        model: The model to draw rows from; where a clone is given too, rows are the clone's.
+        on: The clone: its rows give the literals and its server checks the queries.
+        seed: Of the draws.
+        ledger: Directory of the ledgers; None means the user's state directory.
+        trust: What the operator vouches for, of what the queries would run.
+
+    Raises:
+        UsageError: Neither model nor clone is given, or no query of the workload can be bound.
+        ModelError: The model is damaged.
+        LedgerError: The clone's ledger is damaged.
+        DatabaseError: A server refused.
+    """
+    if model is None and on is None:
+        raise UsageError(
+            "new literals need rows to come from.",
+            remedy="Give --model MODEL, or --on with the DSN of the clone.",
+        )
+    queries = workload if isinstance(workload, Workload) else read(workload)
+    found = Model.load(model) if model is not None else None
+    secret = found is not None and not found.promise.private
+    with ExitStack() as stack:
+        clone = stack.enter_context(reading(on, PRINTING | _LIMIT)) if on is not None else None
+        if clone is not None:
+            secret = secret or has_releases(clone, ledger)
+            schema, planner = introspect(clone), Planner(clone)
+            refuse_computing(clone, [table.name for table in schema], checks=True)
+            rows: RowSource = DatabaseRows(clone, seed)
+        elif found is not None:
+            schema, planner = found.schema, None
+            rows = MemoryRows(MemoryTables(sampled_tables(found, seed=seed)), seed)
+        made = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
+    return replace(made, workload=replace(made.workload, confidential=secret))
+
+
+def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
+    """The queries that name texts which the clone lacks, with those of the same rank instead.
+
+    Reads how often every text of these columns occurs in the source: CONFIDENTIAL.
+
+    Args:
+        workload: The queries as written.
+        source: DSN of the source; only read.
+        clone: DSN of the clone; only read.
+
+    Raises:
+        UsageError: Both are one database.
+        DatabaseError: A server refused.
+    """
+    with reading(source, ROWS | _LIMIT) as here, reading(clone, ROWS | _LIMIT) as there:
+        if same_database(here, there):
+            raise UsageError("the clone and the source are one and the same.")
+        schema = introspect(here)
+        for side, tables in ((here, schema), (there, introspect(there))):
+            refuse_computing(side, [table.name for table in tables])
+        return by_rank(workload, schema, Partners(here, there))
+
+
+def modelled(path: str | Path) -> Modelled:
+    """Circuits, codecs and promise of a model file.
+
+    Args:
+        path: The model file.
+
+    Raises:
+        ModelError: Not a model, or damaged.
+    """
+    model = Model.load(path)
+    fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
+    codecs = {key: codecs_of(model, key) for key in model.tables}
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    promise = model.promise.sentence()
+    return Modelled(digest, model.synthesizer, promise, modelled_tables(fitted, codecs))

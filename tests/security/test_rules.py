@@ -1,0 +1,177 @@
+"""Door: the rules of a config, which somebody may have sent. Attack: SQL that does more than ask.
+
+A rule reaches the source's server, the model's DDL and every target. Stopped by: the allow-list of
+expressions, before the server hears of it; the columns that the table has; and in a model, which
+anybody may have changed, by the allow-list of DDL.
+"""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+from forging import forge
+
+from privbench import pipeline
+from privbench.config import Config
+from privbench.errors import ConfigError
+from privbench.pipeline.rules import with_rules
+from privbench.postgres.introspect import introspect
+from privbench.postgres.reading import reading
+
+__all__ = ["forge"]
+
+SCHEMA = """
+CREATE TABLE secret (word text);
+CREATE TYPE pair AS (a int, b int);
+CREATE FUNCTION mine(int) RETURNS boolean LANGUAGE plpgsql AS
+  $$BEGIN RAISE EXCEPTION 'it ran'; END$$;
+CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);
+CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text, pair pair, "column 2" text);
+"""
+NO_EXPRESSION = "it is not one expression of SQL"
+HOSTILE = {
+    # Something else than one expression.
+    "": NO_EXPRESSION,
+    "-- nothing": NO_EXPRESSION,
+    "a > 0; DROP TABLE t": NO_EXPRESSION,
+    "a > 0) OR (a < 0": NO_EXPRESSION,
+    "a > 0) NOT VALID; COPY t TO PROGRAM 'sh' --": NO_EXPRESSION,
+    "a > 0 FROM t": NO_EXPRESSION,
+    "a > 0, a > 1": NO_EXPRESSION,
+    "a > 0 AS b": NO_EXPRESSION,
+    "DISTINCT a > 0": NO_EXPRESSION,
+    "a > 0 UNION SELECT true": NO_EXPRESSION,
+    "s = 'no end": "unterminated quoted string|it is not one expression",
+    "a > 0 /* no end": NO_EXPRESSION,
+    # Queries, programs and what can call them.
+    "a = (SELECT max(a) FROM t)": "it holds a node of kind",
+    "EXISTS (SELECT FROM secret)": "it holds a node of kind",
+    "a IN (TABLE secret)": "it holds a node of kind",
+    "pg_read_file('/etc/passwd') <> s": "it calls pg_read_file",
+    "pg_sleep(10) IS NULL AND a > 0": "it calls pg_sleep",
+    "query_to_xml('TABLE secret', true, true, '') IS NOT NULL AND a > 0": "it calls query_to_xml",
+    "nextval('t_id_seq') > a": "it calls nextval",
+    "public.mine(a)": r"it calls public\.mine",
+    "mine(a)": "it calls mine",
+    "a OPERATOR(public.===) 1": r"it uses the operator public\.===",
+    "a::public.pair IS NULL": r"it names the type public\.pair",
+    "(pair).pg_read_file IS NULL": "it selects pg_read_file",
+    "t.pg_ls_dir = s": "it selects pg_ls_dir",
+    "a = $1": "it holds a node of kind ParamRef",
+    # No columns of this table.
+    "b > 0": "it reads b, which is no column of the table",
+    "t.a > 0": "it selects a|it reads t.a",
+    "t IS NOT NULL": "it reads t, which is no column of the table",
+    "ctid IS NOT NULL": "it reads ctid, which is no column of the table",
+    "xmin::text <> s": "it reads xmin, which is no column of the table",
+    '"A" > 0': "it reads A, which is no column of the table",
+    "1 = 1": "it reads no column",
+    "now() > '2020-01-01'": "it reads no column",
+    # What PostgreSQL's own reading of the names refuses.
+    "a": "argument of WHERE must be type boolean",
+    "a > 'x'": "invalid input syntax for type integer",
+    "a > 'x\n\x1b[2J'": r"invalid input syntax for type integer: \"x \[2J\"",
+    "a ~ 'x'": "operator does not exist: integer ~ unknown",
+    "sum(a) > 0": "aggregate functions are not allowed",
+    "row_number() OVER () > a": "it holds a node|it calls row_number|window functions are not",
+    "generate_series(1, a) > 0": "it calls generate_series|set-returning functions",
+    # Texts that no model may hold.
+    "a > 0 " + "AND a > 0 " * 2001: "the expression is too long",
+    "(" * 101 + "a > 0" + ")" * 101: "the expression is nested too deeply",
+    "a > 0" + " + 1" * 1500: "it is nested too deeply",
+    "s " + 'COLLATE "C" ' * 5000 + "> ''": "it is nested too deeply",
+    "s <> '" + "x" * 2**17 + "'": "the expression is too long",
+    "s <> 'a\0b'": NO_EXPRESSION,
+}
+CONFIG = """
+[privacy]
+epsilon = 5.0
+seed = 1
+[synthesizer]
+name = "independent"
+"""
+
+
+def config(folder, *rules) -> Config:
+    settings = Config.loads(CONFIG).model_dump()
+    ledger, database = {"path": str(folder / "ledger")}, {"identity": "rules"}
+    return Config.model_validate(
+        {**settings, "ledger": ledger, "database": database, "rules": {"t": list(rules)}}
+    )
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(SCHEMA)
+        connection.execute("INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i")
+    return dsn
+
+
+@pytest.fixture(scope="module")
+def catalog(source):
+    """A session on the source, which outlives every refusal, and what its catalog states."""
+    with reading(source) as connection:
+        yield connection, introspect(connection)
+
+
+@pytest.mark.parametrize("rule", HOSTILE, ids=lambda rule: rule[:40].replace("\0", "NUL"))
+def test_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
+    with pytest.raises(ConfigError, match=HOSTILE[rule]) as refused:
+        with_rules(*catalog, config(tmp_path, "a >= 0", rule))
+    said = str(refused.value)
+    assert re.match(r"public\.t: the rule ['\"].*['\"] cannot be kept: ", said)
+    assert "\n" not in said
+    assert len(said) < 800
+
+
+def test_a_hostile_rule_is_refused_before_anything_is_spent(source, tmp_path):
+    wanted = config(tmp_path, "public.mine(a)")
+    for refused in (
+        lambda: pipeline.check(wanted, source),
+        lambda: pipeline.fit(source, wanted, tmp_path / "m"),
+    ):
+        with pytest.raises(ConfigError, match=r"it calls public\.mine"):
+            refused()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("forged", "left_out"),
+    [
+        ("a >= 0", False),
+        ("pg_read_file('/etc/passwd') <> s", True),
+        ("a = (SELECT max(1) FROM pg_authid)", True),
+        ("public.mine(a)", True),
+    ],
+)
+def test_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged, left_out):
+    """A rule that was changed in the model's file, in its DDL and in its header."""
+
+    def change(parts, header):
+        assert b"CHECK (a >= 0)" in parts["ddl/pre.sql"]
+        made = f"CHECK ({forged})".encode()
+        parts["ddl/pre.sql"] = parts["ddl/pre.sql"].replace(b"CHECK (a >= 0)", made)
+        header["schema"]["tables"][0]["checks"][-1]["expression"] = f"({forged})"
+        header["config"]["rules"]["t"] = [forged]
+
+    target = make_database()
+    report = pipeline.load(forge(fitted_rule, change), target)
+    assert any("ALTER TABLE" in line for line in report.lost) == left_out
+    with psycopg.connect(target) as connection:
+        asked = "SELECT count(*) FROM pg_constraint WHERE conname = 'privbench_rule_1'"
+        assert connection.execute(asked).fetchone() == (0 if left_out else 1,)
+
+
+@pytest.fixture(scope="module")
+def fitted_rule(make_database, tmp_path_factory):
+    """The model of one table with one rule."""
+    folder, dsn = tmp_path_factory.mktemp("rule"), make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text)")
+        connection.execute("INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i")
+    pipeline.fit(dsn, config(folder, "a >= 0"), folder / "m")
+    return folder / "m"
