@@ -74,7 +74,7 @@ class DatabaseModel:
         """
         found = {name: outline.circuit for name, outline in self.outlines.items()}
         for name, law in self.laws.items():
-            attributes = getattr(law.model, "attributes", None)
+            attributes = law.model.attributes if isinstance(law.model, AttributesFirst) else None
             if isinstance(attributes, CircuitModel):
                 found[name] = attributes.circuit
         return {name: found[name] for name in self.laws if name in found}

@@ -37,10 +37,13 @@ def planned(
     Args:
         budget: Amounts per tree of ownership.
         totals: Guessed rows per table.
-        public_rows: Rows of the public tables.
+        public_rows: Rows of the public tables, as far as they are known.
     """
     spec, pairs = budget.spec, budget.learns == "pairs"
-    columns = {name: columns_of(spec, name, public_rows) for name in spec.tables}
+    keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]
+    # A fit asks where rows refer to wherever a public table has rows, so a plan takes it to have.
+    public = {key.parent: public_rows.get(key.parent) or 1 for key in keys}
+    columns = {name: columns_of(spec, name, public) for name in spec.tables}
     budget.divide(guessed_sizes(spec, totals), columns)
     flat = {
         name: [Variable.of(column, _even(column.domain.size), PLAIN_FLOOR) for column in held]
